@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -200,13 +200,17 @@ class GraphManager:
         self.graph.require_loaded()
         self.evaluations.use_evaluator(evaluator)
         progress, callbacks = self.progress, self._parts.callbacks
-        for record in self._scheduled(is_stopped, is_paused):
-            # The callbacks' state is settled as well before the first of these is yielded.
-            is_settled = progress.is_settled
-            records = callbacks.with_added(record, self)
-            for number, each in enumerate(records, start=1):
-                progress.is_settled = is_settled and number == len(records)
-                yield each
+        with exits_as_errors():
+            for record in self._scheduled(is_stopped, is_paused):
+                # The callbacks' state is settled as well before the first of these is yielded.
+                is_settled = progress.is_settled
+                records = callbacks.with_added(record, self)
+                for number, each in enumerate(records, start=1):
+                    progress.is_settled = is_settled and number == len(records)
+                    try:
+                        yield each
+                    except GeneratorExit:  # it is iterated no further
+                        return
 
     def stop(self, reason: str) -> None:
         """End training once the records of this moment have left; for callbacks.
@@ -301,6 +305,7 @@ class GraphManager:
         """Act with exploration and learn for at least that many steps, episodes, updates, hours."""
         yield from self._act(Phase.TRAIN, self._over_after(length))
 
+    @exits_as_errors()
     def evaluate(
         self,
         episodes: EnvironmentEpisodes,

@@ -20,7 +20,7 @@ from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, is_chain, links_of
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, UnitInterval
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads, UnitInterval
 from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
@@ -341,7 +341,7 @@ class GraphParameters:
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1
     """Environments in parallel."""
-    threads: Positive[int] = 1
+    threads: Threads = 1
     """Threads of one tensor operation on the CPU, unless `--threads` or `Runtime.threads`
     gives another number. Part of the run, as it changes the last digits of large sums; small
     networks are fastest with 1, batches of 256 through 256-256 networks with 2."""

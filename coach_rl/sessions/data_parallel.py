@@ -20,14 +20,8 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.sessions.evaluation import GraphArguments, live_graph
-from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opening import (
-    ContinuingArguments,
-    Opening,
-    open_run,
-    recorded,
-    with_changes,
-)
+from coach_rl.sessions.loaded_levels import load_levels, recorded
+from coach_rl.sessions.opening import ContinuingArguments, Opening, open_run, with_changes
 from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.stop_requests import StopRequests
 

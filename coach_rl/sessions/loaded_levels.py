@@ -21,13 +21,14 @@ from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.parameter_classes import RecordedParameters
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.runs.folder import TakenCheckpoint, find_folder, read_manifest
-from coach_rl.sessions.opening import known_spaces
+from coach_rl.sessions.opening import known_spaces, replaced
 
 _GOALS = ("low", "high", "relative", "reach", "elements", "angles", "observed")
 """Fields of a goal space that set what the numbers of a goal stand for."""
@@ -85,6 +86,13 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             "left": fit.left,
         }
     return loaded
+
+
+def recorded(graph_manager: GraphManager) -> GraphManager:
+    """The same experiment, with other runs that it names as they are now, for its manifest."""
+    before = graph_manager.parameters
+    parameters = replaced(before, RecordedParameters, lambda part: part.recorded())
+    return graph_manager if parameters is before else type(graph_manager)(parameters)
 
 
 def loading_report(loaded: Mapping[str, Json]) -> list[str]:

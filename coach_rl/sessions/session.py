@@ -57,13 +57,12 @@ from coach_rl.runs.manifest import (
 from coach_rl.sessions.data_parallel import shared_graph
 from coach_rl.sessions.evaluation import require_graph_manager
 from coach_rl.sessions.live_run import LiveRun, Videos
-from coach_rl.sessions.loaded_levels import Meaning, load_levels
+from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
 from coach_rl.sessions.opening import (
     ContinuingArguments,
     OpenedRun,
     Opening,
     open_run,
-    recorded,
     warn_of_missing_memories,
     with_changes,
     with_overrides,

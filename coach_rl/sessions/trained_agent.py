@@ -16,7 +16,12 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.agents import require_whole_policies
-from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import (
+    ConfigurationError,
+    SpaceError,
+    UnknownNameError,
+    exits_as_errors,
+)
 from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
@@ -147,6 +152,7 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
+    @exits_as_errors()
     def act(
         self,
         observation: object,

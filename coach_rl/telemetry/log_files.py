@@ -17,10 +17,12 @@ from urllib.parse import quote, unquote
 from PIL import Image
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.file_writing import make_folder, replacing, without_links
+from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
 from coach_rl.core.shown_text import printable
 from coach_rl.telemetry.records import Kind, LogRecord, by_tag
 
+_MOST_OF_NAME = 150
+"""Bytes of a picture's name in that of its file, which systems bound at 255."""
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
@@ -128,6 +130,8 @@ class ImageSink:
         for tag, image in by_tag(record, record.images).items():
             make_folder(self._folder)
             name = re.sub(r"[^\w.-]", "_", tag)
+            if len(name.encode()) > _MOST_OF_NAME:  # two of them stay apart
+                name = name.encode()[:_MOST_OF_NAME].decode(errors="ignore") + sha256_of(tag)[:8]
             path = self._folder / f"step_{record.environment_steps}_{name}.png"
             with replacing(path) as new:
                 Image.fromarray(image).save(new, format="PNG")

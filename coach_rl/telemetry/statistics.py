@@ -14,6 +14,8 @@ from coach_rl.core.state import State
 
 RESAMPLES = 2000
 """Resamples of a bootstrap."""
+MOST_PIXELS = 4096
+"""Pixels of a side of a picture; larger ones take minutes to write."""
 CHUNK = 4096
 """Values that are buffered until they are added to the statistics."""
 
@@ -90,7 +92,7 @@ def histogram(values: Array, bins: int = 30) -> FloatArray:
 
 
 def require_image(name: str, values: Array) -> Array:
-    """The picture; ParameterError unless it is uint8 [H, W] or [H, W, 3]."""
+    """The picture; ParameterError unless it is uint8 [H, W] or [H, W, 3], of a sensible size."""
     image = np.asarray(values)
     require(
         image.dtype == np.uint8
@@ -99,6 +101,11 @@ def require_image(name: str, values: Array) -> Array:
         and image.ndim > 1,
         f"the image '{name}' of a note must be uint8 [H, W] or [H, W, 3], got {image.dtype} "
         f"{list(image.shape)}",
+    )
+    require(
+        max(image.shape) <= MOST_PIXELS,
+        f"the image '{name}' of a note may have {MOST_PIXELS:,} pixels a side, got "
+        f"{list(image.shape)}; note a smaller one, such as image[::4, ::4]",
     )
     return image
 

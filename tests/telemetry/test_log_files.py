@@ -399,6 +399,9 @@ def test_image_sink_writes_a_file_a_picture(tmp_path):
     (file,) = (tmp_path / "images").iterdir()
     assert file.name == "step_40_top_goals_a_map.png"
     np.testing.assert_array_equal(np.asarray(Image.open(file)), picture)
+    long = {"goals/" + "é" * 300 + end: picture for end in "ab"}  # stay apart
+    sink.write(replace(note, images=long))
+    assert len([*(tmp_path / "images").iterdir()]) == 3
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
