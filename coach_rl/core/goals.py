@@ -108,6 +108,8 @@ class GoalSpace:
     action_changes: ClassVar[bool] = False
     """True if actions of the level above may stand for other goals than when they were stored, or
     goals achieved then are others now."""
+    achieved_changes: ClassVar[bool] = False
+    """True if goals that were achieved may be others now."""
     uses_before: ClassVar[bool] = False
     """True if rewards of `judge` depend on what was achieved before the decision, too; ends may
     not."""
