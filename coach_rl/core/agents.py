@@ -437,14 +437,15 @@ class LevelPlace:
                 f"'{self.below.name}' have a time; give that level a GoalSpace"
             )
 
-    def require_sub_goals_as_actions(self, owner: str) -> None:
+    def require_sub_goals_as_actions(self, owner: str, *, restated: bool = False) -> None:
         """Raise `ConfigurationError` where goals of the level below are no actions of its `space`.
 
         Args:
             owner: What turns goals that were achieved, or planned, into actions.
+            restated: Whether it restates them in today's bounds.
         """
         goal = self.sub_goal
-        if goal is not None and goal.action_changes:
+        if goal is not None and (goal.achieved_changes if restated else goal.action_changes):
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
                 "moves them as it learns or follows a curriculum; give the level below a "
