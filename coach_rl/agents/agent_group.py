@@ -232,7 +232,12 @@ class AgentGroupParameters(LearnerParameters):
                 )
             place = sum(each.agent_name == name for each in bound)
             bound.append(
-                member.bound(observations=keys[0] | keys[1], part=part, place=place, places=count)
+                replace(
+                    member.bound(
+                        observations=keys[0] | keys[1], part=part, place=place, places=count
+                    ),
+                    over=context.decision_infos,
+                )
             )
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
@@ -241,7 +246,12 @@ class AgentGroupParameters(LearnerParameters):
 
         arbiter = self.arbiter.build(agents, tuple(bound), context)
         return TurnGroup(
-            agents, tuple(bound), whole.action, arbiter=arbiter, discount=self.discount
+            agents,
+            tuple(bound),
+            whole.action,
+            arbiter=arbiter,
+            discount=self.discount,
+            over=context.decision_infos,
         )
 
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:

@@ -17,9 +17,11 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
+    Over,
 )
 from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.signals import Signals
@@ -498,8 +500,14 @@ class AgentContext:
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
+    decision_infos: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are over a decision of several steps, by name."""
     runtime: Runtime = ON_CPU
     """The run's settings and services, with the agent's own seed and signals."""
+
+    def info_watch(self, agent: str) -> InfoWatch:
+        """The watch over the infos from which an agent of that name learns."""
+        return InfoWatch(self.decision_infos, self.place.owner(agent))
 
     @property
     def device(self) -> str:

@@ -110,6 +110,7 @@ class BlockWorker:
             seed=seed if not stream else integer_seed(seed, "collection", str(stream)),
             purpose="training",
             discount=self._parameters.reward_discount,
+            over=self._parameters.decision_infos,
         )
 
     def _tick(self) -> BlockTick:

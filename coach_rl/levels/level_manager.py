@@ -1,6 +1,6 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    Over,
     joined,
     missed,
     take,
@@ -65,6 +66,9 @@ from coach_rl.levels.sub_episodes import SubEpisodes
 
 if TYPE_CHECKING:
     from coach_rl.levels.junction import Junction
+
+
+NOTHING: Mapping[str, Over] = {}
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
@@ -163,6 +167,7 @@ class LevelManager:
         discount: Of rewards per simulator step, when they are added up for the level above.
         certifier: Tries the agent's decisions before they are sent; None sends them untried.
         junction: Where the level stands in a graph; None in a chain.
+        over: What infos are over a decision of several steps, by name.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -180,6 +185,7 @@ class LevelManager:
         discount: float = 1.0,
         certifier: Certifier | None = None,
         junction: "Junction | None" = None,
+        over: Mapping[str, Over] = NOTHING,
     ) -> None:
         is_selected = junction is not None and junction.is_selected
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
@@ -203,7 +209,9 @@ class LevelManager:
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
-            self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
+            self._rewards = GoalRewards(
+                space.reward, level=params, num_envs=n, above=chain, over=over
+            )
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -227,6 +235,7 @@ class LevelManager:
             outer_spaces=self._outer_spaces,
             is_top=not above,
             discount=discount,
+            over=over,
         )
 
     @property
@@ -570,7 +579,8 @@ class LevelManager:
             before = take(rows.observation, answer.rows)
         if self._rewards is not None and before is not None:
             outer = [goal[index] for goal in rows.outer_goals]
-            earned = self._rewards(before, answer, rows.goal[index], outer)
+            noted = self._rewards.watch.of(answer) if self._clock.now().learns else answer
+            earned = self._rewards(before, noted, rows.goal[index], outer)
         judgement = judged(
             answer,
             level=self.params,
@@ -613,7 +623,7 @@ class LevelManager:
         places = over if len(over) else slice(0, 0)
         rows, sums = answer.rows[places], self._rows
         sums.open[rows] = False
-        added_up = {**sums.agent_rewards, **sums.agent_ends}
+        added_up = {**sums.agent_rewards, **sums.agent_ends, **(sums.totals or {})}
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
@@ -625,7 +635,7 @@ class LevelManager:
             duration=sums.duration[rows],
             info={
                 key: added_up[key][rows] if key in added_up else values[places]
-                for key, values in answer.info.items()
+                for key, values in (answer.info | (sums.totals or {})).items()
             },
         )
 
