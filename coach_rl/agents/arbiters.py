@@ -52,7 +52,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    Over,
     add_infos,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -324,7 +323,6 @@ class TurnGroup(AgentGroup):
         action_space: Their joint action space.
         arbiter: Chooses who acts.
         discount: Of rewards, per simulator step, while they are added up.
-        over: What infos are over a decision of several steps, by name.
     """
 
     ROWS = TurnRows
@@ -338,14 +336,13 @@ class TurnGroup(AgentGroup):
         *,
         arbiter: Arbiter,
         discount: float,
-        over: Mapping[str, Over],
     ) -> None:
         selector = arbiter.selector
         choosing = () if selector is None else (selector[0],)
         more = {} if selector is None else {selector[0].name: selector[1]}
         super().__init__({**agents, **more}, bound, action_space)
         self.arbiter, self.discount = arbiter, discount
-        self._over = {name: how for name, how in over.items() if how != "last"}
+        self._over = {name: how for name, how in bound[0].over.items() if how != "last"}
         self._deciding = (*bound, *choosing)
         self._numbers = np.arange(len(self._deciding))[:, None]
         self._bound_to |= {each.name: [(len(bound), each)] for each in choosing}

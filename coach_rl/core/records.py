@@ -463,6 +463,19 @@ Over = Literal["sum", "maximum", "last"]
 report it, or the last step's."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """What the decisions of a level are of those of the level below."""
+
+    discount: float = 1.0
+    """Of rewards, per simulator step."""
+    infos: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are, by name; not discounted."""
+
+
+PLAIN_SUMS = Sums()
+
+
 def add_infos(
     totals: dict[str, Array],
     info: Mapping[str, Array],
@@ -487,8 +500,7 @@ def add_infos(
         values, where = info[name][places][known], rows[known]
         if values.dtype.kind not in "biuf":
             raise SpaceError(f"decision_infos names the info '{name}', which is no number; drop it")
-        is_flag = values.dtype.kind == "b" and over[name] == "maximum"
-        kind = np.bool_ if is_flag else np.float64
+        kind = np.dtype(np.float64) if over[name] == "sum" else values.dtype
         total = totals.setdefault(name, np.zeros((count, *values.shape[1:]), kind))
         has = totals.setdefault(f"_{name}", np.zeros(count, np.bool_))
         before, fresh = total[where], ~has[where]

@@ -109,8 +109,7 @@ class BlockWorker:
             clock=self._clock,
             seed=seed if not stream else integer_seed(seed, "collection", str(stream)),
             purpose="training",
-            discount=self._parameters.reward_discount,
-            over=self._parameters.decision_infos,
+            sums=self._parameters.sums,
         )
 
     def _tick(self) -> BlockTick:

@@ -21,7 +21,7 @@ from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, is_chain, links_of
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, UnitInterval
-from coach_rl.core.records import Over
+from coach_rl.core.records import Over, Sums
 from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
@@ -379,6 +379,11 @@ class GraphParameters:
 
     def __post_init__(self) -> None:
         require_no_problems(self.problems())
+
+    @property
+    def sums(self) -> Sums:
+        """What the decisions of a level are of those of the level below."""
+        return Sums(discount=self.reward_discount, infos=self.decision_infos)
 
     def problems(self) -> Iterator[str | ConfigurationError]:
         """The rules between its parts that are broken, each with what to do."""

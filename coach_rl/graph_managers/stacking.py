@@ -1,6 +1,6 @@
 """Building stacks: levels on a set of environments, and the forks in which they try decisions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from coach_rl.core.agents import AnyAgent
@@ -8,7 +8,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
 from coach_rl.core.levels import is_chain
-from coach_rl.core.records import Over
+from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -18,13 +18,7 @@ from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
-from coach_rl.levels.level_manager import (
-    NOTHING,
-    LevelManager,
-    agent_spaces,
-    check_ending,
-    check_level,
-)
+from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
 """(index of the level, what its agent sees and where it acts) to the agent."""
@@ -123,8 +117,7 @@ class StackBuilder:
                 channel=self._runtime.signals.channel,
                 num_envs=simulators.num_envs,
             ),
-            discount=self._parameters.reward_discount,
-            over=self._parameters.decision_infos,
+            sums=self._parameters.sums,
             forks=forks,
         )
 
@@ -138,8 +131,7 @@ def build_stack(
     seed: int,
     purpose: str,
     signals: StackSignals | None = None,
-    discount: float = 1.0,
-    over: Mapping[str, Over] = NOTHING,
+    sums: Sums = PLAIN_SUMS,
     forks: Forks | None = None,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
@@ -152,8 +144,7 @@ def build_stack(
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
         signals: Collects the stack's signals; None: none are collected.
-        discount: Of rewards per simulator step, when a level adds them up for the one above.
-        over: What infos are over a decision of several steps, by name.
+        sums: What decisions are of those of the level below.
         forks: Simulators in which levels certify their decisions; None: none does.
     """
     if not is_chain(levels):
@@ -168,8 +159,7 @@ def build_stack(
             seed=seed,
             purpose=purpose,
             signals=signals,
-            discount=discount,
-            over=over,
+            sums=sums,
         )
 
     def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
@@ -190,8 +180,7 @@ def build_stack(
                 clock=clock,
                 seed=integer_seed(seed, purpose, params.name),
                 above=levels[:index],
-                discount=discount,
-                over=over,
+                sums=sums,
                 certifier=certifier(index, owned, clock),
             )
             built.append(level)

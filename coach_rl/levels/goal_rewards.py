@@ -1,6 +1,6 @@
 """Rewards of a level with goals by a function of the user's."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +14,8 @@ from coach_rl.core.records import (
     Array,
     EnvResponse,
     FloatArray,
-    InfoWatch,
     IntArray,
     Observation,
-    Over,
     take,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
@@ -58,7 +56,6 @@ class GoalRewards(Saved):
         level: The level.
         num_envs: N.
         above: The levels above it in a chain, top first; empty in other graphs.
-        over: What infos are over a decision of several steps, by name.
 
     Raises:
         ConfigurationError: The function reads the level above, and there is none.
@@ -73,13 +70,10 @@ class GoalRewards(Saved):
         level: LevelDescription,
         num_envs: int,
         above: Sequence[LevelDescription],
-        over: Mapping[str, Over],
     ) -> None:
         self._function, self._level, self._num_envs = function, level.name, num_envs
         self._space, self._higher = level.goal_space, above[-1] if above else None
         self._reads_above = not takes(function, 1)
-        self.watch = InfoWatch(over, self._owner)
-        """Warns of infos of last steps that the function reads."""
         self._above: LevelAbove | None = None
         if self._reads_above and not above:
             raise ConfigurationError(

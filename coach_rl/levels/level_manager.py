@@ -1,6 +1,6 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
+    PLAIN_SUMS,
     Action,
     ActionRequest,
     Array,
@@ -36,10 +37,11 @@ from coach_rl.core.records import (
     End,
     EnvResponse,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
-    Over,
+    Sums,
     joined,
     missed,
     take,
@@ -66,9 +68,6 @@ from coach_rl.levels.sub_episodes import SubEpisodes
 
 if TYPE_CHECKING:
     from coach_rl.levels.junction import Junction
-
-
-NOTHING: Mapping[str, Over] = {}
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
@@ -164,10 +163,9 @@ class LevelManager:
         clock: Phase and counters of the stack; read only.
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
-        discount: Of rewards per simulator step, when they are added up for the level above.
+        sums: What its decisions are for the level above.
         certifier: Tries the agent's decisions before they are sent; None sends them untried.
         junction: Where the level stands in a graph; None in a chain.
-        over: What infos are over a decision of several steps, by name.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -182,10 +180,9 @@ class LevelManager:
         clock: Clock,
         seed: int,
         above: Sequence[LevelDescription] = (),
-        discount: float = 1.0,
+        sums: Sums = PLAIN_SUMS,
         certifier: Certifier | None = None,
         junction: "Junction | None" = None,
-        over: Mapping[str, Over] = NOTHING,
     ) -> None:
         is_selected = junction is not None and junction.is_selected
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
@@ -209,9 +206,8 @@ class LevelManager:
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
-            self._rewards = GoalRewards(
-                space.reward, level=params, num_envs=n, above=chain, over=over
-            )
+            self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
+        self._watch = InfoWatch(sums.infos, f"level '{params.name}'")
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -234,8 +230,7 @@ class LevelManager:
             space=params.goal_space,
             outer_spaces=self._outer_spaces,
             is_top=not above,
-            discount=discount,
-            over=over,
+            sums=sums,
         )
 
     @property
@@ -579,7 +574,7 @@ class LevelManager:
             before = take(rows.observation, answer.rows)
         if self._rewards is not None and before is not None:
             outer = [goal[index] for goal in rows.outer_goals]
-            noted = self._rewards.watch.of(answer) if self._clock.now().learns else answer
+            noted = self._watch.of(answer) if self._clock.now().learns else answer
             earned = self._rewards(before, noted, rows.goal[index], outer)
         judgement = judged(
             answer,

@@ -1,7 +1,7 @@
 """The state a level keeps of its rows."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -16,7 +16,7 @@ from coach_rl.core.records import (
     EnvResponse,
     FloatArray,
     IntArray,
-    Over,
+    Sums,
     add_infos,
     is_agent_end,
     is_agent_reward,
@@ -100,10 +100,8 @@ class LevelRows(Saved):
 
     is_top: bool
     """The level is the top: its rows begin without a goal from above, and nothing is added up."""
-    discount: float
-    """Discount of rewards per simulator step, when they are added up for the level above."""
-    over: Mapping[str, Over]
-    """Names of infos that are summed up, or of which the maximum is kept."""
+    sums: Sums
+    """What is added up for the level above."""
     own_time: bool
     """The level's own goals have a time."""
     outer_times: tuple[int, ...]
@@ -117,8 +115,7 @@ class LevelRows(Saved):
         space: LevelSpace | None,
         outer_spaces: Sequence[GoalSpace],
         is_top: bool,
-        discount: float,
-        over: Mapping[str, Over],
+        sums: Sums,
     ) -> Self:
         """Rows that have not been reset yet.
 
@@ -127,8 +124,7 @@ class LevelRows(Saved):
             space: Of the level's own goals or options; None where it has none.
             outer_spaces: Of the goals of the levels above, top first.
             is_top: Whether no level is above.
-            discount: Of rewards per simulator step, for the level above.
-            over: What infos are over a sub-episode, by name.
+            sums: What is added up for the level above.
         """
         goal_size, sent_size = (0, 0) if space is None else (space.size, space.sent_size)
         sent = [each.sent_size for each in outer_spaces]
@@ -154,9 +150,8 @@ class LevelRows(Saved):
             reward=np.zeros(num_envs, np.float64),
             duration=np.zeros(num_envs, np.int64),
             is_top=is_top,
-            discount=discount,
-            over=over,
-            totals={} if over else None,
+            sums=sums,
+            totals={} if sums.infos else None,
             own_time=sent_size > goal_size,
             outer_times=tuple(
                 depth for depth, each in enumerate(outer_spaces) if each.sent_size > each.size
@@ -243,13 +238,13 @@ class LevelRows(Saved):
 
     def _add_up(self, answer: EnvResponse, index: RowIndex) -> None:
         """Add up discount ** duration * answer.reward, each agent's own rewards, and infos."""
-        discount = self.discount
+        discount = self.sums.discount
         factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
         self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
         for key, values in answer.info.items():
             if is_agent_reward(key):
-                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
-                sums[index] += values * factor
+                total = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
+                total[index] += values * factor
             elif is_agent_end(key):
                 ended = self.agent_ends.setdefault(key, np.zeros(len(self.row), np.bool_))
                 ended[index] |= values.astype(np.bool_)
@@ -257,7 +252,7 @@ class LevelRows(Saved):
             add_infos(
                 self.totals,
                 answer.info,
-                self.over,
+                self.sums.infos,
                 rows=answer.rows,
                 places=EVERY_ROW,
                 count=len(self.row),
