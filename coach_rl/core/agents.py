@@ -247,15 +247,16 @@ class ForkLearner(Protocol[Held]):
 
 @runtime_checkable
 class EndingAgent(Protocol[Held]):
-    """An agent that decides itself where its option ends; refused where it receives none.
+    """An agent that decides itself where its option or goal ends.
 
+    It is refused at the top, under goals with a time, and as a member of a group.
     With an attribute `ends_by_chance = True` it returns chances, and the level draws the ends.
     """
 
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> Array:
-        """Return where the option ends, [R] bool; called before `observe` of the same decisions.
+        """Return where the option or goal ends, [R] bool; called before `observe` of the same decisions.
 
         Chances, float [R] from 0 to 1, of an agent with `ends_by_chance`.
 

@@ -188,6 +188,7 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
         self._above = above[-1].name if above else ""
+        self._takes_goals = bool(above) and not (params.goal_space is None and junction is None)
         self.certifier, self._junction = certifier, junction
         self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
@@ -293,9 +294,7 @@ class LevelManager:
         rows = np.arange(self.num_envs) if rows is None else rows
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
-        space = self.params.goal_space
-        takes_nothing = space is None and self._junction is None
-        if self._rows.is_top or takes_nothing or isinstance(directive.action, dict):
+        if not self._takes_goals or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
         if len(directive.action) != len(rows):
             check_counts(directive.action, len(rows), f"level '{self._above}': ")
