@@ -70,26 +70,16 @@ class GroupMember:
         """The name of the agent that acts for it."""
         return self.shares or self.agent.name
 
-    def bound(
-        self,
-        *,
-        observations: Mapping[str, str],
-        part: ActionPart | None,
-        place: int = 0,
-        places: int = 1,
-    ) -> BoundMember:
-        """The member with its part of a level; see the fields of `BoundMember`."""
+    def bound(self, **own: Any) -> BoundMember:
+        """The member with its part of a level; `own` has the other fields."""
         return BoundMember(
             name=self.agent.name,
             agent_name=self.agent_name,
-            observations=observations,
-            part=part,
             reward=self.reward,
             terminated=self.terminated,
             truncated=self.truncated,
             infos=getattr(self.agent, "infos", ()),
-            place=place,
-            places=places,
+            **own,
         )
 
     @classmethod
@@ -246,7 +236,13 @@ class AgentGroupParameters(LearnerParameters):
                 )
             place = sum(each.agent_name == name for each in bound)
             bound.append(
-                member.bound(observations=keys[0] | keys[1], part=part, place=place, places=count)
+                member.bound(
+                    observations=keys[0] | keys[1],
+                    part=part,
+                    place=place,
+                    places=count,
+                    over=context.decision_infos,
+                )
             )
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
@@ -255,7 +251,11 @@ class AgentGroupParameters(LearnerParameters):
 
         arbiter = self.arbiter.build(agents, tuple(bound), context)
         return TurnGroup(
-            agents, tuple(bound), whole.action, arbiter=arbiter, discount=self.discount
+            agents,
+            tuple(bound),
+            whole.action,
+            arbiter=arbiter,
+            discount=self.discount,
         )
 
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:

@@ -54,7 +54,8 @@ class GoalStep(NamedTuple):
     reward: FloatArray
     """[R] the environment's, summed over these steps."""
     info: Mapping[str, Array]
-    """[R, ...] each: what the environment reported in addition."""
+    """[R, ...] each: what the environment reported in addition: of the last step, or the sum or the
+    maximum of the decision's steps, as `GraphParameters.decision_infos` says."""
 
 
 class ViewOfAbove(Protocol):
