@@ -206,6 +206,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
     levels = []
     for number, level in enumerate(stack.levels):
         decision, outer = stack.decisions[number], stack.outer(number)
+        agent = stack.described[number].agent
         can_sample = any(decision.noise.values())
         graphs: dict[str, Graph | None] = {
             "decisions": stack.graphs(number, samples=False),
@@ -230,8 +231,8 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                     for name, (shape, dtype) in decision.state.items()
                 },
                 "noise": decision.noise,
-                "members": decision.members,
-                "needs_ends": getattr(stack.described[number].agent, "needs_ends", False),
+                "members": {name: bool(of) for name, of in getattr(agent, "own_ends", {}).items()},
+                "needs_ends": getattr(agent, "needs_ends", False),
                 "below": stack.links[number],
                 "preempt": level.preempt,
                 "outer": [*outer],

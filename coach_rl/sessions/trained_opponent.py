@@ -38,11 +38,10 @@ class TrainedOpponent:
                 f"the opponent {self.run} cannot be loaded: {error}; if it was moved, put it back, "
                 "or fork the run with environment.opponent.run=... as it is now"
             ) from error
-        game_spaces = replace(spaces, action=spaces.own_action)
-        if agent.spaces != game_spaces:
+        if agent.spaces != replace(spaces, action=spaces.own_action):
             own, game = (
-                f"{each.action} by {', '.join(each.observation.spaces)}"
-                for each in (agent.spaces, game_spaces)
+                f"{each.own_action} by {', '.join(each.observation.spaces)}"
+                for each in (agent.spaces, spaces)
             )
             raise SpaceError(
                 f"the opponent {self.run} was trained for another game ({own}) than this one "
