@@ -61,13 +61,14 @@ class Policy:
             level.below = [self._levels[number] for number in level.numbers_below]
             for below in level.below:
                 below.above.append(level)
+        self._members = dict.fromkeys(name for level in self._levels for name in level.members)
         self._needs_ends = next((each.name for each in self._levels if each.needs_ends), None)
         """The level whose members' ends are needed and were never given."""
         only, (key, *others) = self._levels[0], self._keys
-        remembers = others or only.state or only.has_goal or only.below or only.members
-        takes, parts = self.spaces["action"], only.outputs != ["action"]
+        remembers = others or only.state or only.has_goal or only.below or only.may_end
+        takes, wide = self.spaces["action"], ("uint16", "uint32", "uint64")
         is_number = takes["kind"] == "Box" and not takes["shape"]
-        converts = parts or is_number or takes["dtype"] in ("uint16", "uint32", "uint64")
+        converts = only.outputs != ["action"] or is_number or takes.get("dtype") in wide
         self._plain = None if remembers or converts else (only.greedy, key, *self._keys[key])
         self.reset(seed=seed)
 
@@ -126,11 +127,6 @@ class Policy:
         self._begins[:] = False
         return _formed(self.spaces["action"], "action", actions, is_single=is_single)
 
-    @property
-    def _members(self) -> list[str]:
-        """Names of the members of groups some of which have ends of their own."""
-        return [name for level in self._levels for name in level.members]
-
     def _ended(self, over: Any, count: int) -> Observation:
         """Where members' own episodes are over, bool [N] or one by name, as far as it is given."""
         if over is None and self._needs_ends is not None:
@@ -140,15 +136,18 @@ class Policy:
                 f"{', '.join(f'{name!r}: False' for name in self._members)}}}), True where the "
                 "member's is over, or over={} where no member ends before the others"
             )
-        ended = {name: np.asarray(values) for name, values in dict(over or {}).items()}
+        if not isinstance(over, Mapping | None):
+            raise ValueError(f"over is a dict by members' names, got {type(over).__name__}")
+        ended = {name: np.asarray(values) for name, values in (over or {}).items()}
         for name, values in ended.items():
-            if name not in self._members:
+            fits = values.dtype == np.bool_ and values.shape in ((), (count,))
+            if name not in self._members or not fits:
                 known = ", ".join(self._members) or "none"
-                raise ValueError(f"over names '{name}'; the members that may end are {known}")
-            if values.dtype != np.bool_ or values.shape not in ((), (count,)):
-                found = f"{values.dtype} {values.shape}"
-                raise ValueError(f"over['{name}'] is a bool, or [{count}] of them; got {found}")
-        self._needs_ends = None if over is not None else self._needs_ends
+                raise ValueError(
+                    f"over has a bool, or {count} of them, by the names of members ({known}); got "
+                    f"'{name}': {values.dtype} {values.shape}"
+                )
+        self._needs_ends = self._needs_ends if over is None else None
         return ended
 
     def _decide(self, batch: Observation, chance: np.random.Generator | None) -> Observation:
@@ -220,7 +219,11 @@ class Level:
         self._judge, self._ends = session(about["judge"]), session(about["ends"])
         self.state, self._noise, self._is_top = about["state"], about["noise"], number == 0
         self._horizon, self._stops_on_failure = about["horizon"], about["stops_on_failure"]
-        self.members, self.needs_ends = about["members"], about["needs_ends"]
+        self.members, self.needs_ends = [*about["members"]], about["needs_ends"]
+        self.may_end = [
+            number for number, name in enumerate(self.members) if about["members"][name]
+        ]
+        """Numbers of the members that have ends of their own."""
         self._sizes, self._timed = about["goals"], about["timed"]
         self.outputs = [each.name for each in self.greedy.get_outputs()]
         self.has_goal = self._sizes["level_goal"] > 0
@@ -315,12 +318,12 @@ class Level:
             each.receive(rows[here], goal[here], self)
         return rows, actions
 
-    def process(self, batch: Observation, over: Observation, chance: Any) -> None:
+    def process(self, batch: Observation, ended: Observation, chance: Any) -> None:
         """Judge what the decisions that are answered have led to, and answer the levels above.
 
         Args:
             batch: What all rows observe now, [N, ...] each.
-            over: Where members' own episodes are over, [N] each by name.
+            ended: Where members' own episodes are over, [N] each by name.
             chance: Draws where options end.
         """
         parts, self.answers = [each for each in self.answers if len(each[0])], []
@@ -329,8 +332,8 @@ class Level:
             return
         rows, below, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
         self._seen[rows], self._below[rows] = True, below
-        for number, (name, may_end) in enumerate(self.members.items()):
-            self._over[rows, number] |= over[name][rows] & may_end
+        for number in self.may_end:
+            self._over[rows, number] |= ended[self.members[number]][rows]
         self._decisions[rows] += 1
         self._steps[rows] += steps
         for name in self._timed:
