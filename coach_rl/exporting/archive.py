@@ -334,6 +334,6 @@ def _page(card: dict[str, Any]) -> str:
         "from coach_rl.exporting.coach_policy import Policy\n\n"
         'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n\n'
         "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
-        "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to import "
-        'that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
+        "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
+        'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
     )
