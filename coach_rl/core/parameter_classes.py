@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar, dataclass_transform
 from coach_rl.core.errors import ParameterError, UnknownNameError
 from coach_rl.core.familiar_names import familiar_fields
 from coach_rl.core.ranges import has_range
+from coach_rl.core.shown_text import require_printable
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_value, fit
 
@@ -94,6 +95,7 @@ def _fit_fields(parameters: object) -> None:
     cls: Any = type(parameters)
     arguments = _arguments(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
+    require_printable(given, f"{cls.__name__}.name")
     is_named = isinstance(given, str) and given != arguments["name"].default
     of = f" of '{given}'" if is_named else ""
     for name, argument in arguments.items():

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from coach_rl.core.errors import require
+
 _LEVEL_LENGTH = 40
 """Characters of a level's name in a folder's at most."""
 
@@ -55,6 +57,28 @@ def printable(text: str) -> str:
     )
 
 
+def printable_lines(text: str) -> str:
+    """The same for each line of a text."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def one_line(text: str) -> str:
     """A message in one line: its line ends are spaces, other control characters shown escaped."""
     return printable(" ".join(text.split()))
+
+
+def csv_cell(text: str) -> str:
+    """The text in one line that spreadsheets show, and don't compute as a formula."""
+    text = printable(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def without_tags(text: str) -> str:
+    """The text for a page in Markdown, where HTML in it is shown and not followed."""
+    return text.replace("<", "&lt;")
+
+
+def require_printable(text: object, what: str) -> None:
+    """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
+    is_printable = not isinstance(text, str) or text.isprintable()
+    require(is_printable, f"{what} must be printable text, got {text!r}; leave out what is escaped")
