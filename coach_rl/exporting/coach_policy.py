@@ -389,7 +389,7 @@ def _parts(path: Path) -> dict[str, bytes]:
         size, most = sum(each.file_size for each in files), MOST_BYTES + 20 * path.stat().st_size
         if size > most or {each.compress_type for each in files} - {0, zipfile.ZIP_DEFLATED}:
             raise ValueError(f"it unpacks to {size:,} bytes, or is compressed in an unknown way")
-        # A file may be larger than it says: no more than that is unpacked.
+        # A file may be larger than its header has it: no more than that is unpacked.
         return {each.filename: archive.open(each).read(each.file_size) for each in files}
 
 
