@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, CheckpointError, ParameterError
 from coach_rl.core.records import Action, Array, BoolArray, Directive, FloatArray, IntArray
-from coach_rl.core.spaces import Space, check_actions
+from coach_rl.core.spaces import Space, check_actions, check_counts
 from coach_rl.core.state import State
 
 
@@ -149,13 +149,9 @@ class Inbox:
         count = len(rows)
         if isinstance(action, dict):
             given: Action = {key: np.asarray(part) for key, part in action.items()}
-            lengths = {np.shape(part)[:1] for part in action.values()}
         else:
             given = np.asarray(action)
-            lengths = {given.shape[:1]}
-        if lengths - {(count,)}:
-            got = sorted(length[0] if length else 0 for length in lengths)
-            raise ActionError(f"{count} rows were sent {got} actions; send one action per row")
+        check_counts(given, count)
         if not count:
             return _no_actions(self._space)
         check_actions(self._space, given, rows)

@@ -26,10 +26,9 @@ from coach_rl.agents.member_agents import (
 )
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
-from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
-from coach_rl.core.shown_text import require_printable
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
 
 if TYPE_CHECKING:
@@ -162,6 +161,20 @@ class AgentGroupParameters(LearnerParameters):
                 f"the members '{first.agent.name}' and '{member.agent.name}' share "
                 f"'{member.shares}', and their agents differ in more than their names",
             )
+
+    @property
+    def own_ends(self) -> dict[str, tuple[str, ...]]:
+        """Names of the infos that mark the end of each member's own episode, by its name."""
+        return {
+            each.agent.name: tuple(filter(None, (each.terminated, each.truncated)))
+            for each in self.members
+        }
+
+    @property
+    def needs_ends(self) -> bool:
+        """True if whose own episode is over decides who acts."""
+        reads = getattr(self.arbiter, "reads_ends", self.arbiter is not None)
+        return reads and any(self.own_ends.values())
 
     @property
     def info_keys(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ observation is the one that it acts on then. Its own end, and that of the (sub-)
 before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -86,6 +86,9 @@ class Turns:
 @parameter_class
 class EnvironmentTurns:
     """The environment shows whose turn it is, as PettingZoo's AEC environments do."""
+
+    reads_ends: ClassVar[bool] = False
+    """Turns are shown whether or not a member's own episode is over."""
 
     key: NonEmpty[str] = "turn"
     """Prefix of observations of one number each: `turn/<member>` is 1 where it is the member's turn
@@ -460,18 +463,23 @@ class TurnGroup(AgentGroup):
                 outcome = outcome.rows_of(learns)
         agent.observe(rows, outcome, clock)
 
+    def _acted(self, row_state: TurnRows, rows: IntArray) -> Iterator[Share]:
+        """The shares of the agents whose decisions are open in some rows."""
+        return self._shares(row_state.opened.open[:, rows])
+
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
-        is_open = row_state.opened.open
-        for share in self._shares(is_open[:, rows]):
-            agent = self.members[share.agent]
-            agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
-        is_open[:, rows] = False
+        super().cut_off(row_state, rows, clock)
+        row_state.opened.open[:, rows] = False
+
+    def freeze(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
+        super().freeze(row_state, rows, clock)
+        row_state.opened.learns[:, rows] = False  # they stay open: what they lead to is observed
 
     def switch(
         self, row_state: TurnRows, rows: IntArray, observation: Observation, clock: Clock
     ) -> None:
         opened = row_state.opened
-        for share in self._shares(opened.open[:, rows]):
+        for share in self._acted(row_state, rows):
             index, kept = share.flat(rows, opened.open.shape[1]), self._kept(share, row_state, rows)
             closed = opened.closed(index, share.rows(rows), share.seen(observation), kept)
             everywhere = np.ones(len(index), np.bool_)

@@ -20,6 +20,7 @@ from coach_rl.agents.agent_rows import (
     check_counted,
     check_finite,
     flat_choice,
+    warn_of_rounding,
     write_rows,
 )
 from coach_rl.agents.own_filters import (
@@ -76,6 +77,7 @@ from coach_rl.core.signals import SILENT, Signals, note_signals
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
+    check_counts,
     clipped_to_space,
     mask_key,
     uniform_size,
@@ -245,6 +247,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
         self.observation_space = self.input_filter.observation_space
+        warn_of_rounding(self.observation_space, name)
         self.action_space = self.output_filter.agent_space
         self._conditions: dict[str, str] = (
             {} if symmetry is None else {"symmetry": symmetry.description}
@@ -369,7 +372,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             episode_start=everywhere,
             greedy=~everywhere,
         )
-        choice = flat_choice(self.choose(alternatives, repeated, clock))
+        choice = self._choice(alternatives, repeated, clock)
         write_rows(alternatives.choice, rows, choice, total)
         action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
@@ -460,7 +463,16 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=take(row_state.pending, request.rows),
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        return flat_choice(self.choose(row_state, filtered, clock))
+        return self._choice(row_state, filtered, clock)
+
+    def _choice(
+        self, row_state: AgentRows[Exploration], filtered: ActionRequest, clock: Clock
+    ) -> dict[str, Array]:
+        """The choice by `choose`, flat, with an entry for each row."""
+        choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
+        owner = f"agent '{self.name}': {type(self).__name__}.choose: "
+        check_counts(choice, len(filtered.rows), owner)
+        return choice
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
@@ -511,7 +523,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        check_finite(rows, goal, None)
+        check_finite(rows, goal, None, self.input_filter)
         self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
@@ -531,7 +543,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
         """Raise an error that names a number that is not finite, or outside of its space."""
-        check_finite(rows, observation, reward)
+        check_finite(rows, observation, reward, self.input_filter)
         for key, space in self._counted.items():
             check_counted(key, space, rows, observation[key], agent=self.name)
 

@@ -16,6 +16,7 @@ from coach_rl.core.agents import (
     RowState,
     TrainingReport,
     following,
+    freeze,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, UnknownNameError
@@ -36,7 +37,13 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import Space, actions_from_uniform, is_float_box, uniform_size
+from coach_rl.core.spaces import (
+    Space,
+    actions_from_uniform,
+    check_counts,
+    is_float_box,
+    uniform_size,
+)
 from coach_rl.core.state import State
 
 WHOLE = ""
@@ -434,7 +441,11 @@ class AgentGroup(Saved):
             row_state: The group's.
             clock: Phase and counters.
         """
-        return self.members[share.agent].act(row_state.members[share.agent], own, clock)
+        agent = self.members[share.agent]
+        action = agent.act(row_state.members[share.agent], own, clock)
+        owner = f"member '{share.agent}': {type(agent).__name__}.act: "
+        check_counts(action, len(own.rows), owner)
+        return action
 
     def _fill(self, action: dict[str, Array], share: Share, chosen: Action, count: int) -> None:
         """Write an agent's actions to the places of its members, by key, [R, ...] each."""
@@ -465,6 +476,11 @@ class AgentGroup(Saved):
         for share in self._acted(row_state, rows):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def freeze(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
+        for share in self._acted(row_state, rows):
+            own = row_state.members[share.agent]
+            freeze(self.members[share.agent], own, share.rows(rows), clock)
 
     def switch(
         self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock

@@ -432,7 +432,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def decisions_until_training(self) -> int:
         learning = self.params.learning
-        if self.stores is not None:  # which may release any number at the next decision
+        # Stores may release any number at the next decision, and all of them move the statistics.
+        if self.stores is not None or self.normaliser is not None:
             return 1
         missing = max(0, learning.learning_starts - len(self.memory))
         return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)

@@ -181,7 +181,11 @@ def _conclude(given: Given, result: RunResult, group: ProcessGroup = ONE_PROCESS
         console_of(plain=given.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
     if result.unsaved is not None:
-        raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
+        advice = resume_advice(result.folder.path, group)
+        advice = advice or f"; {coach} -crd {folder} trains it again, from its beginning"
+        raise CheckpointError(
+            f"the end of this run is not saved: cannot write {result.unsaved}{advice}"
+        )
     if result.profile is not None:
         print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
     if is_saved:

@@ -227,7 +227,10 @@ def _decode_reference(name: Json, path: str) -> object:
 
 def spaces_to_json(known: EnvironmentSpaces) -> Json:
     """The spaces of an environment as JSON."""
-    return {"observation": _to_json(known.observation), "action": _to_json(known.action)}
+    document = {"observation": _to_json(known.observation), "action": _to_json(known.action)}
+    if isinstance(known.action, spaces.Dict):
+        document["own_action"] = _to_json(known.own_action)
+    return document
 
 
 def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
@@ -244,7 +247,12 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
         observation = _from_json(document["observation"])
         if not isinstance(observation, spaces.Dict):
             raise ValueError("the observation is no Dict")
-        return EnvironmentSpaces(observation=observation, action=_from_json(document["action"]))
+        action, nested = _from_json(document["action"]), None
+        if "own_action" in document:
+            nested = _from_json(document["own_action"])
+        elif isinstance(action, spaces.Dict):
+            nested = _by_paths(action.spaces)
+        return EnvironmentSpaces(observation=observation, action=action, nested=nested)
     except (
         AssertionError,
         AttributeError,
@@ -325,13 +333,16 @@ def _decode(document: Json, path: str) -> object:
 def _to_json(space: Space) -> Json:
     match space:
         case spaces.Dict():
-            parts = {key: _to_json(part) for key, part in space.spaces.items()}
-            return {"kind": "Dict", "spaces": parts}
+            parts = {str(key): _to_json(part) for key, part in space.spaces.items()}
+            return {"kind": "Dict", "spaces": parts, **keys_json(space)}
+        case spaces.Tuple():
+            return {"kind": "Tuple", "spaces": [_to_json(part) for part in space.spaces]}
         case spaces.Box():
             bounds = {"low": _numbers(space.low), "high": _numbers(space.high)}
             return {"kind": "Box", **_array_json(space), **bounds}
         case spaces.Discrete():
-            return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+            sizes = {"n": int(space.n), "start": int(space.start)}
+            return {"kind": "Discrete", "dtype": np.dtype(space.dtype).name, **sizes}
         case spaces.MultiDiscrete():
             sizes = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
             return {"kind": "MultiDiscrete", **_array_json(space), **sizes}
@@ -346,20 +357,45 @@ def _to_json(space: Space) -> Json:
 def _from_json(document: Json) -> Space:
     match document["kind"]:
         case "Dict":
-            parts = document["spaces"].items()
-            return spaces.Dict({key: _from_json(part) for key, part in parts})
+            parts = map(_from_json, document["spaces"].values())
+            keys = document.get("keys", document["spaces"])
+            return spaces.Dict(dict(zip(keys, parts, strict=True)))
+        case "Tuple":
+            return spaces.Tuple(map(_from_json, document["spaces"]))
         case "Box":
             dtype, shape = np.dtype(document["dtype"]), tuple(document["shape"])
             low, high = (_bound(document[name], shape, dtype) for name in ("low", "high"))
             return spaces.Box(low, high, shape=shape, dtype=dtype.type)
         case "Discrete":
-            return spaces.Discrete(document["n"], start=document["start"])
+            dtype = np.dtype(document.get("dtype", "int64"))  # earlier runs have none
+            return spaces.Discrete(document["n"], start=document["start"], dtype=dtype.type)
         case "MultiDiscrete":
             dtype = np.dtype(document["dtype"])
             return spaces.MultiDiscrete(document["nvec"], dtype.type, start=document["start"])
         case "MultiBinary":
             return spaces.MultiBinary(document["n"])
     raise ValueError(f"there is no space of kind {document['kind']!r}")
+
+
+def keys_json(space: spaces.Dict) -> Json:
+    """The keys of a Dict where some are no texts, which keys of JSON always are."""
+    keys = list[Any](space.spaces)
+    return {} if all(isinstance(key, str) for key in keys) else {"keys": keys}
+
+
+def _by_paths(parts: Mapping[str, Space]) -> Space:
+    """The space whose parts have these flat names, in documents that don't describe it.
+
+    Keys that are the numbers from 0 are those of a Tuple.
+    """
+    below: dict[str, dict[str, Space]] = {}
+    for name, part in parts.items():
+        key, _, rest = name.partition("/")
+        below.setdefault(key, {})[rest] = part
+    made = {key: own[""] if "" in own else _by_paths(own) for key, own in below.items()}
+    numbers = list(map(str, range(len(made))))
+    is_tuple = sorted(made) == sorted(numbers)
+    return spaces.Tuple([made[each] for each in numbers]) if is_tuple else spaces.Dict(made)
 
 
 def _array_json(space: Space) -> Json:

@@ -159,9 +159,9 @@ class Agent(Stateful, Protocol[Rows]):
     def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
         """Drop the open decisions of these rows.
 
-        Their simulators failed, or the agent is frozen for a time; these decisions have no outcome.
-        The last transition that is stored of a row was the end of its episode, truncated; the next
-        one begins another.
+        Their simulators failed, or the agent is frozen for a time; these decisions have no outcome,
+        or, of a frozen agent, one that it observes in TEST. The last transition that is stored of a
+        row was the end of its episode, truncated; the next one begins another.
         """
         ...
 
@@ -327,8 +327,17 @@ class DrawnAgent(Protocol[Held]):
 class PicturedAgent(Protocol[Held]):
     """An agent with a picture of its own, which films show beside the scene."""
 
-    def picture(self, row_state: Held, row: int) -> Array:
-        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames."""
+    def picture(self, row_state: Held, row: int, observation: Observation) -> Array:
+        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames.
+
+        It is first called after a decision: films begin there.
+
+        Args:
+            row_state: What `new_rows` made.
+            row: Which row is filmed.
+            observation: Of that row alone, unfiltered, as its level shows it, [1, ...] each; as
+                `ValuingAgent.values` takes it.
+        """
         ...
 
 
@@ -338,6 +347,13 @@ class TurnAgent(Protocol[Held]):
 
     takes_turns: bool
     """True if one member acts in each row, and not all at once."""
+
+    def freeze(self, row_state: Held, rows: IntArray, clock: Clock) -> None:
+        """Drop the open decisions of rows [R] from what is learned: the agent is frozen for a time.
+
+        Members continue to act on the newest observations, and remember the earlier ones.
+        """
+        ...
 
     def switch(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
@@ -355,6 +371,15 @@ class TurnAgent(Protocol[Held]):
 
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
+
+
+def freeze(agent: AnyAgent, row_state: RowState, rows: IntArray, clock: Clock) -> None:
+    """Drop the open decisions of rows [R] of an agent that is frozen from now on.
+
+    Its later transitions don't continue the earlier ones.
+    """
+    stop = agent.freeze if isinstance(agent, TurnAgent) else agent.cut_off
+    stop(row_state, rows, clock)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,8 +447,8 @@ class LevelPlace:
         if goal is not None and goal.action_changes:
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
-                "moves them as it changes; give the level below a GoalSpace, and no curriculum of "
-                "reach or bounds"
+                "moves them as it learns or follows a curriculum; give the level below a "
+                "GoalSpace, and no curriculum of reach or bounds"
             )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
@@ -447,9 +472,9 @@ class LevelPlace:
         if goal is not None and (own := goal.overridden(*names)):
             raise ConfigurationError(
                 f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace, and "
-                "no curriculum of reach or bounds"
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
             )
+        self.require_sub_goals_as_actions(owner)
 
 
 def explores(agent: AnyAgent) -> bool:

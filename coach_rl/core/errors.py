@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 
+from coach_rl.core.shown_text import shown_error
+
 MOST_LISTED = 12
 """Number of names up to which a message lists all."""
 _SIMILAR = 0.75
@@ -199,8 +201,7 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, CoachError):
         return " ".join(str(error).split())
     where = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-    return " ".join(message.split())
+    return f"{shown_error(error)} ({where.filename}:{where.lineno})"
 
 
 @contextmanager

@@ -19,10 +19,9 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
-from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.errors import ParameterError, UnknownNameError, require
 from coach_rl.core.familiar_names import familiar_fields
 from coach_rl.core.ranges import has_range
-from coach_rl.core.shown_text import require_printable
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, describe_value, fit
 
@@ -63,6 +62,12 @@ def parameter_class(cls: type[T]) -> type[T]:
 
     described.__init__ = construct  # type: ignore[method-assign]  # the checks come first
     return described
+
+
+def require_printable(text: object, what: str) -> None:
+    """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
+    is_printable = not isinstance(text, str) or text.isprintable()
+    require(is_printable, f"{what} must be printable text, got {text!r}; leave out what is escaped")
 
 
 def _is_parameter_class(cls: type) -> bool:
@@ -174,6 +179,14 @@ class SharedLearnerParameters(ABC):
     @abstractmethod
     def obstacle_to_sharing(self) -> str | None:
         """Return why these parameters need a whole batch in one process; None if they don't."""
+
+
+class RecordedParameters(ABC):
+    """Parameters that name what may change while runs use it, such as another run."""
+
+    @abstractmethod
+    def recorded(self) -> Self:
+        """The same with what is there now, as manifests keep it; what was recorded stays."""
 
 
 class CodeNamingParameters(ABC):

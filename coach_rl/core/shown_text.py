@@ -2,10 +2,12 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from coach_rl.core.errors import require
-
+MOST_CHARACTERS = 2_000
+"""Characters of a value or of an error's message that are shown or logged at most."""
 _LEVEL_LENGTH = 40
 """Characters of a level's name in a folder's at most."""
 
@@ -78,7 +80,28 @@ def without_tags(text: str) -> str:
     return text.replace("<", "&lt;")
 
 
-def require_printable(text: object, what: str) -> None:
-    """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
-    is_printable = not isinstance(text, str) or text.isprintable()
-    require(is_printable, f"{what} must be printable text, got {text!r}; leave out what is escaped")
+def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
+    """The text, or the beginning and the end of one that is longer."""
+    half = longest // 2
+    if len(text) <= longest:
+        return text
+    return f"{text[:half]} [... of {len(text):,} characters ...] {text[-half:]}"
+
+
+def shown_value(
+    value: object, longest: int = MOST_CHARACTERS, *, form: Callable[[Any], str] = repr
+) -> str:
+    """The text of a value of others' code in one line, shortened, even if `form` of it raises."""
+    try:
+        text = form(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        name = type(value).__name__
+        text = f"a value of {name}, whose __{form.__name__}__ raises {type(error).__name__}"
+    return shortened(" ".join(text.split()), longest)
+
+
+def shown_error(error: BaseException) -> str:
+    """The type and message of an error of others' code, as `shown_value` shows it."""
+    return f"{type(error).__name__}: {shown_value(error, form=str)}".removesuffix(": ")

@@ -16,6 +16,7 @@ from gymnasium import spaces
 import coach_rl
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.configuration.parameters_json import keys_json
 from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
@@ -119,6 +120,7 @@ class _Stack:
     def __init__(self, graph: AgentGraph) -> None:
         self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
         self.levels = [each.params for each in graph.evaluation.levels]
+        self.described = graph.levels
         self.agents = [graph.agents[level.name] for level in graph.levels]
         for level, agent in zip(self.levels, self.agents, strict=True):
             _check_level(level, agent)
@@ -227,6 +229,8 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                     for name, (shape, dtype) in decision.state.items()
                 },
                 "noise": decision.noise,
+                "members": decision.members,
+                "needs_ends": getattr(stack.described[number].agent, "needs_ends", False),
                 "below": stack.links[number],
                 "preempt": level.preempt,
                 "outer": [*outer],
@@ -275,15 +279,18 @@ def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
             "observation": {
                 key: _described(space) for key, space in stack.spaces.observation.spaces.items()
             },
-            "action": _described(stack.spaces.action),
+            "action": _described(stack.spaces.own_action),
         },
     }
 
 
 def _described(space: Space) -> dict[str, Any]:
     """A space as JSON; bounds that are not finite are null."""
-    if isinstance(space, spaces.Dict):
-        return {"kind": "Dict", "spaces": {k: _described(s) for k, s in space.spaces.items()}}
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        keys = keys_json(space) if isinstance(space, spaces.Dict) else {}
+        below = space.spaces if isinstance(space, spaces.Dict) else dict(enumerate(space.spaces))
+        parts = {str(key): _described(part) for key, part in below.items()}
+        return {"kind": type(space).__name__, "spaces": parts, **keys}
     about: dict[str, Any] = {
         "kind": type(space).__name__,
         "dtype": str(np.dtype(space.dtype)),

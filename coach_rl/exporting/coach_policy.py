@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Observation = dict[str, Array]
-FORMAT = 2
+FORMAT = 3
 """Version of archives; raised when an earlier runtime could misread them."""
 MOST_BYTES = MOST_NUMBERS = 1 << 26
 """Bytes that an archive unpacks to beside 20 times its own, and elements of its arrays, at most."""
@@ -72,9 +72,14 @@ class Policy:
                 level.below = [self._levels[number] for number in level.numbers_below]
                 for below in level.below:
                     below.above.append(level)
+            self._needs_ends = next((each.name for each in self._levels if each.needs_ends), None)
+            """The level whose members' ends are needed and were never given."""
             only, (key, *others) = self._levels[0], self._keys
-        remembers = others or only.state or only.has_goal or only.below or len(only.outputs) > 1
-        self._plain = None if remembers else (only.greedy, key, *self._keys[key])
+            remembers = others or only.state or only.has_goal or only.below or only.members
+            takes, parts = self.spaces["action"], only.outputs != ["action"]
+            is_number = takes["kind"] == "Box" and not takes["shape"]
+            converts = parts or is_number or takes["dtype"] in ("uint16", "uint32", "uint64")
+            self._plain = None if remembers or converts else (only.greedy, key, *self._keys[key])
         self.reset(seed=seed)
 
     def reset(self, rows: Any = None, *, seed: int | None = None) -> None:
@@ -91,38 +96,73 @@ class Policy:
         elif len(self._begins):
             self._begins[np.asarray(rows)] = True
 
-    def act(self, observation: Any, *, mask: Any = None, greedy: bool = True) -> Any:
-        """Choose actions as the environment takes them.
+    def act(
+        self, observation: Any, *, mask: Any = None, over: Any = None, greedy: bool = True
+    ) -> Any:
+        """Choose actions in the environment's own action space.
 
         Args:
             observation: One observation or a batch of N: an array, or a dict of arrays by key.
             mask: Which actions are allowed, [M] or [N, M], where the observation lacks it.
+            over: Of a group: whose own episode is over, a bool or [N] of them by the member's name;
+                it stays over until `reset`. None: nothing is new.
             greedy: False to sample, from policies that are distributions (PPO, SAC).
         """
         if self._plain is not None and greedy and isinstance(observation, np.ndarray):
             graph, key, dtype, shape = self._plain  # the most common case, the shortest way
-            if observation.dtype == dtype and observation.shape == shape and mask is None:
+            is_alone = mask is None and over is None
+            if observation.dtype == dtype and observation.shape == shape and is_alone:
                 with self._named:
                     return graph.run(["action"], {key: observation[None]}, 1)[0][0]
         batch, is_single = self._batch(observation, mask)
         count = len(next(iter(batch.values())))
+        ended = self._ended(over, count)
         if len(self._begins) not in (0, count):
             raise ValueError(f"got {count} observations, {len(self._begins)} before; call reset()")
         with self._named:
             if not len(self._begins):
                 self._begins, self._acted = np.ones(count, np.bool_), np.zeros(count, np.int64)
+                self._over = {name: np.zeros(count, np.bool_) for name in self._members}
                 for level in self._levels:
                     level.allot(count)
             (begins,), (rows,) = self._begins.nonzero(), (~self._begins).nonzero()
+            for name, values in self._over.items():
+                values[begins] = False
+                values |= ended.get(name, False)
             for level in reversed(self._levels):
                 if not level.below:
                     own = rows[self._acted[rows] == level.number]
                     level.answers.append((own, np.zeros(len(own), np.int64), np.ones_like(own)))
-                level.process(batch, self._rng)
+                level.process(batch, self._over, self._rng)
                 level.begin_episodes(begins)
             actions = self._decide(batch, None if greedy else self._rng)
             self._begins[:] = False
-            return _taken(actions, is_single=is_single)
+            return _formed(self.spaces["action"], "action", actions, is_single=is_single)
+
+    @property
+    def _members(self) -> list[str]:
+        """Names of the members of groups some of which have ends of their own."""
+        return [name for level in self._levels for name in level.members]
+
+    def _ended(self, over: Any, count: int) -> Observation:
+        """Where members' own episodes are over, bool [N] or one by name, as far as it is given."""
+        if over is None and self._needs_ends is not None:
+            raise ValueError(
+                f"level '{self._needs_ends}' leaves out members whose own episode is over, which "
+                "observations don't show: give act(observation, over={"
+                f"{', '.join(f'{name!r}: False' for name in self._members)}}}), True where the "
+                "member's is over, or over={} where no member ends before the others"
+            )
+        ended = {name: np.asarray(values) for name, values in dict(over or {}).items()}
+        for name, values in ended.items():
+            if name not in self._members:
+                known = ", ".join(self._members) or "none"
+                raise ValueError(f"over names '{name}'; the members that may end are {known}")
+            if values.dtype != np.bool_ or values.shape not in ((), (count,)):
+                found = f"{values.dtype} {values.shape}"
+                raise ValueError(f"over['{name}'] is a bool, or [{count}] of them; got {found}")
+        self._needs_ends = None if over is not None else self._needs_ends
+        return ended
 
     def _decide(self, batch: Observation, chance: np.random.Generator | None) -> Observation:
         """Actions of the lowest levels, [N, ...] by output, each from the level that acts."""
@@ -237,6 +277,7 @@ class Level:
         self._judge, self._ends = graph(about["judge"]), graph(about["ends"])
         self.state, self._noise, self._is_top = about["state"], about["noise"], number == 0
         self._horizon, self._stops_on_failure = about["horizon"], about["stops_on_failure"]
+        self.members, self.needs_ends = about["members"], about["needs_ends"]
         self._sizes, self._timed = about["goals"], about["timed"]
         self.outputs = self.greedy.outputs
         self.has_goal = self._sizes["level_goal"] > 0
@@ -250,10 +291,12 @@ class Level:
             (5, count), np.bool_
         )
         self._decisions, self._steps, self._below, self._sender = np.zeros((4, count), np.int64)
+        self._over = np.zeros((count, len(self.members)), np.bool_)
 
     def begin_episodes(self, rows: Array) -> None:
         """Begin real episodes in these rows."""
         self._starts[rows] = self._episodes[rows] = True
+        self._over[rows] = False
         self._waiting[rows], self._open[rows] = self._is_top, False
         self._decisions[rows] = self._steps[rows] = 0
 
@@ -303,7 +346,7 @@ class Level:
         if self._is_top and self.has_goal:
             self._goals["level_goal"][rows] = batch[GOAL][rows].reshape(len(rows), -1)
         graph, more = self.greedy, {**self._kept, "starts": self._starts}
-        more |= {"episodes": self._episodes, "below": self._below}
+        more |= {"episodes": self._episodes, "below": self._below, "members_over": self._over}
         if chance is not None and self._sampling is not None:
             graph = self._sampling
             for kind, count in self._noise.items():
@@ -324,11 +367,12 @@ class Level:
             each.receive(rows[here], goal[here], self)
         return rows, actions
 
-    def process(self, batch: Observation, chance: Any) -> None:
+    def process(self, batch: Observation, over: Observation, chance: Any) -> None:
         """Judge what the decisions that are answered have led to, and answer the levels above.
 
         Args:
             batch: What all rows observe now, [N, ...] each.
+            over: Where members' own episodes are over, [N] each by name.
             chance: Draws where options end.
         """
         parts, self.answers = [each for each in self.answers if len(each[0])], []
@@ -337,6 +381,8 @@ class Level:
             return
         rows, below, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
         self._seen[rows], self._below[rows] = True, below
+        for number, (name, may_end) in enumerate(self.members.items()):
+            self._over[rows, number] |= over[name][rows] & may_end
         self._decisions[rows] += 1
         self._steps[rows] += steps
         for name in self._timed:
@@ -433,22 +479,19 @@ def _flat(parts: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", part
 
 
-def _taken(actions: Observation, *, is_single: bool) -> Any:
-    """The action as the environment takes it, dicts and tuples nested as its space."""
-    if "action" in actions:
-        return actions["action"][0] if is_single else actions["action"]
-    nested: dict[str, Any] = {}
-    for key, values in actions.items():
-        _, *path, name = key.split("/")
-        inner = nested
-        for step in path:
-            inner = inner.setdefault(step, {})
-        inner[name] = values[0] if is_single else values
-    return _with_tuples(nested)
-
-
-def _with_tuples(parts: Any) -> Any:
-    if not isinstance(parts, dict):
-        return parts
-    taken, numbers = {k: _with_tuples(part) for k, part in parts.items()}, range(len(parts))
-    return tuple(taken[str(n)] for n in numbers) if {*taken} == {*map(str, numbers)} else taken
+def _formed(space: dict[str, Any], name: str, actions: Observation, *, is_single: bool) -> Any:
+    """The action in a space as `policy.json` describes it, from the outputs below a name."""
+    if "spaces" not in space:
+        values = actions[name].astype(space["dtype"], copy=False)
+        if values.shape[1:] != tuple(space["shape"]):
+            raise ValueError(f"'{name}' has the shape {values.shape}, its space {space['shape']}")
+        if not is_single:
+            return values
+        return values[0] if space["kind"] == "Discrete" else np.asarray(values[0])
+    parts = [
+        _formed(part, f"{name}/{key}", actions, is_single=is_single)
+        for key, part in space["spaces"].items()
+    ]
+    if space["kind"] == "Tuple":
+        return tuple(parts)
+    return dict(zip(space.get("keys", space["spaces"]), parts, strict=True))

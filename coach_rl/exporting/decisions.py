@@ -57,6 +57,8 @@ class Request(NamedTuple):
     """Standard normal numbers to sample with, [R, K]; None: the choice is greedy."""
     uniform: Tensor | None
     """Numbers in [0, 1) to sample with, [R, K]."""
+    over: Tensor | None
+    """[R, M] where the own episode of each of a group's members is over; None: they have none."""
 
 
 class Decision(nn.Module, ABC):
@@ -68,6 +70,8 @@ class Decision(nn.Module, ABC):
         """Shape and dtype of what a row remembers, by name."""
         self.noise = {"normal": 0, "uniform": 0}
         """Number of random numbers that a sample takes, by kind."""
+        self.members: dict[str, bool] = {}
+        """Names of a group's members, and whether each has an end of its own; empty: none has."""
 
     @abstractmethod
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
@@ -133,14 +137,15 @@ class NetworkDecision(Decision):
             raise refused(agent, policy)
         self.policy = policy
         self.noise[self.policy.noise_kind] = self.policy.noise_size
-        if self.policy.hidden_size:
+        self._hidden = agent.hidden_state if self.policy.hidden_size else None
+        if self._hidden is not None:
             shape = (self.policy.hidden_size,)
             self.state[f"{prefix}{HIDDEN_STATE}"] = shape, np.dtype(np.float32)
         self._sent = _action_map(agent, acts_in)
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
-        name, hidden = f"{self._prefix}{HIDDEN_STATE}", self._agent.hidden_state
+        name, hidden = f"{self._prefix}{HIDDEN_STATE}", self._hidden
         if hidden is not None:
             begins = request.starts if hidden.reset == "sub_episode" else request.episodes
             before = request.state[name]
@@ -293,7 +298,17 @@ def _in_space(space: Space, action: Chosen) -> Any:
 
 
 def _dtype(space: Space) -> torch.dtype:
-    return torch.from_numpy(np.zeros(0, space.dtype)).dtype
+    """The dtype of a space; int64 for unsigned ones of more than a byte, which graphs can't have."""
+    kind = np.dtype(space.dtype)
+    is_wide = kind.kind == "u" and kind.itemsize > 1
+    return torch.int64 if is_wide else torch.from_numpy(np.zeros(0, kind)).dtype
+
+
+def in_dtypes(space: Space, action: Chosen) -> Tensors:
+    """Actions [R, ...] by flat name in the dtypes of their spaces; one alone is called ''."""
+    parts = {"": action} if isinstance(action, Tensor) else action
+    of = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+    return {key: part.to(_dtype(of[key])) for key, part in parts.items()}
 
 
 def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
@@ -357,6 +372,8 @@ class GroupDecision(Decision):
         for each in group.bound:
             space = acts_in if each.part is None else each.part.space
             self._add(each, acts_in=space, prefix=f"{prefix}{each.name}/")
+        ends = {each.name: each.has_own_end for each in group.bound}
+        self.members = ends if any(ends.values()) else {}
 
     def _add(self, each: BoundMember, *, acts_in: Space, prefix: str) -> None:
         """Append the decision of a member, with numbers of its own to sample with."""
@@ -387,6 +404,7 @@ class GroupDecision(Decision):
                 seen=each.seen(request.seen),
                 normal=drawn("normal", request.normal),
                 uniform=drawn("uniform", request.uniform),
+                over=None,
             )
         )
         return made
@@ -398,8 +416,18 @@ class GroupDecision(Decision):
         for number, each in enumerate(self._group.bound):
             action, state = self.made(number, each, request)
             after |= state
-            parts |= _member_parts(action, each.part)
+            own = _member_parts(action, each.part)
+            if request.over is not None:
+                over = request.over[:, number]
+                own = {key: _where(over, self.idle(key, part), part) for key, part in own.items()}
+            parts |= own
         return self.whole(parts), after
+
+    def idle(self, key: str, like: Tensor) -> Tensor:
+        """The placeholder of a key where its member doesn't act, [R, ...] as `like`."""
+        if key not in self._group.idle:
+            return like
+        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key]).to(like.dtype)
 
     def whole(self, parts: Tensors) -> Chosen:
         """Actions [R, ...] in the space of the group, from those by key."""
@@ -462,11 +490,13 @@ class TurnDecision(GroupDecision):
         """Actions [R, ...] of the members that act; the others remember what they did."""
         prefix, state = self._prefix, request.state
         turn, after = self._turn(request)
+        if request.over is not None:  # none acts, -1, in place of a member that is over
+            turn = torch.where(_at(request.over, turn), -1, turn)
         begins = request.episodes | (state[f"{prefix}latest"] != turn + 1)
         after[f"{prefix}latest"] = turn + 1
         if f"{prefix}open" in state:
             acted = (state[f"{prefix}open"] > 0) & ~request.starts[:, None]  # [R, M]
-            is_new = ~acted.gather(1, turn[:, None])[:, 0]
+            is_new = ~_at(acted, turn.clamp(min=0))
             request = request._replace(starts=is_new)
             begins = begins & is_new
             acts = torch.arange(acted.shape[1]) == turn[:, None]
@@ -477,7 +507,7 @@ class TurnDecision(GroupDecision):
             action, own = self.made(number, each, request._replace(episodes=begins))
             after |= {name: _where(here, values, state[name]) for name, values in own.items()}
             for key, values in _member_parts(action, each.part).items():
-                others = parts[key] if key in parts else self._idle(key, values)
+                others = parts[key] if key in parts else self.idle(key, values)
                 parts[key] = _where(here, values, others)
         return self.whole(parts), after
 
@@ -485,9 +515,14 @@ class TurnDecision(GroupDecision):
         """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
         arbiter, prefix, state = self._arbiter, self._prefix, request.state
         if isinstance(arbiter, Order):
-            place = torch.where(request.episodes, 0, state[f"{prefix}place"])
-            after = {f"{prefix}place": (place + 1) % len(arbiter.order)}
-            return torch.from_numpy(arbiter.order)[place], after
+            place, order = state[f"{prefix}place"], torch.from_numpy(arbiter.order)
+            place = torch.where(request.episodes, 0, place)
+            if request.over is not None:  # the first from there on whose member is not over
+                following = order[(place[:, None] + torch.arange(len(order))) % len(order)]
+                plays = ~request.over.gather(1, following)  # [R, L]
+                place = place + plays.to(torch.int64).argmax(dim=1)
+            after = {f"{prefix}place": (place + 1) % len(order)}
+            return order[place % len(order)], after
         if isinstance(arbiter, Shown):
             shown = [request.seen[key].reshape(-1) > 0 for key in arbiter.keys]
             return torch.stack(shown, dim=1).to(torch.int64).argmax(dim=1), {}
@@ -495,6 +530,8 @@ class TurnDecision(GroupDecision):
             return request.seen[OPTION_KEY].argmax(dim=1), {}
         since = state[f"{prefix}since"]
         due = request.starts | (since >= arbiter.every)
+        if request.over is not None:
+            due = due | _at(request.over, state[f"{prefix}choice"])
         own = request._replace(episodes=request.starts & request.episodes)
         chosen, kept = self.made(len(self._group.bound), arbiter.chooser, own)
         assert isinstance(chosen, Tensor)
@@ -504,11 +541,10 @@ class TurnDecision(GroupDecision):
         after[f"{prefix}since"] = torch.where(due, 0, since) + 1
         return choice, after
 
-    def _idle(self, key: str, like: Tensor) -> Tensor:
-        """The filler of a key where its member doesn't act, [R, ...] as `like`."""
-        if key == WHOLE:
-            return like
-        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key])
+
+def _at(values: Tensor, places: Tensor) -> Tensor:
+    """The values [R, K] at one place of each row, [R]."""
+    return values.gather(1, places[:, None])[:, 0]
 
 
 def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:

@@ -22,13 +22,15 @@ from coach_rl.core.levels import CHOICE, LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
-from coach_rl.exporting.decisions import Chosen, Decision, Request
-from coach_rl.exporting.goals import shown_goal, target, verdict
+from coach_rl.exporting.decisions import Chosen, Decision, Request, in_dtypes
+from coach_rl.exporting.goals import shown_goal, target, turned, verdict
 from coach_rl.exporting.policies import Tensors
 
 OPSETS = range(14, 21)
 """Versions of the ONNX operator set that graphs can be written in."""
-_NAMES = ("action", "below", "chance", "ends", "episodes", "level_goal", "starts")
+MEMBERS_OVER = "members_over"
+"""Input [R, M]: where the own episode of each member of a group is over."""
+_NAMES = ("action", "below", "chance", "ends", "episodes", "level_goal", "starts", MEMBERS_OVER)
 """Names of inputs and outputs that no observation may have."""
 _TRACED, _TRIED = 2, (1, 3)
 """Rows that a graph is traced with, and rows that it is tried with."""
@@ -174,7 +176,10 @@ def decision_graph(
         seen = {key: given[key] for key in shown.observation.spaces}
         rows = next(iter(seen.values()))
         if space is not None:
-            goal = seen[GOAL_KEY].flatten(1).float() if is_top else given["level_goal"]
+            if is_top and isinstance(space, GoalSpace):
+                goal = turned(space, seen[GOAL_KEY].flatten(1)).float()
+            else:
+                goal = given["level_goal"]
             own = seen | shown_goal(space, goal, seen)
         else:
             own = seen
@@ -187,11 +192,15 @@ def decision_graph(
             below=given.get("below", nothing.to(torch.int64)),
             normal=given.get("noise_normal"),
             uniform=given.get("noise_uniform"),
+            over=given.get(MEMBERS_OVER),
         )
         action, after = decision(request)
-        action = _sent(below, action, seen)
-        parts = {"": action} if isinstance(action, Tensor) else action
-        acts = {f"action/{key}".rstrip("/"): part for key, part in parts.items()}
+        if below:
+            sent = _sent(below, action, seen)
+            parts = {"": sent} if isinstance(sent, Tensor) else sent
+        else:
+            parts = in_dtypes(shown.action, action)
+        acts = {f"action/{key}" if key else "action": part for key, part in parts.items()}
         return acts | {f"next/{name}": after[name] for name in decision.state}
 
     def inputs(rows: int) -> Tensors:
@@ -201,6 +210,8 @@ def decision_graph(
         if decision.state:
             given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
             given["below"] = torch.arange(rows) % 3
+        if members := len(decision.members):
+            given[MEMBERS_OVER] = torch.arange(rows * members).reshape(rows, members) % 3 == 0
         for name, (shape, dtype) in decision.state.items():
             given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
         for kind, count in decision.noise.items():
@@ -270,7 +281,7 @@ def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors)
         (sub_goal,) = taking.values()
         return target(sub_goal, action, seen)
     if isinstance(action, Tensor):
-        return {CHOICE: action} if below else action
+        return {CHOICE: action}
     sent = {name: target(space, action[name], seen) for name, space in taking.items()}
     return {**action, **sent}
 

@@ -32,7 +32,8 @@ class Policy(nn.Module, ABC):
     """A network and the choice by its outputs.
 
     Args:
-        torso: The policy's, whose recurrent layer is the only one that acting needs.
+        torso: The policy's, whose recurrent layer is the only one that acting needs, but for
+            `CandidatesPolicy`.
         agent: Whose.
     """
 
@@ -203,6 +204,16 @@ class CandidatesPolicy(SquashedPolicy):
         assert isinstance(critics, Critics)
         super().__init__(actor, agent)
         self.critics, self.normal, self.uniform = critics, acting.normal, acting.uniform
+        hidden = agent.hidden_state
+        self.hidden_size, self._begin = 0 if hidden is None else hidden.size, 0
+
+    def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:
+        """As of `Policy`; the hidden states are the actor's and the critics'."""
+        outputs, state = super().outputs(filtered)
+        embedder = self.critics.embedder
+        states = [state, None if embedder is None else embedder.advance(filtered)[1]]
+        known = [each for each in states if each is not None]
+        return outputs, torch.cat(known, dim=1) if known else None
 
     def choice(self, outputs: Tensor, noise: Tensor | None, filtered: Tensors, /) -> Tensor:
         """The best of the squashed mean and the candidates; a sample with noise."""

@@ -7,7 +7,7 @@
 The levels are those of an evaluation and take the same decisions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -106,9 +106,11 @@ class Actor:
             seed=seed,
             purpose="acting",
         )
-        described = (level.agent for level in graph.levels)
+        described = [level.agent for level in graph.levels]
         keys = (key for each in described for key in getattr(each, "info_keys", ()))
-        self._info = {key: np.zeros(num_envs) for key in keys}
+        self._info = {key: np.zeros(num_envs, np.bool_) for key in keys}
+        """[N] each: all that is known of infos is whose own episode is over."""
+        self._ends = member_ends(graph)
         self._has_begun = False
 
     @property
@@ -116,16 +118,30 @@ class Actor:
         """N."""
         return self._environment.num_envs
 
-    def act(self, observation: Observation, *, begins: BoolArray, greedy: bool) -> Action:
+    def act(
+        self,
+        observation: Observation,
+        *,
+        begins: BoolArray,
+        greedy: bool,
+        over: Mapping[str, BoolArray],
+    ) -> Action:
         """Choose actions [N, ...].
 
         Args:
             observation: What the environments show, [N, ...] each.
             begins: Where an episode begins with it, [N]; everywhere at the first call.
             greedy: Whether to leave out exploration.
+            over: Where members' own episodes are over, [N] each by name; they stay over until their
+                row begins again.
         """
         environment = self._environment
         self._clock.samples = not greedy
+        for ended in self._info.values():
+            ended[begins] = False
+        for name, ended in over.items():
+            for key in self._ends[name]:
+                self._info[key] |= ended
         if self._has_begun:
             answer = EnvResponse.step(
                 np.arange(self.num_envs),
@@ -142,6 +158,15 @@ class Actor:
             self._stack.levels[0].reset()
         self._stack.decide()
         return environment.action
+
+
+def member_ends(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Names of the infos that mark the end of each member's own episode, by its name, all levels'."""
+    found: dict[str, tuple[str, ...]] = {}
+    for level in graph.levels:
+        for name, keys in getattr(level.agent, "own_ends", {}).items():
+            found[name] = (*found.get(name, ()), *keys)
+    return found
 
 
 def _without_function(space: LevelSpace | None) -> LevelSpace | None:

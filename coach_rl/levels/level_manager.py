@@ -1,6 +1,7 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,14 @@ from coach_rl.core.agents import (
     following,
 )
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.errors import (
+    ActionError,
+    ConfigurationError,
+    RunError,
+    SpaceError,
+    in_one_line,
+)
+from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging, takes
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
@@ -36,14 +43,13 @@ from coach_rl.core.records import (
     missed,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
-    check_judging,
     checked_ends,
     end_bits,
     failure_reward,
@@ -177,6 +183,7 @@ class LevelManager:
         is_selected = junction is not None and junction.is_selected
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
+        self._above = above[-1].name if above else ""
         self.certifier, self._junction = certifier, junction
         self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
@@ -196,6 +203,7 @@ class LevelManager:
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
             self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
+        self._rounding = GoalRounding(space if isinstance(space, GoalSpace) else None)
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -285,6 +293,8 @@ class LevelManager:
         takes_nothing = space is None and self._junction is None
         if self._rows.is_top or takes_nothing or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
+        if len(directive.action) != len(rows):
+            check_counts(directive.action, len(rows), f"level '{self._above}': ")
         is_open = self._rows.open[rows]
         if np.count_nonzero(is_open):
             busy = int(rows[is_open][0])
@@ -304,8 +314,7 @@ class LevelManager:
         seen, agent = take(sums.observation, rows), self.agent
         everywhere, difference = np.ones(len(rows), np.bool_), None
         if isinstance(agent, TurnAgent):
-            shown = seen if space is None else seen | space.show(sums.goal[rows], seen)
-            agent.switch(self.agent_rows, rows, shown, clock)
+            agent.switch(self.agent_rows, rows, self._shown(rows, seen), clock)
         else:
             agent.cut_off(self.agent_rows, rows, clock)
         if isinstance(space, GoalSpace):
@@ -341,13 +350,14 @@ class LevelManager:
         starts, greedy = rows.starts[waiting], rows.tested[waiting]
         outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
         if space is not None:
-            if rows.is_top:
-                rows.goal[waiting] = seen[GOAL_KEY].reshape(len(waiting), -1)
+            if rows.is_top and isinstance(space, GoalSpace):
+                rows.goal[waiting] = space.given_by(seen)
             goal = rows.goal.take(waiting, axis=0)
             shown = seen | space.show(goal, seen)
             if isinstance(space, GoalSpace):
                 outer_goals.append(goal)
                 if np.count_nonzero(starts):
+                    self._rounding.check(goal[starts])
                     difference = space.difference(goal, seen)[starts]
                     rows.difference_at_start[waiting[starts]] = difference
         if self._horizons is not None and np.count_nonzero(starts):
@@ -388,7 +398,7 @@ class LevelManager:
             return answer if rows.is_top else joined(upwards, faults=answer.faults)
         index = rows.index(answer.rows)
         rows.add(answer, index)
-        shown = self._shown(answer)
+        shown = self._shown(answer.rows, answer.observation)
         judgement = self._judged(answer, index, self._stopped(answer.rows, shown))
         outcome = self._outcome(answer, judgement, shown)
         clock = self._clock.now()
@@ -433,12 +443,45 @@ class LevelManager:
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
         """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
         agent = self.agent
-        return agent.marks(self.agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
+        if not isinstance(agent, DrawnAgent):
+            return ()
+        with self._drawing("marks"):
+            return agent.marks(self.agent_rows, row, place)
 
     def picture(self, row: int) -> Array | None:
         """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
+        agent, alone = self.agent, np.array([row])
+        if not isinstance(agent, PicturedAgent):
+            return None
+        with self._drawing("picture"):
+            shown = self._shown(alone, take(self._rows.observation, alone))
+            return np.asarray(agent.picture(self.agent_rows, row, shown))
+
+    @contextmanager
+    def _drawing(self, method: str) -> Iterator[None]:
+        """Errors of a method that draws name it, and the level."""
+        try:
+            yield
+        except Exception as error:
+            name = f"level '{self.name}': {type(self.agent).__name__}.{method}"
+            raise RunError(f"{name} failed: {in_one_line(error)}") from error
+
+    @property
+    def has_picture(self) -> bool:
+        """True if the agent has pictures.
+
+        Raises:
+            ConfigurationError: It makes them of other arguments.
+        """
         agent = self.agent
-        return agent.picture(self.agent_rows, row) if isinstance(agent, PicturedAgent) else None
+        if not isinstance(agent, PicturedAgent):
+            return False
+        if not takes(agent.picture, 3):
+            raise ConfigurationError(
+                f"level '{self.name}': write {type(agent).__name__}.picture(self, row_state, row, "
+                "observation); the last is the row's unfiltered observation, [1, ...] each"
+            )
+        return True
 
     def acting(self, row: int) -> str:
         """Return the level's name, with the member or the option that acted last in a row."""
@@ -502,18 +545,19 @@ class LevelManager:
         (over,) = judgement.is_over.nonzero()
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
-    def _shown(self, answer: EnvResponse) -> Observation:
-        """The agent's observation of an answer: with the level's goal or option, if it has one."""
-        seen, space = answer.observation, self.params.goal_space
+    def _shown(self, rows: IntArray, seen: Observation) -> Observation:
+        """The agent's observation of rows [R]: with the level's goal or option, if it has one."""
+        space = self.params.goal_space
         if space is None:
             return seen
-        return seen | space.show(self._rows.goal.take(answer.rows, axis=0), seen)
+        return seen | space.show(self._rows.goal.take(rows, axis=0), seen)
 
     def _stopped(self, rows: IntArray, shown: Observation) -> BoolArray | None:
         """[R] whether the agent ends its option here; None where it doesn't decide that."""
         if self._ending is None:
             return None
-        found = self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
+        clock = self._clock.now().for_choices()
+        found = self._ending.ends(self.agent_rows, rows, shown, clock)
         draws = self._drawn_ends
         owner = f"level '{self.name}': {type(self.agent).__name__}.ends"
         ends = checked_ends(found, len(rows), by_chance=draws is not None, owner=owner)

@@ -21,7 +21,13 @@ from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.sessions.evaluation import GraphArguments, live_graph
 from coach_rl.sessions.loaded_levels import load_levels
-from coach_rl.sessions.opening import ContinuingArguments, Opening, open_run, with_changes
+from coach_rl.sessions.opening import (
+    ContinuingArguments,
+    Opening,
+    open_run,
+    recorded,
+    with_changes,
+)
 from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.stop_requests import StopRequests
 
@@ -97,6 +103,7 @@ def follow_experiment(
         on_start: Called with the run's folder.
         profile: Whether this process is profiled, in files of its own.
     """
+    graph_manager = recorded(graph_manager)
     runtime = replace(with_threads(runtime, graph_manager.parameters.threads), group=group)
     with shared_graph(graph_manager, runtime, evaluation_envs=1):
         load_levels(graph_manager)
@@ -122,7 +129,7 @@ def follow_resumed(
     """
     chosen = Path(group.next_order().text)  # by the leading process, which holds the run's lock
     opened = open_run(Opening.of(chosen, opening))
-    graph_manager = with_changes(opened.graph_manager, changes or {})
+    graph_manager = recorded(with_changes(opened.graph_manager, changes or {}))
     with shared_graph(graph_manager, replace(opened.runtime, group=group), evaluation_envs=1):
         if opened.checkpoint is None:
             load_levels(graph_manager, opened.manifest)

@@ -39,7 +39,11 @@ from coach_rl.configuration.user_modules import (
 )
 from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.file_writing import sha256_of
-from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters
+from coach_rl.core.parameter_classes import (
+    KeepingParameters,
+    MovableParameters,
+    RecordedParameters,
+)
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, generator_state, integer_seed
@@ -356,6 +360,13 @@ def moved(parameters: object, device: str) -> object:
         device: Where networks live from now on.
     """
     return _replaced(parameters, MovableParameters, lambda part: part.moved_to(device))
+
+
+def recorded(graph_manager: GraphManager) -> GraphManager:
+    """The same experiment, with other runs that it names as they are now, for its manifest."""
+    before = graph_manager.parameters
+    parameters = _replaced(before, RecordedParameters, lambda part: part.recorded())
+    return graph_manager if parameters is before else type(graph_manager)(parameters)
 
 
 def with_new_streams(state: State, *, seed: int, names: tuple[str | int, ...]) -> State:

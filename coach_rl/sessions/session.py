@@ -57,12 +57,13 @@ from coach_rl.runs.manifest import (
 from coach_rl.sessions.data_parallel import shared_graph
 from coach_rl.sessions.evaluation import require_graph_manager
 from coach_rl.sessions.live_run import LiveRun, Videos
-from coach_rl.sessions.loaded_levels import load_levels
+from coach_rl.sessions.loaded_levels import Meaning, load_levels
 from coach_rl.sessions.opening import (
     ContinuingArguments,
     OpenedRun,
     Opening,
     open_run,
+    recorded,
     warn_of_missing_memories,
     with_changes,
     with_overrides,
@@ -114,7 +115,9 @@ class Session:
         """Lock a run's folder until the end; RunInUseError if another process holds it."""
         self._opened.enter_context(locked(folder))
 
-    def build(self, graph_manager: GraphManager, runtime: Runtime, *, name: str = "") -> None:
+    def build(
+        self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
+    ) -> GraphManager:
         """Build the graph, with cameras and callbacks; it is closed at the end.
 
         Args:
@@ -122,11 +125,14 @@ class Session:
             runtime: Seed, device, threads and precision.
             name: The name of the folder above the run's; empty: the run has a folder.
 
+        Returns:
+            The experiment as its manifest records it.
+
         Raises:
             ConfigurationError: It cannot be built, or not by these processes.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
-        self.graph_manager = graph_manager
+        self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
         self._videos = None if self.settings.video is None else Videos(self.settings.video)
@@ -140,6 +146,7 @@ class Session:
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
+        return graph_manager
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
@@ -262,7 +269,7 @@ def run_experiment(
     """
     require_graph_manager(graph_manager)
     with Session(settings, audience, group) as session:
-        session.build(graph_manager, runtime or Runtime(), name=name)
+        graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
         in_background = session.settings.background_evaluation
@@ -325,7 +332,7 @@ def resume_experiment(
             _require_latest(opened)
         group.announce(Order.RESUME, text=str(folder.path if not checkpoint else checkpoint.path))
         graph_manager = with_changes(opened.graph_manager, changes)
-        session.build(graph_manager, opened.runtime)
+        graph_manager = session.build(graph_manager, opened.runtime)
         if checkpoint is None:
             _require_never_saved(opened)
             session.begin(opened.manifest)
@@ -409,8 +416,9 @@ def fork_experiment(
     if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
-        session.build(graph_manager, runtime, name=name)
+        graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
+        _require_same_meaning(opened, graph_manager)
         warn_of_missing_memories(checkpoint)
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))
@@ -505,9 +513,11 @@ def _require_never_saved(opened: OpenedRun) -> None:
             f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
             "have been deleted; fork the run it comes from again"
         )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    log, kind = folder.path / "log.jsonl", re.compile(rb'"kind": ?"(checkpoint(?:_failed)?)"')
+    announced: list[bytes] = []
+    if log.exists():
+        with log.open("rb") as file:
+            announced = [found for line in file for found in kind.findall(line)]
     is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
@@ -538,6 +548,14 @@ def _changed(
             f"{error} ('{error.name}' is on the control panel of the run's preset; a fork changes "
             "the run's own parameters, by their paths)"
         ) from error
+
+
+def _require_same_meaning(opened: OpenedRun, graph_manager: GraphManager) -> None:
+    """Refuse changes after which agents would take one kind of goal for another."""
+    now = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+    before = Meaning.recorded(opened.require_checkpoint("fork from").path)
+    for level in now.levels:
+        now.require_same(level.name, before, level.name)
 
 
 def _inherited(

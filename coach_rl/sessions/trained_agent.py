@@ -20,8 +20,8 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameErro
 from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.graph_managers.acting import Actor
+from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
+from coach_rl.graph_managers.acting import Actor, member_ends
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments, open_run
@@ -94,11 +94,17 @@ class TrainedAgent:
         self._seeds: Iterator[int] = count()
         self._actor: Actor | None = None
         self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation
+        self._members = member_ends(graph)
+        self._needs_ends = next(
+            (each.name for each in graph.levels if getattr(each.agent, "needs_ends", False)), None
+        )
+        """The level whose members' ends are needed and were never given."""
 
     @property
     def spaces(self) -> EnvironmentSpaces:
-        """The spaces of its observations, by key, and of its actions."""
-        return self._graph.evaluation.simulators.spaces
+        """The spaces of its observations, by key, and of its actions, as the environment's own."""
+        known = self._graph.spaces
+        return replace(known, action=known.own_action)
 
     @property
     def network(self) -> dict[str, Any]:
@@ -141,32 +147,78 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
-    def act(self, observation: object, *, mask: object = None, greedy: bool = True) -> Any:
-        """Choose actions as the environment takes them.
+    def act(
+        self,
+        observation: object,
+        *,
+        mask: object = None,
+        over: Mapping[str, object] | None = None,
+        greedy: bool = True,
+    ) -> Any:
+        """Choose actions in the environment's own action space.
 
         Args:
             observation: One observation or a batch of N, as the environment of the run shows it:
                 an array, or a dict of arrays by key.
             mask: Which actions are allowed, [M] or [N, M], where the observation doesn't contain
                 it: an entry for each action, of several choices side by side or one array each.
+            over: Of a group: whose own episode is over, a bool or [N] of them by the member's name,
+                as the environment's infos have it. It stays over until `reset`, and members that
+                are left out are as they were; None: nothing is new.
             greedy: Whether to act as evaluations do; otherwise with the exploration of training at
                 the checkpoint: PPO and SAC sample from their policies, the others add noise.
 
         Returns:
-            One action, or a batch of N; a dict where the action space is one.
+            One action, or a batch of N: dicts and tuples where the action space is one, with arrays
+            [N, ...] in them.
 
         Raises:
             SpaceError: The observation is not what `spaces.observation` describes, the size of the
-                batch changes in the middle of episodes, or a mask is given that no agent reads.
+                batch changes in the middle of episodes, a mask is given that no agent reads, or
+                `over` names no member.
+            ConfigurationError: Who acts depends on whose own episode is over, and `over` was never
+                given.
         """
         if mask is not None:
             observation = self._with_mask(observation, mask)
-        batch, is_single = _batch(observation, self.spaces.observation)
+        batch, is_single = _batch(observation, self._graph.spaces.observation)
+        ended = self._ended(over, len(next(iter(batch.values()))))
         actor = self._actor_for(len(next(iter(batch.values()))))
         with torch_settings(self._graph.runtime):
-            action = actor.act(batch, begins=self._begins, greedy=greedy)
+            action = actor.act(batch, begins=self._begins, greedy=greedy, over=ended)
         self._begins = np.zeros(actor.num_envs, np.bool_)
-        return _as_taken(action, is_single=is_single)
+        return _as_taken(self._graph.spaces.own_action, action, is_single=is_single)
+
+    def _ended(self, over: Mapping[str, object] | None, rows: int) -> dict[str, BoolArray]:
+        """Where members' own episodes are over, [N] each by name, as far as it is given."""
+        if over is None:
+            if self._needs_ends is not None:
+                raise ConfigurationError(
+                    f"level '{self._needs_ends}' of {self.run} leaves out members whose own "
+                    "episode is over, which observations don't show: give act(observation, over={"
+                    f"{', '.join(f'{name!r}: False' for name in self._members)}}}), True where the "
+                    "member's is over, or over={} where no member ends before the others"
+                )
+            return {}
+        if not isinstance(over, Mapping) or (over and not self._members):
+            kind = type(over).__name__
+            raise SpaceError(
+                f"act() was given over={kind}; it is a dict by the names of a group's members"
+                + ("" if self._members else ", and this agent has none; leave it out")
+            )
+        ended = {}
+        for name, given in over.items():
+            if name not in self._members:
+                raise UnknownNameError("member", name, self._members, "in act(over=...)")
+            values = np.asarray(given)
+            if values.dtype != np.bool_ or values.shape not in ((), (rows,)):
+                raise SpaceError(
+                    f"over['{name}'] is {values.dtype} {values.shape}; give a bool, or one for "
+                    f"each of {rows} observations"
+                )
+            ended[name] = np.broadcast_to(values, rows)
+        self._needs_ends = None
+        return ended
 
     def _with_mask(self, observation: object, mask: object) -> dict[str, object]:
         """The observation by key, with a mask under the key that agents read it from."""
@@ -265,37 +317,22 @@ def _cast(given: object, space: Space, key: str) -> Array:
             "`observation, info = env.reset()`"
         )
     values = np.asarray(given)
-    if values.dtype.kind in "biuf":
-        cast = values.astype(space.dtype)
-        if (values.dtype.kind == cast.dtype.kind == "f") or (cast == values).all():
-            return cast
+    if values.dtype.kind in "biuf" and loss_of_cast(values[None], space.dtype) is None:
+        return values.astype(space.dtype)
     raise SpaceError(
         f"observation '{key}' is {values.dtype}, its space {np.dtype(space.dtype)}; "
         "convert it as the environment of the run does"
     )
 
 
-def _as_taken(action: Action, *, is_single: bool) -> object:
-    """An action as a Gymnasium environment takes it; parts of nested spaces nested again.
+def _as_taken(space: Space, action: Action, *, is_single: bool) -> object:
+    """An action in the environment's own space, or a batch of them."""
 
-    A dict whose keys are the numbers from 0 is one that a Tuple has become.
-    """
-    if not isinstance(action, dict):
-        return action[0] if is_single else action
-    nested: dict[str, Any] = {}
-    for key, values in action.items():
-        *path, name = key.split("/")
-        inner = nested
-        for step in path:
-            inner = inner.setdefault(step, {})
-        inner[name] = values[0] if is_single else values
-    return _with_tuples(nested)
+    def part(name: str, space: Space) -> object:
+        values = action[name] if isinstance(action, dict) else action
+        values = values.astype(space.dtype, copy=False)
+        if not is_single:
+            return values
+        return values[0] if isinstance(space, spaces.Discrete) else np.asarray(values[0])
 
-
-def _with_tuples(parts: object) -> object:
-    if not isinstance(parts, dict):
-        return parts
-    taken = {key: _with_tuples(part) for key, part in parts.items()}
-    if _is_numbered(taken):
-        return tuple(taken[str(number)] for number in range(len(taken)))
-    return taken
+    return nested(space, part)

@@ -480,6 +480,7 @@ PUTS = [
             ),
         )
     ),
+    (put(np.full((3, 1), 0.7), space=spaces.Box(0, 9, (1,), np.uint8)), "[0.7] of row 0 lies out"),
     (put({"a": np.zeros((3, 2))}, space=DICT), "needs the keys"),
     (
         put({"a": np.zeros((3, 2)), "b": np.zeros(1, np.int64)}, space=DICT),

@@ -7,12 +7,18 @@ from little_environments import Gadget
 from masked_environments import Doors, ShownDoors
 
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, ParameterError
-from coach_rl.core.spaces import FORBIDDEN, actions_from_uniform, allowed_choice, uniform_size
+from coach_rl.core.spaces import (
+    FORBIDDEN,
+    actions_from_uniform,
+    allowed_choice,
+    forbidden,
+    uniform_size,
+)
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.masks import ShownMasks
 from coach_rl.testing import check_environment
-from coach_rl.testing.allowed_actions import forbidden, has_masks, with_allowed_actions
+from coach_rl.testing.allowed_actions import has_masks, with_allowed_actions
 
 HERE = "masked_environments"
 STRICT = FaultParameters(on_crash="stop")

@@ -17,6 +17,7 @@ from coach_rl.agents.planning.edge_costs import CriticSteps
 from coach_rl.agents.planning.graph_agent import GraphAgentParameters
 from coach_rl.agents.planning.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
@@ -62,10 +63,16 @@ def on_policy(**change):
     )
 
 
-def off_policy(agent=DDPGAgentParameters, **change):
+def off_policy(agent=DDPGAgentParameters, schedule=None, **change):
     given = {"learning": LEARNING, "normalise_observations": 5.0, "update_mode": "eager"}
-    made = agent(**given, **change)
-    return replace(parameters(training=EnvironmentSteps(180)), agent=made)
+    made = agent(**{**given, **change})
+    return replace(parameters(training=EnvironmentSteps(180), **(schedule or {})), agent=made)
+
+
+def seldom_learning(agent=DDPGAgentParameters, **change):
+    """An agent whose statistics move in many ticks between two of its updates."""
+    learning = replace(LEARNING, updates_per_step=0.1)
+    return off_policy(agent, {"heatup": EnvironmentSteps(0)}, learning=learning, **change)
 
 
 def two_levels():
@@ -176,6 +183,9 @@ def finished(params):
         on_policy,
         off_policy,
         lambda: off_policy(SACAgentParameters),
+        seldom_learning,
+        lambda: seldom_learning(SACAgentParameters),
+        lambda: seldom_learning(TD3AgentParameters),
         two_levels,
         planning,
         members,
