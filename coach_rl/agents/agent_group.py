@@ -26,7 +26,7 @@ from coach_rl.agents.member_agents import (
 )
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
-from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
@@ -137,6 +137,7 @@ class AgentGroupParameters(LearnerParameters):
             f"the members of group '{self.name}' need different names, got {names}",
         )
         for member in self.members:
+            require_printable(member.shares, "GroupMember.shares")
             if member.shares is None:
                 continue
             require(

@@ -111,6 +111,7 @@ class Graph(nn.Module):
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of weights that are views of one tensor
             made = torch.export.export(self, tuple(example.values()), dynamic_shapes=(rows,))
+            made.example_inputs = None  # torch would pickle them, and unpickle them when it loads
             about = {**notes, "inputs": self._inputs, "outputs": self.outputs}
             torch.export.save(made, file, extra_files={"policy.json": json.dumps(about)})
         return file.getvalue()

@@ -18,6 +18,7 @@ from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.shown_text import printable
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength, StepUnit, require_unit
 from coach_rl.core.typed_values import describe_value
@@ -243,10 +244,13 @@ class GraphManager:
             arrays: Arrays of numbers by `room/quantity`, shown as histograms.
             images: Pictures by `room/quantity`, uint8 [H, W] or [H, W, 3].
         """
-        numbers = {name: float(value) for name, value in (scalars or {}).items()}
-        record = self.progress.record("note", numbers, level=level, agent=agent)
-        drawn = {name: histogram(values) for name, values in (arrays or {}).items()}
-        shown = {name: require_image(name, values) for name, values in (images or {}).items()}
+        numbers = {printable(name): float(value) for name, value in (scalars or {}).items()}
+        owner = {"level": printable(level), "agent": printable(agent)}
+        record = self.progress.record("note", numbers, **owner)
+        drawn = {printable(name): histogram(values) for name, values in (arrays or {}).items()}
+        shown = {
+            printable(name): require_image(name, each) for name, each in (images or {}).items()
+        }
         return replace(record, text=text, arrays=drawn, images=shown)
 
     def _scheduled(

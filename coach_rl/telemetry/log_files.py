@@ -18,7 +18,7 @@ from PIL import Image
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
-from coach_rl.core.shown_text import printable
+from coach_rl.core.shown_text import csv_cell, printable, printable_lines
 from coach_rl.telemetry.records import Kind, LogRecord, by_tag
 
 _MOST_OF_NAME = 150
@@ -209,7 +209,7 @@ def _record(line: bytes) -> LogRecord | None:
             level=printable(fields["level"]),
             agent=printable(fields["agent"]),
             scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
-            text="\n".join(map(printable, fields.get("text", "").split("\n"))),
+            text=printable_lines(fields.get("text", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
@@ -250,7 +250,9 @@ class CsvSink:
         if name not in self._tables:
             self._tables[name] = _Table(self._folder / f"{name}.csv")
         counters = {column: getattr(record, column) for column in COUNTERS}
-        self._tables[name].add({**counters, **record.scalars})
+        self._tables[name].add(
+            {**counters, **{csv_cell(each): value for each, value in record.scalars.items()}}
+        )
 
     def close(self) -> None:
         for table in self._tables.values():

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from coach_rl.core.errors import require
 from coach_rl.core.records import Array, FloatArray
+from coach_rl.core.shown_text import printable
 from coach_rl.core.state import State
 
 RESAMPLES = 2000
@@ -209,7 +210,7 @@ class SignalWindows:
         """
         drained, self._windows = self._windows, {}
         return {
-            f"{room}/{name}/{statistic}": value
+            f"{room}/{printable(name)}/{statistic}": value
             for name, window in sorted(drained.items())
             for statistic, value in window.statistics().items()
         }
