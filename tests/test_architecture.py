@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
         "agents",
         "filters",
         "graph_managers",
+        "configuration",
         "sessions",
     },
     "cli": {

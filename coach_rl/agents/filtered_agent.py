@@ -58,6 +58,7 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
@@ -163,6 +164,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         symmetry: Symmetry of filtered observations and actions; None: there is none.
         bonus: Added to rewards that are stored; None: nothing is.
         signals: Receives values of the agent and its filters for the logs.
+        info_watch: Warns of infos of last steps that are learned from; None: nothing does.
     """
 
     SAVED: ClassVar[SavedNames] = (
@@ -201,12 +203,13 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         symmetry: Symmetry | None = None,
         bonus: Bonus | None = None,
         signals: Signals = SILENT,
+        info_watch: InfoWatch | None = None,
     ) -> None:
         self.name = name
         self.symmetry, self.bonus = symmetry, bonus
         self.signals = signals
         """Receiver of values for the logs: `self.signals.note(name, values)`."""
-        self._infos = InfoColumns(infos, agent=name)
+        self._infos, self._watch = InfoColumns(infos, agent=name), info_watch
         self.acts_in = spaces.action
         self._counted = {
             key: space
@@ -394,6 +397,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             valued = outcome.truncated
             self.mask.check(next_observation[ALLOWED][valued], rows[valued], clock)
         reward = outcome.reward
+        if learn and self._watch is not None:
+            outcome = self._watch.of(outcome)
         if self.bonus is not None and row_state.before is not None and learn:
             before = take(row_state.before, rows)
             action = self._sent(take(row_state.choice, rows), before)

@@ -1,7 +1,7 @@
 """Several agents as one: their parts of actions and outcomes, who acts, what they save."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from posixpath import commonpath
 from typing import Any, ClassVar
 
@@ -31,6 +31,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    Over,
     is_agent_end,
     is_agent_reward,
     take,
@@ -113,6 +114,8 @@ class BoundMember:
     """The info array that marks truncations of its own episode; None: the level's."""
     infos: tuple[str, ...] = ()
     """Names of the infos that its agent keeps with transitions."""
+    over: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are over a decision of several steps, by name."""
     place: int = 0
     """Its number among the members that share its agent."""
     places: int = 1
@@ -145,15 +148,15 @@ class BoundMember:
         key = self.reward
         if key is None:
             return outcome.reward
-        self._require_added_up(outcome, key, "a reward", is_agent_reward(key), "reward")
+        is_added_up = is_agent_reward(key) or self.over.get(key) == "sum"
+        self._require_added_up(outcome, key, "a reward", is_added_up, "reward")
         return self._info(outcome, key).astype(np.float64)
 
     def _flags(self, outcome: Outcome, key: str | None) -> BoolArray:
         if key is None:
             return np.zeros(len(outcome.rows), np.bool_)
-        self._require_added_up(
-            outcome, key, "an end", is_agent_end(key), "terminated' or 'truncated"
-        )
+        is_added_up = is_agent_end(key) or self.over.get(key) == "maximum"
+        self._require_added_up(outcome, key, "an end", is_added_up, "terminated' or 'truncated")
         return self._info(outcome, key).astype(np.bool_)
 
     def _require_added_up(

@@ -225,6 +225,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             action_mask=params.action_mask,
             bonus=build_bonus(params.bonus, context, params.name),
             signals=context.signals,
+            info_watch=context.info_watch(params.name),
         )
         seed, self.runtime = context.seed, context.runtime
         self.params, self.device = params, torch.device(context.device)

@@ -232,6 +232,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             symmetry=None if params.symmetry is None else params.symmetry.build(context),
             bonus=build_bonus(params.bonus, context, params.name),
             signals=context.signals,
+            info_watch=context.info_watch(params.name),
         )
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device

@@ -227,9 +227,12 @@ def _decode_reference(name: Json, path: str) -> object:
 
 def spaces_to_json(known: EnvironmentSpaces) -> Json:
     """The spaces of an environment as JSON."""
-    document = {"observation": _to_json(known.observation), "action": _to_json(known.action)}
+    document = {
+        "observation": space_to_json(known.observation),
+        "action": space_to_json(known.action),
+    }
     if isinstance(known.action, spaces.Dict):
-        document["own_action"] = _to_json(known.own_action)
+        document["own_action"] = space_to_json(known.own_action)
     return document
 
 
@@ -330,28 +333,29 @@ def _decode(document: Json, path: str) -> object:
     return document
 
 
-def _to_json(space: Space) -> Json:
+def space_to_json(space: Space) -> Json:
+    """A space as JSON."""
     match space:
         case spaces.Dict():
-            parts = {str(key): _to_json(part) for key, part in space.spaces.items()}
-            return {"kind": "Dict", "spaces": parts, **keys_json(space)}
+            parts = {str(key): space_to_json(part) for key, part in space.spaces.items()}
+            keys = list[Any](space.spaces)
+            has_texts = all(isinstance(key, str) for key in keys)  # as keys of JSON have to be
+            return {"kind": "Dict", "spaces": parts, **({} if has_texts else {"keys": keys})}
         case spaces.Tuple():
-            return {"kind": "Tuple", "spaces": [_to_json(part) for part in space.spaces]}
+            parts = {str(i): space_to_json(part) for i, part in enumerate(space.spaces)}
+            return {"kind": "Tuple", "spaces": parts}
         case spaces.Box():
-            bounds = {"low": _numbers(space.low), "high": _numbers(space.high)}
-            return {"kind": "Box", **_array_json(space), **bounds}
+            about = {"kind": "Box", "low": _numbers(space.low), "high": _numbers(space.high)}
         case spaces.Discrete():
-            sizes = {"n": int(space.n), "start": int(space.start)}
-            return {"kind": "Discrete", "dtype": np.dtype(space.dtype).name, **sizes}
+            about = {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
         case spaces.MultiDiscrete():
             sizes = {"nvec": space.nvec.tolist(), "start": space.start.tolist()}
-            return {"kind": "MultiDiscrete", **_array_json(space), **sizes}
+            about = {"kind": "MultiDiscrete", **sizes}
         case spaces.MultiBinary():
-            return {
-                "kind": "MultiBinary",
-                "n": space.n if isinstance(space.n, int) else list(space.n),
-            }
-    raise SpaceError(f"a run cannot record a {type(space).__name__} space")
+            about = {"kind": "MultiBinary", "n": plain_json(space.n)}
+        case _:
+            raise SpaceError(f"a run cannot record a {type(space).__name__} space")
+    return {**about, "dtype": np.dtype(space.dtype).name, "shape": list(space.shape or ())}
 
 
 def _from_json(document: Json) -> Space:
@@ -361,7 +365,7 @@ def _from_json(document: Json) -> Space:
             keys = document.get("keys", document["spaces"])
             return spaces.Dict(dict(zip(keys, parts, strict=True)))
         case "Tuple":
-            return spaces.Tuple(map(_from_json, document["spaces"]))
+            return spaces.Tuple(map(_from_json, document["spaces"].values()))
         case "Box":
             dtype, shape = np.dtype(document["dtype"]), tuple(document["shape"])
             low, high = (_bound(document[name], shape, dtype) for name in ("low", "high"))
@@ -377,12 +381,6 @@ def _from_json(document: Json) -> Space:
     raise ValueError(f"there is no space of kind {document['kind']!r}")
 
 
-def keys_json(space: spaces.Dict) -> Json:
-    """The keys of a Dict where some are no texts, which keys of JSON always are."""
-    keys = list[Any](space.spaces)
-    return {} if all(isinstance(key, str) for key in keys) else {"keys": keys}
-
-
 def _by_paths(parts: Mapping[str, Space]) -> Space:
     """The space whose parts have these flat names, in documents that don't describe it.
 
@@ -396,10 +394,6 @@ def _by_paths(parts: Mapping[str, Space]) -> Space:
     numbers = list(map(str, range(len(made))))
     is_tuple = sorted(made) == sorted(numbers)
     return spaces.Tuple([made[each] for each in numbers]) if is_tuple else spaces.Dict(made)
-
-
-def _array_json(space: Space) -> Json:
-    return {"dtype": np.dtype(space.dtype).name, "shape": list(space.shape or ())}
 
 
 def _numbers(values: Array) -> Json:

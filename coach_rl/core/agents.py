@@ -17,9 +17,11 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
+    Over,
 )
 from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.signals import Signals
@@ -245,15 +247,16 @@ class ForkLearner(Protocol[Held]):
 
 @runtime_checkable
 class EndingAgent(Protocol[Held]):
-    """An agent that decides itself where its option ends; refused where it receives none.
+    """An agent that decides itself where its option or goal ends.
 
+    It is refused at the top, under goals with a time, and as a member of a group.
     With an attribute `ends_by_chance = True` it returns chances, and the level draws the ends.
     """
 
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> Array:
-        """Return where the option ends, [R] bool; called before `observe` of the same decisions.
+        """Return where the option or goal ends, [R] bool; called before `observe` of the same decisions.
 
         Chances, float [R] from 0 to 1, of an agent with `ends_by_chance`.
 
@@ -437,14 +440,15 @@ class LevelPlace:
                 f"'{self.below.name}' have a time; give that level a GoalSpace"
             )
 
-    def require_sub_goals_as_actions(self, owner: str) -> None:
+    def require_sub_goals_as_actions(self, owner: str, *, restated: bool = False) -> None:
         """Raise `ConfigurationError` where goals of the level below are no actions of its `space`.
 
         Args:
             owner: What turns goals that were achieved, or planned, into actions.
+            restated: Whether it restates them in today's bounds.
         """
         goal = self.sub_goal
-        if goal is not None and goal.action_changes:
+        if goal is not None and (goal.achieved_changes if restated else goal.action_changes):
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
                 "moves them as it learns or follows a curriculum; give the level below a "
@@ -498,8 +502,14 @@ class AgentContext:
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
+    decision_infos: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are over a decision of several steps, by name."""
     runtime: Runtime = ON_CPU
     """The run's settings and services, with the agent's own seed and signals."""
+
+    def info_watch(self, agent: str) -> InfoWatch:
+        """The watch over the infos from which an agent of that name learns."""
+        return InfoWatch(self.decision_infos, self.place.owner(agent))
 
     @property
     def device(self) -> str:

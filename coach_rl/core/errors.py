@@ -215,9 +215,11 @@ def exits_as_errors() -> Iterator[None]:
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        function = [each.name for each in frames if "_sitebuiltins" not in each.filename][-1]
         raise RunError(
-            f"{in_one_line(error)} was raised inside the run; environments, callbacks and other "
-            "code of a run must not end the process"
+            f"{in_one_line(error)} was raised inside the run, in {function}(); environments, "
+            "callbacks and other code of a run must not end the process"
         ) from error
 
 

@@ -54,7 +54,8 @@ class GoalStep(NamedTuple):
     reward: FloatArray
     """[R] the environment's, summed over these steps."""
     info: Mapping[str, Array]
-    """[R, ...] each: what the environment reported in addition."""
+    """[R, ...] each: what the environment reported in addition: of the last step, or the sum or the
+    maximum of the decision's steps, as `GraphParameters.decision_infos` says."""
 
 
 class ViewOfAbove(Protocol):
@@ -108,6 +109,8 @@ class GoalSpace:
     action_changes: ClassVar[bool] = False
     """True if actions of the level above may stand for other goals than when they were stored, or
     goals achieved then are others now."""
+    achieved_changes: ClassVar[bool] = False
+    """True if goals that were achieved may be others now."""
     uses_before: ClassVar[bool] = False
     """True if rewards of `judge` depend on what was achieved before the decision, too; ends may
     not."""
@@ -482,9 +485,10 @@ def _checked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """A method `achieved` or `judge` of a subclass, which raises `RunError` for wrong rows."""
 
     @wraps(method)
-    def checked(space: GoalSpace, given: Any, *more: Any, **named: Any) -> Any:
-        found = method(space, given, *more, **named)
-        rows = next(iter(given.values())) if isinstance(given, Mapping) else given
+    def checked(space: GoalSpace, *given: Any, **named: Any) -> Any:
+        found = method(space, *given, **named)
+        first = (*given, *named.values())[0]
+        rows = next(iter(first.values())) if isinstance(first, Mapping) else first
         _check_rows(space, name, found, len(rows))
         return found
 
@@ -499,10 +503,10 @@ def _check_rows(space: GoalSpace, method: str, found: object, rows: int) -> None
         shape = (rows, space.size) if part in ("", "difference") else (rows,)
         if values.shape != shape or values.dtype.kind not in kind:
             returned = f"{part} as {values.dtype}" if part else f"{values.dtype}"
-            needed = f"a Verdict with {'bool' if kind == 'b' else 'float'}" if part else "numbers"
+            needed = f"a Verdict with {'bool' if kind == 'b' else 'float'}" if part else "an array"
             raise RunError(
                 f"{type(space).__name__}.{method} returns {returned} of shape {values.shape} for "
-                f"{rows} rows; needed is an array of {needed} of shape {shape}"
+                f"{rows} rows; needed is {needed} of shape {shape}"
             )
 
 

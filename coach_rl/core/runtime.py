@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import walk
-from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.ranges import NonNegative, Positive, Threads
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
 
@@ -85,7 +85,7 @@ class Runtime:
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
     What that costs in score: benchmarks/results/off_policy_mujoco.md.
     """
-    threads: Positive[int] | None = None
+    threads: Threads | None = None
     """Threads of one tensor operation on the CPU; None: those of the experiment. With another
     number, sums of many elements differ in their last digits."""
     on_activity: OnActivity = _live(ignore_activity)

@@ -59,9 +59,25 @@ def printable(text: str) -> str:
     )
 
 
+def printable_lines(text: str) -> str:
+    """The same for each line of a text."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def one_line(text: str) -> str:
     """A message in one line: its line ends are spaces, other control characters shown escaped."""
     return printable(" ".join(text.split()))
+
+
+def csv_cell(text: str) -> str:
+    """The text in one line that spreadsheets show, and don't compute as a formula."""
+    text = printable(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def without_tags(text: str) -> str:
+    """The text for a page in Markdown, where HTML in it is shown and not followed."""
+    return text.replace("<", "&lt;")
 
 
 def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:

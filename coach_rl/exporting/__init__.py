@@ -1,6 +1,7 @@
 """Exporting: the policy of a run as ONNX graphs that act without this package.
 
-May import core, architectures, agents, filters, graph_managers and sessions. Start with `archive`.
+May import core, functional, architectures, agents, filters, graph_managers, configuration and
+sessions. Start with `archive`.
 """
 
 from typing import TYPE_CHECKING

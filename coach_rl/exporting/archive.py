@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-from gymnasium import spaces
 
 import coach_rl
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
-from coach_rl.configuration.parameters_json import keys_json
+from coach_rl.configuration.parameters_json import space_to_json
+from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, first_action
+from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
+from coach_rl.exporting.coach_policy import FORMAT
 from coach_rl.exporting.decisions import Decision, decision_of
 from coach_rl.exporting.goals import is_written
 from coach_rl.exporting.graphs import (
@@ -38,8 +39,6 @@ from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
-FORMAT = 3
-"""Version of the archive; raised when an earlier runtime could misread it."""
 _KINDS = (".zip", ".onnx", ".pt2")
 
 
@@ -206,6 +205,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
     levels = []
     for number, level in enumerate(stack.levels):
         decision, outer = stack.decisions[number], stack.outer(number)
+        agent = stack.described[number].agent
         can_sample = any(decision.noise.values())
         graphs: dict[str, Graph | None] = {
             "decisions": stack.graphs(number, samples=False),
@@ -230,8 +230,8 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                     for name, (shape, dtype) in decision.state.items()
                 },
                 "noise": decision.noise,
-                "members": decision.members,
-                "needs_ends": getattr(stack.described[number].agent, "needs_ends", False),
+                "members": {name: bool(of) for name, of in getattr(agent, "own_ends", {}).items()},
+                "needs_ends": getattr(agent, "needs_ends", False),
                 "below": stack.links[number],
                 "preempt": level.preempt,
                 "outer": [*outer],
@@ -285,35 +285,17 @@ def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
     }
 
 
-def _described(space: Space) -> dict[str, Any]:
+def _described(space: Space) -> Json:
     """A space as JSON; bounds that are not finite are null."""
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        keys = keys_json(space) if isinstance(space, spaces.Dict) else {}
-        below = space.spaces if isinstance(space, spaces.Dict) else dict(enumerate(space.spaces))
-        parts = {str(key): _described(part) for key, part in below.items()}
-        return {"kind": type(space).__name__, "spaces": parts, **keys}
-    about: dict[str, Any] = {
-        "kind": type(space).__name__,
-        "dtype": str(np.dtype(space.dtype)),
-        "shape": list(space.shape or ()),
-    }
-    match space:
-        case spaces.Box():
-            about |= {"low": _bounds(space.low), "high": _bounds(space.high)}
-        case spaces.Discrete():
-            about |= {"n": int(space.n), "start": int(space.start)}
-        case spaces.MultiDiscrete():
-            about |= {"nvec": space.nvec.tolist(), "start": first_action(space).tolist()}
-    return about
 
+    def finite(document: Json) -> Json:
+        if isinstance(document, list):
+            return [finite(part) for part in document]
+        if not isinstance(document, dict):
+            return document
+        return None if FLOAT_TAG in document else {k: finite(v) for k, v in document.items()}
 
-def _bounds(values: Any) -> Any:
-    """Bounds as nested lists, or one number where all are alike."""
-    first = values.reshape(-1)[0].item() if values.size else 0.0
-    if (values == first).all():
-        return first if np.isfinite(first) else None
-    listed: Any = np.where(np.isfinite(values), values, None)
-    return listed.tolist()
+    return finite(space_to_json(space))
 
 
 def _page(card: dict[str, Any]) -> str:
@@ -338,6 +320,10 @@ def _page(card: dict[str, Any]) -> str:
     return (
         f"# {card['preset'] or 'Policy'} on {card['task']}\n\n| | |\n| --- | --- |\n{table}\n\n"
         f"Spaces:\n\n```json\n{spaces_shown}\n```\n\n"
-        "Use, with numpy and onnxruntime:\n\n```python\nfrom coach_policy import Policy\n\n"
-        'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n'
+        "Use, with numpy and onnxruntime; the archive is read as data:\n\n```python\n"
+        "from coach_rl.exporting.coach_policy import Policy\n\n"
+        'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n\n'
+        "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
+        "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
+        'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
     )

@@ -70,8 +70,8 @@ class Decision(nn.Module, ABC):
         """Shape and dtype of what a row remembers, by name."""
         self.noise = {"normal": 0, "uniform": 0}
         """Number of random numbers that a sample takes, by kind."""
-        self.members: dict[str, bool] = {}
-        """Names of a group's members, and whether each has an end of its own; empty: none has."""
+        self.ending_members = 0
+        """M, the number of a group's members, where some have ends of their own; else 0."""
 
     @abstractmethod
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
@@ -298,22 +298,28 @@ def _in_space(space: Space, action: Chosen) -> Any:
 
 
 def _dtype(space: Space) -> torch.dtype:
-    """The dtype of a space; int64 for unsigned ones of more than a byte, which graphs can't have."""
+    """The dtype in which a graph computes with the values of a space."""
     kind = np.dtype(space.dtype)
-    is_wide = kind.kind == "u" and kind.itemsize > 1
-    return torch.int64 if is_wide else torch.from_numpy(np.zeros(0, kind)).dtype
+    if kind.kind == "f":
+        return torch.float64 if kind == np.float64 else torch.float32
+    return torch.int64
 
 
 def in_dtypes(space: Space, action: Chosen) -> Tensors:
-    """Actions [R, ...] by flat name in the dtypes of their spaces; one alone is called ''."""
+    """Actions [R, ...] by flat name in the dtypes of their spaces; one alone is called ''.
+
+    Unsigned integers of more than a byte, which torch can't convert to, stay int64.
+    """
     parts = {"": action} if isinstance(action, Tensor) else action
     of = space.spaces if isinstance(space, spaces.Dict) else {"": space}
-    return {key: part.to(_dtype(of[key])) for key, part in parts.items()}
+    dtypes = {key: getattr(torch, str(np.dtype(each.dtype))) for key, each in of.items()}
+    wide = (torch.uint16, torch.uint32, torch.uint64)
+    return {k: part if dtypes[k] in wide else part.to(dtypes[k]) for k, part in parts.items()}
 
 
 def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
     """Values [R, ...] within a Box, in its dtype."""
-    low, high = torch.from_numpy(box.low), torch.from_numpy(box.high)
+    low, high = (torch.from_numpy(each).to(_dtype(box)) for each in (box.low, box.high))
     return torch.minimum(torch.maximum(values, low), high).to(low.dtype)
 
 
@@ -325,7 +331,7 @@ def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor
         finite = [np.where(moves, bound, float(i % 2)) for i, bound in enumerate(bounds)]
     low, high, to_low, to_high = (torch.from_numpy(each.astype(np.float64)) for each in finite)
     share = ((values.to(torch.float64) - low) / (high - low)).clamp(0, 1)
-    dtype = torch.from_numpy(wanted.low).dtype
+    dtype = _dtype(wanted)
     moved = (to_low * (1 - share) + to_high * share).to(dtype)
     return torch.where(chosen, moved, values.to(dtype))
 
@@ -372,8 +378,8 @@ class GroupDecision(Decision):
         for each in group.bound:
             space = acts_in if each.part is None else each.part.space
             self._add(each, acts_in=space, prefix=f"{prefix}{each.name}/")
-        ends = {each.name: each.has_own_end for each in group.bound}
-        self.members = ends if any(ends.values()) else {}
+        if any(each.has_own_end for each in group.bound):
+            self.ending_members = len(group.bound)
 
     def _add(self, each: BoundMember, *, acts_in: Space, prefix: str) -> None:
         """Append the decision of a member, with numbers of its own to sample with."""

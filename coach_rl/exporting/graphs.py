@@ -111,6 +111,7 @@ class Graph(nn.Module):
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of weights that are views of one tensor
             made = torch.export.export(self, tuple(example.values()), dynamic_shapes=(rows,))
+            made.example_inputs = None  # torch would pickle them, and unpickle them when it loads
             about = {**notes, "inputs": self._inputs, "outputs": self.outputs}
             torch.export.save(made, file, extra_files={"policy.json": json.dumps(about)})
         return file.getvalue()
@@ -194,11 +195,7 @@ def decision_graph(
             over=given.get(MEMBERS_OVER),
         )
         action, after = decision(request)
-        if below:
-            sent = _sent(below, action, seen)
-            parts = {"": sent} if isinstance(sent, Tensor) else sent
-        else:
-            parts = in_dtypes(shown.action, action)
+        parts = _sent(below, action, seen) if below else in_dtypes(shown.action, action)
         acts = {f"action/{key}" if key else "action": part for key, part in parts.items()}
         return acts | {f"next/{name}": after[name] for name in decision.state}
 
@@ -209,7 +206,7 @@ def decision_graph(
         if decision.state:
             given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
             given["below"] = torch.arange(rows) % 3
-        if members := len(decision.members):
+        if members := decision.ending_members:
             given[MEMBERS_OVER] = torch.arange(rows * members).reshape(rows, members) % 3 == 0
         for name, (shape, dtype) in decision.state.items():
             given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
@@ -273,12 +270,12 @@ def judge_graph(
     return Graph(judge, inputs) if known else None
 
 
-def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors) -> Chosen:
-    """An action as what is sent: the goal of the only level below, or of each and the choice."""
+def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors) -> Tensors:
+    """What is sent: the goal of the only level below, called '', or of each and the choice."""
     taking = {name: space for name, space in below.items() if space is not None}
     if len(below) == 1 and isinstance(action, Tensor):
         (sub_goal,) = taking.values()
-        return target(sub_goal, action, seen)
+        return {"": target(sub_goal, action, seen)}
     if isinstance(action, Tensor):
         return {CHOICE: action}
     sent = {name: target(space, action[name], seen) for name, space in taking.items()}

@@ -7,7 +7,7 @@
 The levels are those of an evaluation and take the same decisions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -106,11 +106,10 @@ class Actor:
             seed=seed,
             purpose="acting",
         )
-        described = [level.agent for level in graph.levels]
+        described = (level.agent for level in graph.levels)
         keys = (key for each in described for key in getattr(each, "info_keys", ()))
         self._info = {key: np.zeros(num_envs, np.bool_) for key in keys}
         """[N] each: all that is known of infos is whose own episode is over."""
-        self._ends = member_ends(graph)
         self._has_begun = False
 
     @property
@@ -119,12 +118,7 @@ class Actor:
         return self._environment.num_envs
 
     def act(
-        self,
-        observation: Observation,
-        *,
-        begins: BoolArray,
-        greedy: bool,
-        over: Mapping[str, BoolArray],
+        self, observation: Observation, *, begins: BoolArray, greedy: bool, over: Observation
     ) -> Action:
         """Choose actions [N, ...].
 
@@ -132,16 +126,14 @@ class Actor:
             observation: What the environments show, [N, ...] each.
             begins: Where an episode begins with it, [N]; everywhere at the first call.
             greedy: Whether to leave out exploration.
-            over: Where members' own episodes are over, [N] each by name; they stay over until their
-                row begins again.
+            over: Where members' own episodes are over, bool by the name of the info that marks it;
+                they stay over until their row begins again.
         """
         environment = self._environment
         self._clock.samples = not greedy
-        for ended in self._info.values():
+        for key, ended in self._info.items():
             ended[begins] = False
-        for name, ended in over.items():
-            for key in self._ends[name]:
-                self._info[key] |= ended
+            ended |= over.get(key, False)
         if self._has_begun:
             answer = EnvResponse.step(
                 np.arange(self.num_envs),
@@ -161,7 +153,7 @@ class Actor:
 
 
 def member_ends(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """Names of the infos that mark the end of each member's own episode, by its name, all levels'."""
+    """Names of the infos that mark the end of each member's own episode, by its name."""
     found: dict[str, tuple[str, ...]] = {}
     for level in graph.levels:
         for name, keys in getattr(level.agent, "own_ends", {}).items():

@@ -7,6 +7,7 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
 from coach_rl.core.levels import is_chain
+from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -105,7 +106,7 @@ class StackBuilder:
                 channel=self._runtime.signals.channel,
                 num_envs=simulators.num_envs,
             ),
-            discount=self._parameters.reward_discount,
+            sums=self._parameters.sums,
             forks=forks,
         )
 
@@ -119,7 +120,7 @@ def build_stack(
     seed: int,
     purpose: str,
     signals: StackSignals | None = None,
-    discount: float = 1.0,
+    sums: Sums = PLAIN_SUMS,
     forks: Forks | None = None,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
@@ -132,7 +133,7 @@ def build_stack(
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
         signals: Collects the stack's signals; None: none are collected.
-        discount: Of rewards per simulator step, when a level adds them up for the one above.
+        sums: What decisions are of those of the level below.
         forks: Simulators in which levels certify their decisions; None: none does.
     """
     if not is_chain(levels):
@@ -147,7 +148,7 @@ def build_stack(
             seed=seed,
             purpose=purpose,
             signals=signals,
-            discount=discount,
+            sums=sums,
         )
 
     def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
@@ -168,7 +169,7 @@ def build_stack(
                 clock=clock,
                 seed=integer_seed(seed, purpose, params.name),
                 above=levels[:index],
-                discount=discount,
+                sums=sums,
                 certifier=certifier(index, owned, clock),
             )
             built.append(level)

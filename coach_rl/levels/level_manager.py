@@ -28,6 +28,7 @@ from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
+    PLAIN_SUMS,
     Action,
     ActionRequest,
     Array,
@@ -36,9 +37,11 @@ from coach_rl.core.records import (
     End,
     EnvResponse,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
+    Sums,
     joined,
     missed,
     take,
@@ -159,7 +162,7 @@ class LevelManager:
         clock: Phase and counters of the stack; read only.
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
-        discount: Of rewards per simulator step, when they are added up for the level above.
+        sums: What its decisions are for the level above.
         certifier: Tries the agent's decisions before they are sent; None sends them untried.
         junction: Where the level stands in a graph; None in a chain.
 
@@ -176,7 +179,7 @@ class LevelManager:
         clock: Clock,
         seed: int,
         above: Sequence[LevelDescription] = (),
-        discount: float = 1.0,
+        sums: Sums = PLAIN_SUMS,
         certifier: Certifier | None = None,
         junction: "Junction | None" = None,
     ) -> None:
@@ -184,6 +187,7 @@ class LevelManager:
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
         self._above = above[-1].name if above else ""
+        self._takes_goals = bool(above) and not (params.goal_space is None and junction is None)
         self.certifier, self._junction = certifier, junction
         self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
@@ -204,6 +208,7 @@ class LevelManager:
             chain = above if junction is None else ()
             self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
         self._rounding = GoalRounding(space if isinstance(space, GoalSpace) else None)
+        self._watch = InfoWatch(sums.infos, f"level '{params.name}'")
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -226,7 +231,7 @@ class LevelManager:
             space=params.goal_space,
             outer_spaces=self._outer_spaces,
             is_top=not above,
-            discount=discount,
+            sums=sums,
         )
 
     @property
@@ -289,9 +294,7 @@ class LevelManager:
         rows = np.arange(self.num_envs) if rows is None else rows
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
-        space = self.params.goal_space
-        takes_nothing = space is None and self._junction is None
-        if self._rows.is_top or takes_nothing or isinstance(directive.action, dict):
+        if not self._takes_goals or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
         if len(directive.action) != len(rows):
             check_counts(directive.action, len(rows), f"level '{self._above}': ")
@@ -571,7 +574,8 @@ class LevelManager:
             before = take(rows.observation, answer.rows)
         if self._rewards is not None and before is not None:
             outer = [goal[index] for goal in rows.outer_goals]
-            earned = self._rewards(before, answer, rows.goal[index], outer)
+            noted = self._watch.of(answer) if self._clock.now().learns else answer
+            earned = self._rewards(before, noted, rows.goal[index], outer)
         judgement = judged(
             answer,
             level=self.params,
@@ -614,7 +618,7 @@ class LevelManager:
         places = over if len(over) else slice(0, 0)
         rows, sums = answer.rows[places], self._rows
         sums.open[rows] = False
-        added_up = {**sums.agent_rewards, **sums.agent_ends}
+        added_up = {**sums.agent_rewards, **sums.agent_ends, **(sums.totals or {})}
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
@@ -626,7 +630,7 @@ class LevelManager:
             duration=sums.duration[rows],
             info={
                 key: added_up[key][rows] if key in added_up else values[places]
-                for key, values in answer.info.items()
+                for key, values in (answer.info | (sums.totals or {})).items()
             },
         )
 

@@ -19,17 +19,18 @@ from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.parameter_classes import RecordedParameters
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.runs.folder import TakenCheckpoint, find_folder, read_manifest
-from coach_rl.sessions.opening import known_spaces
+from coach_rl.sessions.opening import known_spaces, replaced
 
-_GOALS = ("low", "high", "relative", "reach", "elements", "angles", "observed")
+_GOALS = {"low", "high", "relative", "reach", "elements", "observed", "longest"}
 """Fields of a goal space that set what the numbers of a goal stand for."""
 
 
@@ -87,6 +88,13 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
     return loaded
 
 
+def recorded(graph_manager: GraphManager) -> GraphManager:
+    """The same experiment, with other runs that it names as they are now, for its manifest."""
+    before = graph_manager.parameters
+    parameters = replaced(before, RecordedParameters, lambda part: part.recorded())
+    return graph_manager if parameters is before else type(graph_manager)(parameters)
+
+
 def loading_report(loaded: Mapping[str, Json]) -> list[str]:
     """Lines for people about what `load_levels` has loaded.
 
@@ -120,8 +128,9 @@ class Meaning:
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
             goals, space = level.get("goal_space") or {}, None
             if "low" in goals:
-                fields: Any = decode({name: goals[name] for name in _GOALS})
-                space = GoalSpace(**fields, threshold=(0.0,) * len(fields["low"]))
+                fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
+                kind = TimedGoalSpace if "longest" in fields else GoalSpace
+                space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
             own: Any = decode({name: level[name] for name in ("name", "below") if name in level})
             levels.append(LevelDescription(**own, goal_space=space))
         return cls(levels, known_spaces(folder, manifest))
@@ -154,22 +163,19 @@ class Meaning:
     def _of(self, name: str) -> dict[str, object]:
         """The facts about a level's goals, those of the levels below and its actions, by name."""
         number = [each.name for each in self.levels].index(name)
-        level, below = self.levels[number], links_of(self.levels)[number]
+        below = links_of(self.levels)[number]
         facts: dict[str, object] = {} if below else {"action space": self.spaces.action}
         if GOAL_KEY in self.spaces.observation.spaces:
             facts["GoalSpace.observed of its goals"] = "absolute"
-        for place, each in enumerate((level, *(self.levels[number] for number in below))):
-            goals = each.goal_space
+        for place, each in enumerate((number, *below)):
+            goals = self.levels[each].goal_space
             if isinstance(goals, GoalSpace):
                 what = f"the goals of level {place} below" if place else "its goals"
                 setting = "relative" if place else "observed"
                 facts[f"GoalSpace.{setting} of {what}"] = getattr(goals, setting)
                 facts[f"elements of {what}"] = tuple(goals.elements or range(goals.size))
-                ends = (
-                    goals.space.low,
-                    goals.space.high,
-                )  # with the time behind, where they have one
-                facts[f"bounds of {what}"] = tuple(end[: goals.size].tolist() for end in ends)
+                box = goals.space
+                facts[f"bounds of {what}"] = box.low.tolist(), box.high.tolist()
         return facts
 
 

@@ -56,13 +56,12 @@ from coach_rl.runs.manifest import (
 )
 from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun, Videos
-from coach_rl.sessions.loaded_levels import Meaning, load_levels
+from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
 from coach_rl.sessions.opening import (
     ContinuingArguments,
     OpenedRun,
     Opening,
     open_run,
-    recorded,
     warn_of_missing_memories,
     with_changes,
     with_overrides,
@@ -407,7 +406,9 @@ def fork_experiment(
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
-        _require_same_meaning(opened, graph_manager)
+        now = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+        for level in now.levels:
+            now.require_same(level.name, Meaning.recorded(checkpoint.path), level.name)
         warn_of_missing_memories(checkpoint)
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))
@@ -537,14 +538,6 @@ def _changed(
             f"{error} ('{error.name}' is on the control panel of the run's preset; a fork changes "
             "the run's own parameters, by their paths)"
         ) from error
-
-
-def _require_same_meaning(opened: OpenedRun, graph_manager: GraphManager) -> None:
-    """Refuse changes after which agents would take one kind of goal for another."""
-    now = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
-    before = Meaning.recorded(opened.require_checkpoint("fork from").path)
-    for level in now.levels:
-        now.require_same(level.name, before, level.name)
 
 
 def _inherited(

@@ -16,7 +16,12 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.agents import require_whole_policies
-from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import (
+    ConfigurationError,
+    SpaceError,
+    UnknownNameError,
+    exits_as_errors,
+)
 from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
@@ -147,13 +152,9 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
+    @exits_as_errors()
     def act(
-        self,
-        observation: object,
-        *,
-        mask: object = None,
-        over: Mapping[str, object] | None = None,
-        greedy: bool = True,
+        self, observation: object, *, mask: object = None, over: Any = None, greedy: bool = True
     ) -> Any:
         """Choose actions in the environment's own action space.
 
@@ -189,25 +190,19 @@ class TrainedAgent:
         self._begins = np.zeros(actor.num_envs, np.bool_)
         return _as_taken(self._graph.spaces.own_action, action, is_single=is_single)
 
-    def _ended(self, over: Mapping[str, object] | None, rows: int) -> dict[str, BoolArray]:
-        """Where members' own episodes are over, [N] each by name, as far as it is given."""
-        if over is None:
-            if self._needs_ends is not None:
-                raise ConfigurationError(
-                    f"level '{self._needs_ends}' of {self.run} leaves out members whose own "
-                    "episode is over, which observations don't show: give act(observation, over={"
-                    f"{', '.join(f'{name!r}: False' for name in self._members)}}}), True where the "
-                    "member's is over, or over={} where no member ends before the others"
-                )
-            return {}
-        if not isinstance(over, Mapping) or (over and not self._members):
-            kind = type(over).__name__
-            raise SpaceError(
-                f"act() was given over={kind}; it is a dict by the names of a group's members"
-                + ("" if self._members else ", and this agent has none; leave it out")
+    def _ended(self, over: Any, rows: int) -> Observation:
+        """Where members' own episodes are over, bool by the name of the info that marks it."""
+        if over is None and self._needs_ends is not None:
+            raise ConfigurationError(
+                f"level '{self._needs_ends}' of {self.run} leaves out members whose own episode is "
+                "over, which observations don't show: give act(observation, over={"
+                f"{', '.join(f'{name!r}: False' for name in self._members)}}}), True where the "
+                "member's is over, or over={} where no member ends before the others"
             )
-        ended = {}
-        for name, given in over.items():
+        if not isinstance(over, Mapping | None):
+            raise SpaceError(f"over is a dict by members' names, got {type(over).__name__}")
+        ended: Observation = {}
+        for name, given in (over or {}).items():
             if name not in self._members:
                 raise UnknownNameError("member", name, self._members, "in act(over=...)")
             values = np.asarray(given)
@@ -216,8 +211,8 @@ class TrainedAgent:
                     f"over['{name}'] is {values.dtype} {values.shape}; give a bool, or one for "
                     f"each of {rows} observations"
                 )
-            ended[name] = np.broadcast_to(values, rows)
-        self._needs_ends = None
+            ended |= dict.fromkeys(self._members[name], values)
+        self._needs_ends = self._needs_ends if over is None else None
         return ended
 
     def _with_mask(self, observation: object, mask: object) -> dict[str, object]:

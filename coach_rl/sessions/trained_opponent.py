@@ -57,11 +57,10 @@ class TrainedOpponent(RecordedParameters):
             agent = load(taken.path(), device="cpu")
         except (ConfigurationError, CheckpointError) as error:
             raise self._lost(error) from error
-        game_spaces = replace(spaces, action=spaces.own_action)
-        if agent.spaces != game_spaces:
+        if agent.spaces != replace(spaces, action=spaces.own_action):
             own, game = (
-                f"{each.action} by {', '.join(each.observation.spaces)}"
-                for each in (agent.spaces, game_spaces)
+                f"{each.own_action} by {', '.join(each.observation.spaces)}"
+                for each in (agent.spaces, spaces)
             )
             raise SpaceError(
                 f"the opponent {self.run} was trained for another game ({own}) than this one "

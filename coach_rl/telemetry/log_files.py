@@ -17,10 +17,12 @@ from urllib.parse import quote, unquote
 from PIL import Image
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.file_writing import make_folder, replacing, without_links
-from coach_rl.core.shown_text import printable
+from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
+from coach_rl.core.shown_text import csv_cell, printable, printable_lines
 from coach_rl.telemetry.records import Kind, LogRecord, by_tag
 
+_MOST_OF_NAME = 150
+"""Bytes of a picture's name in that of its file, which systems bound at 255."""
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
@@ -128,6 +130,8 @@ class ImageSink:
         for tag, image in by_tag(record, record.images).items():
             make_folder(self._folder)
             name = re.sub(r"[^\w.-]", "_", tag)
+            if len(name.encode()) > _MOST_OF_NAME:  # two of them stay apart
+                name = name.encode()[:_MOST_OF_NAME].decode(errors="ignore") + sha256_of(tag)[:8]
             path = self._folder / f"step_{record.environment_steps}_{name}.png"
             with replacing(path) as new:
                 Image.fromarray(image).save(new, format="PNG")
@@ -205,7 +209,7 @@ def _record(line: bytes) -> LogRecord | None:
             level=printable(fields["level"]),
             agent=printable(fields["agent"]),
             scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
-            text="\n".join(map(printable, fields.get("text", "").split("\n"))),
+            text=printable_lines(fields.get("text", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
@@ -246,7 +250,9 @@ class CsvSink:
         if name not in self._tables:
             self._tables[name] = _Table(self._folder / f"{name}.csv")
         counters = {column: getattr(record, column) for column in COUNTERS}
-        self._tables[name].add({**counters, **record.scalars})
+        self._tables[name].add(
+            {**counters, **{csv_cell(each): value for each, value in record.scalars.items()}}
+        )
 
     def close(self) -> None:
         for table in self._tables.values():

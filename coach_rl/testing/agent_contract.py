@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Dict
 
-from coach_rl.core.agents import AgentContext, EndingAgent, PacedAgent
+from coach_rl.core.agents import AgentContext, PacedAgent
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     ActionError,
@@ -33,7 +33,7 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.parts import description_of, timed_calls, walk
-from coach_rl.core.records import Action, take
+from coach_rl.core.records import take
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions, forbidden
 from coach_rl.core.state import Appended
@@ -184,29 +184,20 @@ def evaluations_change_nothing(trial: AgentTrial) -> None:
 
 
 def workers_act_as_the_run_does(trial: AgentTrial) -> None:
-    """Decisions, and ends of sub-episodes, are those of the run where a worker makes them."""
-    plays = [trial.play().heatup(), trial.play().heatup()]
+    """Decisions are those of the run where a worker makes them."""
+    run, worker = (trial.play().heatup() for _ in range(2))
     for _ in range(2 * AFTER):
-        made: list[Action] = []
-        for play, is_worker in zip(plays, (False, True), strict=True):
-            clock = play.clock(Phase.TRAIN)
-            # Where an episode begins, statistics of filters may change in the run alone.
-            own = replace(clock, collects=is_worker and not play.begins.any())
-            made.append(play.act(own))
-            outcome = play.outcome()
-            if isinstance(play.agent, EndingAgent):
-                seen = outcome.observation
-                made[-1] = {
-                    **parts_of(made[-1]),
-                    "its own end": play.agent.ends(play.rows, outcome.rows, seen, own),
-                }
-            play.agent.observe(play.rows, outcome, clock)
-            play.agent.train(clock)
+        clock = run.clock(Phase.TRAIN)
+        # Where an episode begins, statistics of filters may change in the run alone.
+        own = replace(clock, collects=not run.begins.any())
         expect(
-            same_actions(made[:1], made[1:]),
+            same_actions([run.act(clock)], [worker.act(own)]),
             "the agent acts otherwise by the clock of a worker (--workers), where clock.learns is "
             "False; read clock.trains for whether it is in training, or request.greedy",
         )
+        for play in (run, worker):
+            play.agent.observe(play.rows, play.outcome(), clock)
+            play.agent.train(clock)
 
 
 def training_counts_its_steps(trial: AgentTrial) -> None:

@@ -63,7 +63,9 @@ class Layout:
                 raise EnvironmentFault(
                     f"observation '{key}' has shape {leaf.shape}, its space {shape}"
                 )
-            if leaf.dtype not in kinds:
+            if leaf.dtype not in kinds and (
+                step <= FLOATS_COMPARED or leaf.dtype.kind != "f" or kinds[0].kind != "f"
+            ):
                 self.check_cast(key, leaf[None], step)
             found.append(leaf)
         return found
@@ -194,7 +196,7 @@ def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str
     """The simple spaces in `space` by flat name, each with the keys that lead to it."""
     found = list(_simple_parts(space))
     if not found:
-        raise SpaceError(f"{what} is {space}, which has no parts; give it one with {wrapper}")
+        raise SpaceError(f"{what} is {space}, which has no parts; give it one")
     for path, part in found:
         for key in path:
             if not isinstance(key, str):

@@ -214,7 +214,7 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
 
 
 def named_in(module_name: str, name: str, *, kind: str) -> Any:
-    """What a module has under a name, which it may import only now; None if it has none.
+    """The object that a module has under a name, and may import only now; None without one.
 
     Raises:
         ConfigurationError: See `imported`.

@@ -41,7 +41,7 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
         shown = getattr(env, "observation_space", None)
         mask = shown.spaces.get(ACTION_MASK) if isinstance(shown, spaces.Dict) else None
         self._masked: Layout | None = None
-        """Where the mask and the action's parts are; None without a mask."""
+        """Layout of the mask and of actions; None without a mask."""
         if (
             mask is not None
             and np.prod(mask.shape or ()) == sum(choice_sizes(env.action_space)) > 0

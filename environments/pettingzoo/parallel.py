@@ -220,6 +220,11 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         given = {name: action[name] for name in self.parallel.agents}
         answer = step_values(self.parallel.step(given))
         observations, rewards, terminations, truncations, infos = answer
+        if self._shows_turns:  # players that are out may have had their turns since
+            game, mover = self.parallel.aec_env, self.parallel.aec_env.agent_selection
+            if mover in game.agents:
+                observations = {**observations, mover: game.observe(mover)}
+                infos = {**infos, mover: game.infos.get(mover, {})}
         self._elapsed += 1
         late = self._elapsed >= self._limit
         own = dict.fromkeys(self.names, 0.0)

@@ -181,13 +181,13 @@ def played(params, seen, action, *, seed=5, steps=150, rows=3):
         drift[starts] = rng.normal(size=(int(starts.sum()), 3))
     torch.manual_seed(seed)
     for network in agent.learner.networks.values():
-        network.online.add_(0.2 * torch.randn(network.size))
+        network.online.add_(0.5 * torch.randn(network.size))
         if network.has_target:
-            network.target.copy_(network.online + 0.2 * torch.randn(network.size))
+            network.target.copy_(network.online + 0.3 * torch.randn(network.size))
     return agent
 
 
-def weighted_batch(agent, size: int = 24):
+def weighted_batch(agent, size: int = 48):
     """A batch of sequences, some of them padded and burnt in, whose transitions weigh unequally."""
     batch = agent.memory.sample(size)
     assert not batch.mask.all()

@@ -220,12 +220,12 @@ COMBINED = {
 
 
 def above_hindsight(low, goals, curriculum, **given):
-    """A stack whose low level learns in hindsight; HAC above HAC, which shows actions as sent."""
+    """A stack whose low level learns in hindsight: after 1 or 3 steps, or HAC below HAC."""
     low = replace(TD3, memory=replace(HER, n_step=low)) if isinstance(low, int) else low
     params = of(TD3, low, goals=goals, curriculum=curriculum, **given)
     top, low_level = params.levels
     if low is HAC:
-        top = replace(top, agent=replace(HAC, actions=None), **ON_TOP)
+        top = replace(top, agent=HAC, **ON_TOP, testing_rate=0.3)
     return replace(params, levels=(top, low_level))
 
 
@@ -249,8 +249,26 @@ def test_hindsight_under_a_curriculum_of_actions_rewards_the_goals_shown(names, 
     manager.close()
 
 
-@pytest.mark.parametrize("names", COMBINED)
-@pytest.mark.parametrize("low", [1, HAC], ids=["TD3", "HAC"])
+def test_hindsight_actions_above_a_growing_reach_stand_for_what_was_achieved():
+    growing = rl.LinearSchedule(start=0.5, end=1.0)
+    manager, _ = run(above_hindsight(HAC, GOALS, {"reach": growing}, training=300))
+    top, _ = agents_of(manager)
+    found, store = top.memory.sampler(2_000), top.memory.store
+    positions = found["/positions"].numpy()
+    before, after = (
+        store.read(f"/{when}observations/{PLACE}", positions) for when in ("", "next_")
+    )
+    half = np.array((0.4, 0.2)) * growing(manager.graph.clock)
+    sent, shown = (found[each].numpy() for each in ("/goal_space/sent", "/actions"))
+    replaced = np.abs(shown - np.clip(sent / half, -1, 1)).max(axis=1) > 1e-4
+    never_clipped = (np.abs(after - before) < 0.5 * np.array((0.4, 0.2))).all(axis=1)
+    chosen = replaced & never_clipped
+    assert chosen.sum() > 100
+    np.testing.assert_allclose(shown[chosen], ((after - before) / half)[chosen], atol=1e-5)
+    manager.close()
+
+
+@pytest.mark.parametrize(("names", "low"), [*zip(COMBINED, (1, HAC, 1, HAC), strict=True)])
 def test_hindsight_under_a_curriculum_resumes_and_collects_alike(names, low, tmp_path):
     params = above_hindsight(low, GOALS, COMBINED[names], training=120)
     assert_resumes(partial(built, params), tmp_path, after(70))
@@ -382,11 +400,6 @@ REFUSED = [  # call, kind of error, message
         "level 'low' has a curriculum, and collection.mode='asynchronous'",
     ),
     (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO keeps ... no curriculum of reach"),
-    (
-        changed(of(HAC, curriculum=REACH), **ON_TOP),
-        ConfigurationError,
-        "hindsight, which replaces actions, keeps goals ... no curriculum of reach or bounds",
-    ),
     (
         changed(of(rl.GraphAgentParameters(), curriculum=THRESHOLD), **ON_TOP),
         ConfigurationError,

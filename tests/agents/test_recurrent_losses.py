@@ -39,7 +39,7 @@ ACTOR, CRITICS = slice(0, 4), slice(4, 10)
 COMMON = {
     "learning": LearningParameters(batch=24, learning_starts=30),
     "memory": ReplayMemoryParameters(
-        capacity=4_000, sequences=SequenceParameters(length=6, burn_in=3)
+        capacity=4_000, sequences=SequenceParameters(length=6, burn_in=2)
     ),
     "update_mode": "eager",
 }
@@ -58,8 +58,8 @@ def actor_critic(kind, **algorithm):
     }
     agent, settings = classes[kind]
     return agent(
-        actor=ActorParameters(torso=torso(GRU(size=4)), log_std_bounds=(-1.0, 0.3)),
-        critic=CriticParameters(torso=torso(LSTM(size=3))),
+        actor=ActorParameters(torso=torso(GRU(size=4, span=9)), log_std_bounds=(-1.0, 0.3)),
+        critic=CriticParameters(torso=torso(LSTM(size=3, span=9))),
         algorithm=settings(discount=0.9, **algorithm),
         **COMMON,
     )
@@ -328,7 +328,7 @@ def branch_values(network, hidden):
 def test_branching_dqn_loss_equals_plain_steps(dueling, algorithm, masked):
     params = DQNAgentParameters(
         network=QNetworkParameters(
-            torso=torso(LSTM(size=4)), dueling=dueling, streams=(5,) if dueling else ()
+            torso=torso(LSTM(size=4, span=9)), dueling=dueling, streams=(5,) if dueling else ()
         ),
         algorithm=DQNAlgorithmParameters(discount=0.9, **algorithm),
         **COMMON,

@@ -42,3 +42,36 @@ def test_spaces_json_equal_bounds_are_written_once():
         observation=spaces.Dict({"image": SPACES[3]}), action=spaces.Discrete(2)
     )
     assert len(json.dumps(spaces_to_json(known))) < 300
+
+
+OWN = {
+    "numbers for keys": spaces.Dict({"0": spaces.Discrete(2), "1": spaces.Box(0, 1)}),
+    "slashes in keys": spaces.Dict({"a/b": spaces.Discrete(2, dtype=np.uint8)}),
+    "integer keys": spaces.Dict({0: spaces.Discrete(2), 1: spaces.MultiBinary(2)}),
+    "nested": spaces.Tuple(
+        (spaces.Dict({"x": spaces.Tuple((spaces.MultiDiscrete([2, 3], np.int8),))}), SPACES[1])
+    ),
+}
+
+
+@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
+def test_spaces_json_keeps_the_own_action_space_and_its_dtypes(own):
+    flat = spaces.Dict({"some": spaces.Discrete(2)})
+    known = EnvironmentSpaces(observation=flat, action=flat, nested=own)
+    document = json.loads(json.dumps(spaces_to_json(known), allow_nan=False))
+    again = spaces_from_json(document, source="here").own_action
+    assert again == own
+    own.seed(0)
+    assert again.contains(own.sample())
+
+
+def test_spaces_json_of_earlier_runs_has_the_form_that_names_mean():
+    box = spaces.Box(-1, 1, (1,))
+    flat = {"0/grip": box, "0/turn": box, "1": spaces.Discrete(3)}
+    known = EnvironmentSpaces(observation=spaces.Dict({"o": box}), action=spaces.Dict(flat))
+    document = spaces_to_json(known)
+    assert spaces_from_json(document, source="here").own_action == known.action
+    del document["own_action"]
+    del document["action"]["spaces"]["1"]["dtype"]
+    own = spaces.Tuple((spaces.Dict({"grip": box, "turn": box}), spaces.Discrete(3)))
+    assert spaces_from_json(document, source="here").own_action == own

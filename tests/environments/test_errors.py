@@ -336,6 +336,26 @@ BUILDS = [
         S,
         "the observation of 'Pair-v0' has a Sequence space at '1'; allowed ... FlattenObs",
     ),
+    *(
+        (
+            partial(
+                layout_of, *((shown, BOX) if what == "observation" else (BOX, shown)), level="A-v0"
+            ),
+            S,
+            f"the {what} of 'A-v0' has a Dict space with the key ... of type int; keys must be str",
+        )
+        for what in ("observation", "action")
+        for shown in (
+            spaces.Dict({1: BOX, 0: BOX}),
+            spaces.Dict({"slots": spaces.Dict({1: BOX})}),
+            spaces.Tuple([spaces.Dict({1: BOX})]),
+            spaces.Dict({1: BOX, "1": BOX}),
+        )
+    ),
+    *(
+        (partial(layout_of, shown, BOX, level="A-v0"), S, f"is {shown}, which has no parts")
+        for shown in (spaces.Dict({}), spaces.Tuple(()), spaces.Dict({"a": spaces.Dict({})}))
+    ),
     (lambda: row_seeds([1, 2], 3), P, "got 2 seeds for 3 rows"),
     *(
         (partial(row_seeds, bad, 3), P, "whole number of 0 or more")
