@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 from coach_rl.configuration.overrides import format_overrides, parse_overrides
 from coach_rl.configuration.parameters_json import encode, reference
 from coach_rl.configuration.preset_file import Preset, load_preset
-from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
@@ -207,14 +207,11 @@ def remember_job(job: Job) -> None:
     remember_code(graph_manager, _made_of(graph_manager, job), origin)
 
 
-def run_job(
-    job: Job, *, announce: Announce | None = None, preset: Preset | None = None
-) -> JobResult:
+def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
     """Make or continue the run of a job, unless it is finished.
 
     Args:
         job: The run.
-        preset: The job's preset, if it has been loaded; None: it is loaded from its file.
         announce: Called with a line when the run stops early, or has to wait.
 
     Returns:
@@ -223,7 +220,7 @@ def run_job(
     folders: list[RunFolder] = []
     try:
         with StopRequests():  # a signal that comes before the run takes them
-            state, error = _run(job, folders, announce or (lambda _text: None), preset)
+            state, error = _run(job, folders, announce or (lambda _text: None))
     except KeyboardInterrupt as interruption:
         state, error = "stopped", str(interruption)
     except BaseException as failure:
@@ -233,11 +230,9 @@ def run_job(
     )
 
 
-def _run(
-    job: Job, folders: list[RunFolder], announce: Announce, loaded: Preset | None
-) -> tuple[State, str]:
+def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State, str]:
     """The state of a job after running it, and an error; its folder is noted once there is one."""
-    preset, graph_manager = _configured(job, loaded)
+    preset, graph_manager = _configured(job)
     digest = _identity_of(graph_manager, job)
     experiment = job.root / job.name
     check_name(job.name)
@@ -298,6 +293,14 @@ def _trained(
         settings=settings,
         audience=audience,
     )
+
+
+def with_absolute_paths(job: Job) -> Job:
+    """The job for a process with another working directory."""
+    found = find_preset(job.preset)
+    job = replace(job, root=job.root.absolute(), modules_from=Path.cwd())
+    is_shipped = found.path in {preset.path for preset in shipped_presets().values()}
+    return job if is_shipped else replace(job, preset=f"{found.path}:{found.function}")
 
 
 def _outcome(result: RunResult) -> tuple[State, str]:

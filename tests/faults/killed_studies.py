@@ -4,9 +4,8 @@
 
 gives out four variants with five seeds each on a cluster of two machines, kills at random moments a
 worker, a machine (another joins instead) or the driver (the same program is started again), and
-compares every run with that of a pool of processes that nobody disturbed. `--apart` hides the
-driver's folder from the workers, so that they have to send their runs home. `--quiet` kills
-nothing, and runs the study a third time, by submitit's executor for one machine.
+compares every run with that of a pool of processes that nobody disturbed. `--quiet` kills nothing,
+and runs the study a third time, by submitit's executor for one machine.
 """
 
 import argparse
@@ -123,14 +122,11 @@ class Driver:
         root: The folder of all experiments.
         seeds: Seeds of each variant.
         share: Of the variants' steps.
-        apart: Whether workers are not to find the folder.
     """
 
-    def __init__(
-        self, address: str, root: Path, *, seeds: int, share: float, apart: bool = False
-    ) -> None:
-        here = [str(seeds), str(share), str(int(apart))]
-        self._words = [sys.executable, __file__, "--driver", address, str(root), *here]
+    def __init__(self, address: str, root: Path, *, seeds: int, share: float) -> None:
+        here = [address, str(root), str(seeds), str(share)]
+        self._words = [sys.executable, __file__, "--driver", *here]
         self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._output = root / "driver.txt"
         root.mkdir(parents=True, exist_ok=True)
@@ -153,16 +149,11 @@ class Driver:
         return self._output.read_text()
 
 
-def drive(address: str, root: str, seeds: str, share: str, apart: str) -> int:
+def drive(address: str, root: str, seeds: str, share: str) -> int:
     """Give out the jobs, as the driver's process."""
-
-    def hide(_status: object) -> None:
-        for mark in Path(root).glob(".driver-*"):
-            mark.unlink(missing_ok=True)
-
     with closing(RayCluster(address)) as executor:
         given = jobs(Path(root), seeds=range(int(seeds)), share=float(share))
-        results = conduct(given, executor, on_change=hide if int(apart) else None)
+        results = conduct(given, executor)
     print([(result.state, result.error) for result in results if result.state != "done"])
     return int(any(result.state != "done" for result in results))
 
@@ -172,7 +163,7 @@ def workers() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if "run_remote_job" in "".join(process.cmdline()[:1]):
+            if "run_marked_job" in "".join(process.cmdline()[:1]):
                 found.append(process)
     return found
 
@@ -194,13 +185,13 @@ def kill_something(made: Cluster, driver: Driver, rng: np.random.Generator) -> s
 
 
 def campaign(
-    root: Path, *, kills: int, seed: int, seeds: int, share: float = 1.0, apart: bool = False
+    root: Path, *, kills: int, seed: int, seeds: int, share: float = 1.0
 ) -> tuple[Counter[str], list[str]]:
     """Kill so often while the study runs; what was killed, and where its runs differ."""
     rng = np.random.default_rng(seed)
     killed = Counter[str]()
     with cluster() as made:
-        driver = Driver(made.address, root / "killed", seeds=seeds, share=share, apart=apart)
+        driver = Driver(made.address, root / "killed", seeds=seeds, share=share)
         while driver.process.poll() is None:
             time.sleep(float(rng.uniform(0.5, 3)))
             if killed.total() < kills and workers():
@@ -236,9 +227,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     parser.add_argument("--seeds", type=int, default=5, help="runs of a variant (default: 5)")
     parser.add_argument("--share", type=float, default=1.0, help="of the variants' steps")
-    parser.add_argument("--apart", action="store_true", help="hide the folder from the workers")
     parser.add_argument("--quiet", action="store_true", help="kill nothing; run it three ways")
-    parser.add_argument("--driver", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--driver", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.driver:
         return drive(*given.driver)
@@ -255,7 +245,6 @@ def main() -> int:
             seed=given.seed,
             seeds=given.seeds,
             share=given.share,
-            apart=given.apart,
         )
     print(
         f"killed: {dict(killed)}; runs: {len(different)}; different: {[*filter(None, different)]}"

@@ -1,7 +1,4 @@
-"""Executors of jobs on other machines: a Ray cluster, or Slurm through submitit.
-
-`copying` brings runs and presets from one machine to another where no disk is shared.
-"""
+"""Executors of jobs on other machines that share a folder: a Ray cluster, or Slurm by submitit."""
 
 from typing import TYPE_CHECKING
 

@@ -20,8 +20,7 @@ from typing import Any, Literal
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import CoachError, ConfigurationError, RunError, how_to_install
 from coach_rl.processes.worker_messages import WorkerLost
-from coach_rl.studies.clusters.copying import with_absolute_paths
-from coach_rl.studies.job import Job, JobResult, identity, run_job
+from coach_rl.studies.job import Job, JobResult, identity, run_job, with_absolute_paths
 
 Cluster = Literal["slurm", "local"]
 """Slurm itself, or processes of this machine that are treated alike."""
