@@ -199,9 +199,15 @@ CASES = {
             lambda: build(observed=STACKED, frame_stack=("speed",)),
             "axis, 'speed' has ... (1,)",
         ),
-        (observing(desired_goal=None), "environment's 'desired_goal', which is not ... achieved_goal"),
+        (
+            observing(desired_goal=None),
+            "environment's 'desired_goal', which is not ... achieved_goal",
+        ),
         (observing(achieved_goal=None), "the goal's key 'achieved_goal' is not observed"),
-        (observing(desired_goal=spaces.Box(-1, 1, (3,))), "'desired_goal' has 3 elements, the goal space 2"),
+        (
+            observing(desired_goal=spaces.Box(-1, 1, (3,))),
+            "'desired_goal' has 3 elements, the goal space 2",
+        ),
         (lambda: timed_hindsight.build(observed=UNTIMED), "needs the observation key 'time_left'"),
     ],
     RunError: [
