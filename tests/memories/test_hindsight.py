@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import fields, replace
 
 import numpy as np
@@ -492,3 +493,20 @@ class JudgesObservations(GoalSpace):
 class ShowsHalf(GoalSpace):
     def show(self, goal, observation):
         return {"desired_goal": goal / 2}
+
+
+@pytest.mark.parametrize("far", [0.0, 5.5e6, -5.5e6])
+def test_hindsight_achieved_goals_too_far_from_0_for_float32_warn_once(far):
+    endless = (-np.inf, np.inf)
+    goal = replace(GOAL, low=endless[:1] * 2, high=endless[1:] * 2, threshold=(0.05, 0.05))
+    memory, walk = with_hindsight(goal=goal), Walk(2, seed=0)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            step = walk.step([0, 1])
+            place = step.next_observation["achieved_goal"] + far + 0.2
+            seen = {**step.next_observation, "achieved_goal": place}
+            memory.add(replace(step, next_observation=seen))
+    messages = [str(each.message) for each in warned]
+    assert len(messages) == (far != 0)
+    assert all("float32 numbers are 0.5 apart near the goal" in each for each in messages)
