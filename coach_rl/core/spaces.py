@@ -145,7 +145,7 @@ def cast_tolerance(space: Space) -> FloatArray | float:
 
 
 def meaning_of(space: Space, *, bounds: bool = False) -> str:
-    """What the numbers of a space stand for, as text: equal for spaces of the same meaning.
+    """Meaning of the numbers of a space as text, equal for spaces whose numbers mean the same.
 
     Dtypes are left out: the same numbers may be kept in several.
 

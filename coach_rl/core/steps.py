@@ -50,14 +50,15 @@ class StepUnit(ABC):
     """The unit's name, in the plural."""
 
     def __post_init__(self) -> None:
-        is_whole = isinstance(self.count, Integral) or (
-            isinstance(self.count, Real) and float(self.count).is_integer()
+        count: object = self.count  # 1e6 and numpy's numbers as well
+        is_whole = isinstance(count, Integral) or (
+            isinstance(count, Real) and float(count).is_integer()
         )
         require(
             is_whole and not isinstance(self.count, bool) and self.count >= 0,
             f"{type(self).__name__}.count must be a whole number of 0 or more, got {self.count!r}",
         )
-        object.__setattr__(self, "count", int(self.count))  # 1e6 and numpy's numbers as well
+        object.__setattr__(self, "count", int(self.count))
 
     @classmethod
     @abstractmethod
@@ -157,12 +158,13 @@ class Hours(StepUnit):
     noun: ClassVar[str] = "hours"
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.count, Real) and not isinstance(self.count, bool)
+        count: object = self.count
+        is_number = isinstance(count, Real) and not isinstance(count, bool)
         require(
             is_number and 0 <= self.count < float("inf"),
             f"Hours.count must be a finite number of 0 or more, got {self.count!r}",
         )
-        number = int if isinstance(self.count, Integral) else float
+        number = int if isinstance(count, Integral) else float
         object.__setattr__(self, "count", number(self.count))
 
     def __str__(self) -> str:

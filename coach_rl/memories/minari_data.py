@@ -177,7 +177,8 @@ def _actions(column: Callable[[str], Array], space: Space, agent: str) -> Shown:
             key: column(f"{path}/{key}").astype(part.dtype, copy=False)
             for key, part in space.spaces.items()
         }
-        return _nested(parts, dict)
+        shown: Shown = _nested(parts, dict)
+        return shown
     return column(path).astype(space.dtype, copy=False)
 
 
@@ -241,9 +242,9 @@ def _check_spaces(
     if isinstance(acted, spaces.Dict | spaces.Tuple):
         acted = spaces.Dict(_flat(acted, ""))
     converted = [
-        (f"observations '{key}'", observed.get(key), part, True)
+        (f"observations '{key}'", observed.spaces.get(key, part), part, True)
         for key, part in observation_space.items()
-        if is_float_box(part) != is_float_box(observed.get(key))
+        if is_float_box(part) != is_float_box(observed.spaces.get(key, part))
     ]
     for what, theirs, ours, bounds in (
         ("observations", observed, observation_space, False),

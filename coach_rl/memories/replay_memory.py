@@ -381,7 +381,7 @@ class ReplayMemory:
         self.layout, self.store, self.sampler = layout, store, sampler
         self._rng, self.priorities, self._relabel = rng, priorities, relabel
         self._recorded = recorded
-        self._rounding = GoalRounding(layout.hindsight and layout.hindsight.goal)
+        self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
         self._sequences = 0
         """Sequences of the last batch."""

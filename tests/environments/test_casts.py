@@ -135,7 +135,7 @@ def test_observation_that_float32_makes_infinite_is_named_and_stops_run():
     environment = build("sync", given="float64", number=1e300, declared="float32")
 
     def show():
-        with pytest.raises(NonFiniteError, match="'camera/left'.0. is inf"):
+        with pytest.raises(NonFiniteError, match=r"'camera/left'.0. is inf"):
             last_shown(environment)
 
     (message,) = noted(show)

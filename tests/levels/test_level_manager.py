@@ -6,6 +6,7 @@ so equality is exact.
 
 import copy
 import itertools
+import warnings
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -433,6 +434,19 @@ def test_level_manager_sub_goals_are_clipped_to_bounds():
     assert np.abs(goals).max() == 3.0
     wished = np.array([each["seen"] for each in agents[0].transitions[0]])
     assert np.abs(wished).max() > 3.0, "the test wants wishes out of bounds"
+
+
+@pytest.mark.parametrize(("threshold", "warns"), [(1e-3, False), (1e-7, True)])
+def test_level_manager_goals_that_float32_rounds_warn_once(threshold, warns):
+    fine = replace(GOALS, threshold=(threshold,) * 2)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        top, _ = build([5], [Level(name="top"), Level(name="low", goal_space=fine)], Clock())
+        for _ in range(20):
+            top.recv()
+    messages = [str(each.message) for each in warned]
+    assert len(messages) == warns
+    assert all("float32 numbers are" in each for each in messages)
 
 
 def test_level_manager_state_dict_shares_no_memory():

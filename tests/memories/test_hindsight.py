@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import fields, replace
 
 import numpy as np
@@ -518,3 +519,20 @@ def test_hindsight_goals_judged_by_what_was_achieved_before_need_to_learn():
         each.check(OBSERVED)
     with pytest.raises(ConfigurationError, match=r"Progress\.judge .* achieved before them"):
         refused.check(OBSERVED)
+
+
+@pytest.mark.parametrize("far", [0.0, 5.5e6, -5.5e6])
+def test_hindsight_achieved_goals_too_far_from_0_for_float32_warn_once(far):
+    endless = (-np.inf, np.inf)
+    goal = replace(GOAL, low=endless[:1] * 2, high=endless[1:] * 2, threshold=(0.05, 0.05))
+    memory, walk = with_hindsight(goal=goal), Walk(2, seed=0)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            step = walk.step([0, 1])
+            place = step.next_observation["achieved_goal"] + far + 0.2
+            seen = {**step.next_observation, "achieved_goal": place}
+            memory.add(replace(step, next_observation=seen))
+    messages = [str(each.message) for each in warned]
+    assert len(messages) == (far != 0)
+    assert all("float32 numbers are 0.5 apart near the goal" in each for each in messages)
