@@ -267,7 +267,7 @@ def judge_graph(
 
 
 def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors) -> Tensors:
-    """What is sent: the goal of the only level below, called '', or of each and the choice."""
+    """Goals of the levels below by name, with the choice; the only one's is called ''."""
     taking = {name: space for name, space in below.items() if space is not None}
     if len(below) == 1 and isinstance(action, Tensor):
         (sub_goal,) = taking.values()
