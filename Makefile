@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: train test check slow golden faults coverage docs format benchmark clean
+.PHONY: train test check slow golden arithmetic faults coverage docs format benchmark clean
 
 train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
@@ -17,6 +17,10 @@ slow: .venv/installed
 
 golden: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m golden tests/golden
+
+# KINDS: some of those that `tests/arithmetic.py --list` prints; all unless given.
+arithmetic: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python tests/arithmetic.py $(KINDS)
 
 check: .venv/installed
 	$(BIN)/ruff format --check .

@@ -22,7 +22,6 @@ MOVED = {
     "algorithms/sse": "algorithms/hac#sse-stopping-on-failure",
     "certified_plans": "how_to_levels#certified-plans",
     "dashboards": "watching#dashboards",
-    "data_parallel": "scaling#train-with-several-processes",
     "determinism": "reliability#determinism",
     "inspection": "debugging#inspect-the-data",
     "notebook": "watching#in-a-notebook",

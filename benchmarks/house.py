@@ -5,7 +5,6 @@
     python benchmarks/house.py --list             # the names behind the counts
     python benchmarks/house.py --root PATH        # of another checkout, e.g. an earlier commit
     python benchmarks/house.py --write            # refresh the column "now" of results/house.md
-    python benchmarks/house.py --guards           # lower the ceilings of tests/guards.toml
 
 How it counts:
 
@@ -36,7 +35,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,10 +46,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "house.md"
-GUARDS = ROOT / "tests" / "guards.toml"
 SOURCES = ("coach_rl", "environments", "filters", "presets")
 STARTS = {
-    "Process", "Popen", "ProcessPoolExecutor", "Pool", "init_process_group", "remote",
+    "Process", "Popen", "ProcessPoolExecutor", "Pool", "remote",
 }  # fmt: skip
 """Calls that start a worker; `subprocess.run`, which waits, and `psutil.Process` are none."""
 TABLES = {"Table", "TextTable", "writer", "DictWriter", "ljust", "rjust"}
@@ -409,38 +406,6 @@ def rewrite(now: dict[str, str], before: dict[str, str] | None) -> None:
     RESULTS.write_text(text[:start] + markdown({heading: before, "now": now, "aim": AIMS}) + "\n")
 
 
-# Guards
-
-
-def guarded(root: Path = ROOT) -> dict[str, dict[str, int]]:
-    """The figures that `tests/guards.toml` has ceilings for, as they are now."""
-    return {
-        "entered": {name: counts["files"] for name, counts in all_entered(root).items()},
-        "methods": {name: len(found) for name, found in in_own_process("methods", root).items()},
-    }
-
-
-def recorded() -> dict[str, dict[str, int]]:
-    """The ceilings by section and name."""
-    return tomllib.loads(GUARDS.read_text())
-
-
-def lower_guards() -> None:
-    """Write the figures that are below their ceilings as the new ceilings."""
-    before, heading = recorded(), GUARDS.read_text().split("\n\n")[0]
-    sections = [
-        "\n".join(
-            [f"[{section}]"]
-            + [
-                f"{json.dumps(name)} = {min(now[name], ceiling)}"
-                for name, ceiling in before[section].items()
-            ]
-        )
-        for section, now in guarded().items()
-    ]
-    GUARDS.write_text("\n\n".join([heading, *sections]) + "\n")
-
-
 def main() -> None:
     """Parse the command line and print or write the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -449,14 +414,11 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the names behind the counts")
     parser.add_argument("--write", action="store_true", help="refresh benchmarks/results/house.md")
     parser.add_argument("--before", type=Path, help="with --write: JSON of the column 'before'")
-    parser.add_argument("--guards", action="store_true", help="lower ceilings of tests/guards.toml")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is not None:
         part = public_methods() if options.part == "methods" else entered(RUNS[options.part])
         print("\n" + json.dumps(part))
-    elif options.guards:
-        lower_guards()
     else:
         found = figures(options.root.resolve())
         if options.write:

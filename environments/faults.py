@@ -9,9 +9,10 @@ observation before.
 import inspect
 import math
 import multiprocessing
+import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Literal, NamedTuple
@@ -22,13 +23,13 @@ from gymnasium import spaces
 from coach_rl.core.errors import EnvironmentFault, NonFiniteError, RunError, warn
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
-from coach_rl.core.records import Array, Fault, IntArray, Observation
+from coach_rl.core.records import Array, Fault, FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.shown_text import shown_level
+from coach_rl.core.shown_text import shortened, shown_error, shown_level, shown_value
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.processes.worker_messages import LIBRARIES, RemoteTraceback
+from coach_rl.processes.worker_messages import LIBRARIES, MOST_OF_A_TRACEBACK, RemoteTraceback
 
 Reaction = Literal["restart", "stop"]
 Cause = Literal["raised", "died", "hung", "malformed", "non_finite", "unstable"]
@@ -39,7 +40,6 @@ was not finite or huge."""
 
 WORKER_SECONDS = 300.0
 """Time limit of a step or reset in a worker process, where the parameters give none."""
-_LONGEST_TEXT = 2_000
 _OLD_INTERFACE = (
     "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
     "info) and step(action) -> (observation, reward, terminated, truncated, info)"
@@ -247,14 +247,17 @@ class SpaceWatch:
         continues = "" if is_encoded else " (the run continues)"
         warn(
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
-            f"its space {_text(space, 200)}: {_text(value, 200)}; correct the space in the "
-            f"environment{continues}",
+            f"its space {shown_value(space, 200)}: {shown_value(value, 200)}; correct the space in "
+            f"the environment{continues}",
             above=2,
         )
 
 
 class SettingsWatch:
-    """A context for an environment's code, which restores torch's settings afterwards.
+    """A context for an environment's code, which restores settings of the process afterwards.
+
+    These are torch's settings, and standard streams that are None. A process that the environment
+    has forked ends here: it must not continue the run.
 
     Args:
         level: The environment's name.
@@ -269,6 +272,7 @@ class SettingsWatch:
         self._warned: set[str] = set()
 
     def __enter__(self) -> None:
+        self._process, self._streams = os.getpid(), (sys.stdout, sys.stderr)
         torch = sys.modules.get("torch")
         self._before = () if torch is None else self._values(torch)
 
@@ -283,6 +287,10 @@ class SettingsWatch:
         Raises:
             EnvironmentFault: A setting has changed that makes learning impossible.
         """
+        if os.getpid() != self._process:
+            os._exit(1)
+        if sys.stdout is None or sys.stderr is None:
+            sys.stdout, sys.stderr = self._streams
         if not self._before:
             return
         torch = sys.modules["torch"]
@@ -345,11 +353,20 @@ def is_users_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
 
 
-def close_failure(error: BaseException, *, env: object, level: str, row: int | None) -> str:
-    """The warning of an environment that cannot be closed; row None for a vector environment."""
-    what = "vector environment" if row is None else f"row {row} of"
-    text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
-    return f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
+def close_failures(env: Any, *, level: str, row: int | None) -> Iterator[str]:
+    """Close an environment; a warning if it fails. Row None is a vector environment.
+
+    An environment's own KeyboardInterrupt is none of the run's, which has the signal's number:
+    closing must not change the exit code of a finished run.
+    """
+    try:
+        env.close()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and hasattr(error, "signal"):
+            raise
+        what = "vector environment" if row is None else f"row {row} of"
+        text = f"{shown_error(error)} ({raised_at(error, env)})"
+        yield f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
 
 
 def failure_of(
@@ -366,17 +383,19 @@ def failure_of(
         given: The last values that it returned.
     """
     cause: Cause = "raised"
-    evidence: dict[str, Array | str] = {"traceback": "".join(traceback.format_exception(error))}
+    message = shown_value(error, form=str)
+    trace = shortened("".join(traceback.format_exception(error)), MOST_OF_A_TRACEBACK)
+    evidence: dict[str, Array | str] = {"traceback": trace}
     if isinstance(error, Unstable):
-        cause, text = "unstable", f"{error}{_definition(env, verb)}"
-    elif old := _old_interface(error, verb):
+        cause, text = "unstable", f"{message}{_definition(env, verb)}"
+    elif old := _old_interface(error, message, verb):
         cause, text = "malformed", f"{old}{_definition(env, verb)}"
     elif isinstance(error, EnvironmentFault):
-        cause, text = "malformed", f"{error}{_definition(env, verb)}"
+        cause, text = "malformed", f"{message}{_definition(env, verb)}"
     else:
-        text = f"{type(error).__name__}: {error} ({raised_at(error, env)})"
+        text = f"{shown_error(error)} ({raised_at(error, env)})"
     if cause != "raised":
-        evidence["given"] = _text(given)
+        evidence["given"] = shown_value(given)
     return RowFailure(
         row=row,
         cause=cause,
@@ -387,11 +406,18 @@ def failure_of(
 
 
 def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> EnvironmentFault:
-    """The error for a ready vector environment, whose rows cannot be restarted one by one."""
+    """The error for a ready vector environment, whose rows cannot be restarted one by one.
+
+    The row is known where each has an environment of its own, in which the error was raised.
+    """
+    at_work = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    envs = enumerate(getattr(getattr(env, "unwrapped", env), "envs", ()))
+    row = next((row for row, own in envs if any(own is each for each in at_work)), None)
     failure = failure_of(error, env=env, level=level, row=0, verb=verb, given=None)
     text = failure.message.partition(f" failed in {verb}: ")[2]
+    where = "" if row is None else f"row {row} of "
     return EnvironmentFault(
-        f"vector environment '{shown_level(level)}' failed in {verb}: {text}",
+        f"{where}vector environment '{shown_level(level)}' failed in {verb}: {text}",
         evidence=failure.evidence,
     )
 
@@ -455,6 +481,15 @@ def first_of_each(failures: Sequence[tuple[int, RowFailure]]) -> dict[int, RowFa
     return dict(sorted(dict(reversed(failures)).items()))
 
 
+def non_finite_places(observation: Observation, reward: FloatArray) -> list[int]:
+    """Positions of the rows with NaN or infinity in an observation [R, ...] or a reward [R]."""
+    failed = ~np.isfinite(reward)
+    for values in observation.values():
+        failed |= ~np.isfinite(values).reshape(len(reward), -1).all(axis=1)
+    places: list[int] = np.flatnonzero(failed).tolist()
+    return places
+
+
 def is_finite(values: Array) -> bool:
     """Return whether an array of any kind has neither NaN nor infinity.
 
@@ -474,9 +509,8 @@ def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | 
     return error
 
 
-def _old_interface(error: BaseException, verb: str) -> str:
-    """The message about Gym's old interface, if the error shows it; otherwise empty."""
-    text = str(error)
+def _old_interface(error: BaseException, text: str, verb: str) -> str:
+    """The message about Gym's old interface, if the error and its text show it; else empty."""
     if isinstance(error, ValueError) and verb == "step" and "expected 5, got" in text:
         count = text.partition("got ")[2].partition(")")[0]
         return f"step gave {count} values, not 5; {_OLD_INTERFACE}"
@@ -519,15 +553,3 @@ def _file_of(kind: type) -> str | None:
         return inspect.getfile(kind)
     except (TypeError, OSError):
         return None
-
-
-def _text(value: object, longest: int = _LONGEST_TEXT) -> str:
-    """Text of a value, cut short; an environment's own `__repr__` may fail as well."""
-    try:
-        text = repr(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
-    text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[:longest]}..."

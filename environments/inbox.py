@@ -13,7 +13,8 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, CheckpointError, ParameterError
 from coach_rl.core.records import Action, Array, BoolArray, Directive, FloatArray, IntArray
-from coach_rl.core.spaces import Space, check_actions
+from coach_rl.core.shown_text import shown_value
+from coach_rl.core.spaces import Space, check_actions, check_counts
 from coach_rl.core.state import State
 
 
@@ -58,7 +59,7 @@ class Inbox:
 
     def stop_after(self, error: BaseException) -> None:
         """Refuse decisions until the next reset, as only some rows may have stepped."""
-        self.stop(f"the environment failed ({error}); call reset first")
+        self.stop(f"the environment failed ({shown_value(error, form=str)}); call reset first")
 
     def put(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Store a copy of a decision for these rows; nothing changes if it is refused.
@@ -149,13 +150,9 @@ class Inbox:
         count = len(rows)
         if isinstance(action, dict):
             given: Action = {key: np.asarray(part) for key, part in action.items()}
-            lengths = {np.shape(part)[:1] for part in action.values()}
         else:
             given = np.asarray(action)
-            lengths = {given.shape[:1]}
-        if lengths - {(count,)}:
-            got = sorted(length[0] if length else 0 for length in lengths)
-            raise ActionError(f"{count} rows were sent {got} actions; send one action per row")
+        check_counts(given, count)
         if not count:
             return _no_actions(self._space)
         check_actions(self._space, given, rows)

@@ -3,11 +3,24 @@
 import functools
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from coach_rl.runs import manifest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import arithmetic
+
+arithmetic.apply_own_variables()
+
+
+def pytest_report_header():
+    """The arithmetic of this processor, on which the last digits of floats depend."""
+    return f"arithmetic: {arithmetic.in_force()}"
 
 
 def pytest_runtest_setup(item):

@@ -1,67 +1,109 @@
-"""Files entered by runs and public methods are at most the ceilings of `tests/guards.toml`."""
+"""Figures of the code are at most the ceilings of `guards.toml`; what they count is counted."""
 
-import importlib.util
+import ast
 import sys
 from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).resolve().parents[1] / "benchmarks" / "house.py"
+from coach_rl.core.steps import EnvironmentSteps
+from tests import measures, mutants
+
+GUARDS = """# Heading.
+
+[core]
+"code lines" = 100
+
+[tick]
+"CartPole_PPO, calls" = 20
+"""
 
 
-def load_house():
-    spec = importlib.util.spec_from_file_location("house", HOUSE)
-    module = sys.modules["house"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-house = load_house()
-
-
-def above(section, now):
-    """The figures above their ceilings; a name on one side alone has none on the other."""
-    ceilings = house.recorded()[section]
-    return {
-        name: (now.get(name), ceilings.get(name))
-        for name in now.keys() | ceilings.keys()
-        if name not in now or name not in ceilings or now[name] > ceilings[name]
-    }
+def test_figures_of_the_source_are_at_most_their_ceilings() -> None:
+    assert not measures.above(measures.of_source() | measures.of_classes())
 
 
 @pytest.mark.timeout(300)
-def test_files_entered_by_runs_are_at_most_their_ceilings():
-    assert not above("entered", {name: n["files"] for name, n in house.all_entered().items()})
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
+def test_functions_entered_by_runs_are_at_most_their_ceilings() -> None:
+    assert not measures.above(measures.of_runs())
 
 
-def test_public_methods_are_at_most_their_ceilings():
-    found = house.in_own_process("methods")
-    assert not above("methods", {name: len(methods) for name, methods in found.items()})
-
-
-@pytest.fixture
-def ceiling_of_ten(monkeypatch, tmp_path):
-    kept = tmp_path / "guards.toml"
-    kept.write_text('# Heading.\n\n[methods]\n"an agent" = 10\n')
-    monkeypatch.setattr(house, "GUARDS", kept)
-    return kept
+def test_every_subject_has_files_and_owns_its_classes() -> None:
+    for name, subject in measures.subjects().items():
+        owned = [file for file in measures.files() if measures.owner(file) == name]
+        assert owned, f"the files of the subject {name} are gone; so is its section"
+        assert subject.names
 
 
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
-        ({"an agent": 10}, {}),
-        ({"an agent": 9}, {}),
-        ({"an agent": 11}, {"an agent": (11, 10)}),
-        ({"another": 1}, {"an agent": (None, 10), "another": (1, None)}),
+        ({"core": {"code lines": 100}}, []),
+        ({"core": {"code lines": 99}}, []),
+        ({"core": {"code lines": 101}}, ["[core] code lines: 101, at most 100"]),
+        (
+            {"core": {"lines": 5}},
+            ["[core] code lines: None, at most 100", "[core] lines: 5, at most None"],
+        ),
     ],
 )
-def test_figures_above_a_ceiling_gone_or_new_are_reported(ceiling_of_ten, now, expected):
-    assert above("methods", now) == expected
+def test_figure_above_its_ceiling_gone_or_new_is_reported(
+    now: dict[str, dict[str, int]], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measures, "guards", lambda: {"core": {"code lines": 100}})
+    assert measures.above(now) == expected
 
 
-@pytest.mark.parametrize(("now", "expected"), [(9, 9), (12, 10)])
-def test_guards_are_lowered_never_raised(ceiling_of_ten, monkeypatch, now, expected):
-    monkeypatch.setattr(house, "guarded", lambda: {"methods": {"an agent": now}})
-    house.lower_guards()
-    assert ceiling_of_ten.read_text() == f'# Heading.\n\n[methods]\n"an agent" = {expected}\n'
+def test_ceilings_are_lowered_never_raised() -> None:
+    now = {"core": {"code lines": 90}, "tick": {"CartPole_PPO, calls": 30}}
+    expected = GUARDS.replace("= 100", "= 90")
+    assert measures.lowered(GUARDS, now) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("x is None", 1),
+        ("x == 3", 0),
+        ("isinstance(x, int) and hasattr(x, 'y')", 2),
+        ("getattr(x, 'y', None) or getattr(x, 'z')", 1),
+        ("callable(x)", 1),
+        ("match x:\n    case None:\n        pass", 1),
+    ],
+)
+def test_optionals_are_counted(source: str, expected: int) -> None:
+    assert sum(map(measures.is_optional, ast.walk(ast.parse(source)))) == expected
+
+
+def test_circles_are_groups_that_import_each_other() -> None:
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": {"e"}, "g": set()}
+    assert measures.cyclic(edges) == [["a", "b", "c"], ["e", "f"]]
+
+
+def test_entered_functions_have_calls_and_lines_of_code() -> None:
+    with measures.Entered() as entered:
+        EnvironmentSteps(3)
+    found = entered.figures()
+    assert any("StepUnit.__post_init__" in name for name in found["names"])
+    assert found["calls"] == found["functions"] == len(found["names"])
+    assert found["lines"] >= 4
+
+
+def test_every_mutant_still_has_its_place() -> None:
+    gone = [each for each in mutants.mutants() if mutants.place(each) is None]
+    assert not gone, "write the expression as it is now into mutants.toml, or draw another"
+
+
+def test_mutant_is_written_into_a_checkout(tmp_path: Path) -> None:
+    file = tmp_path / "coach_rl" / "sums.py"
+    file.parent.mkdir()
+    file.write_text("def total(a, b):\n    return a + b * 2\n")
+    mutant = {
+        "file": "coach_rl/sums.py",
+        "function": "total",
+        "before": "b * 2",
+        "after": "b + 2",
+    }
+    mutants.applied(mutant, tmp_path)
+    assert file.read_text() == "def total(a, b):\n    return a + (b + 2)\n"

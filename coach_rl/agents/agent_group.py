@@ -26,7 +26,7 @@ from coach_rl.agents.member_agents import (
 )
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
-from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
@@ -70,26 +70,16 @@ class GroupMember:
         """The name of the agent that acts for it."""
         return self.shares or self.agent.name
 
-    def bound(
-        self,
-        *,
-        observations: Mapping[str, str],
-        part: ActionPart | None,
-        place: int = 0,
-        places: int = 1,
-    ) -> BoundMember:
-        """The member with its part of a level; see the fields of `BoundMember`."""
+    def bound(self, **own: Any) -> BoundMember:
+        """The member with its part of a level; `own` has the other fields."""
         return BoundMember(
             name=self.agent.name,
             agent_name=self.agent_name,
-            observations=observations,
-            part=part,
             reward=self.reward,
             terminated=self.terminated,
             truncated=self.truncated,
             infos=getattr(self.agent, "infos", ()),
-            place=place,
-            places=places,
+            **own,
         )
 
     @classmethod
@@ -147,6 +137,7 @@ class AgentGroupParameters(LearnerParameters):
             f"the members of group '{self.name}' need different names, got {names}",
         )
         for member in self.members:
+            require_printable(member.shares, "GroupMember.shares")
             if member.shares is None:
                 continue
             require(
@@ -246,7 +237,13 @@ class AgentGroupParameters(LearnerParameters):
                 )
             place = sum(each.agent_name == name for each in bound)
             bound.append(
-                member.bound(observations=keys[0] | keys[1], part=part, place=place, places=count)
+                member.bound(
+                    observations=keys[0] | keys[1],
+                    part=part,
+                    place=place,
+                    places=count,
+                    over=context.decision_infos,
+                )
             )
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
@@ -255,7 +252,11 @@ class AgentGroupParameters(LearnerParameters):
 
         arbiter = self.arbiter.build(agents, tuple(bound), context)
         return TurnGroup(
-            agents, tuple(bound), whole.action, arbiter=arbiter, discount=self.discount
+            agents,
+            tuple(bound),
+            whole.action,
+            arbiter=arbiter,
+            discount=self.discount,
         )
 
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:

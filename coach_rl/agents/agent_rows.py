@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from gymnasium.spaces import Box, Dict
 
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.errors import (
@@ -17,6 +18,7 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.goals import takes
+from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import (
     Action,
     ActionInfo,
@@ -31,11 +33,15 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.signals import Signals
-from coach_rl.core.spaces import Space, inside
+from coach_rl.core.spaces import Space, cast_tolerance, inside
 from coach_rl.core.state import State, Stateful
 from coach_rl.memories.batches import INFOS
 
 Exploration = TypeVar("Exploration", bound=RowState)
+LARGEST = np.finfo(np.float32).max
+"""The largest number that agents, which compute in float32, can see."""
+REWARD = ""
+"""The reward's name among observation keys."""
 
 
 @dataclass(kw_only=True)
@@ -226,6 +232,11 @@ class InfoColumns:
                     f"agent '{self._agent}' is to keep the info '{name}', which is {values.dtype} "
                     f"of shape {values.shape[1:]} and not one number a row; leave it out of `infos`"
                 )
+            elif np.count_nonzero((np.abs(values) > LARGEST) & np.isfinite(values)):
+                raise NonFiniteError(
+                    f"agent '{self._agent}' is to keep the info '{name}', which has numbers that "
+                    "float32 makes infinite; scale it in the environment"
+                )
             columns[extra] = values[index].astype(np.float32)
         return columns
 
@@ -242,19 +253,48 @@ class InfoColumns:
         )
 
 
-def check_finite(rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
-    """Raise `NonFiniteError` naming a non-finite value and its row; no reward at a start."""
-    named = {f"an observation '{key}'": values for key, values in observation.items()}
-    if reward is not None:
-        named["a reward"] = reward
-    for what, values in named.items():
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-            row = int(rows[np.flatnonzero(~finite)[0]])
-            raise NonFiniteError(
-                f"the environment returned {what} that is not finite in row {row}; "
-                "check the environment, or the size of the actions"
-            )
+def warn_of_rounding(space: Dict, agent: str) -> None:
+    """Warn of float64 observations whose bounds lie too far from 0 for float32."""
+    for key, part in space.items():
+        if isinstance(part, Box) and part.dtype == np.float64 and part.is_bounded():
+            apart = np.spacing(np.maximum(np.abs(part.low), np.abs(part.high)).astype(np.float32))
+            if (apart / 2 > cast_tolerance(part)).any():
+                warnings.warn(
+                    f"agent '{agent}' computes in float32, which rounds the observation '{key}' to "
+                    f"multiples of {apart.max():g}, more than a millionth of its range; subtract "
+                    "an origin in the environment, or use ObservationNormalizationFilter",
+                    CoachWarning,
+                    stacklevel=3,
+                )
+
+
+def check_finite(
+    rows: IntArray, observation: Observation, reward: FloatArray | None, filters: InputFilter
+) -> None:
+    """Raise `NonFiniteError` naming a value that is not finite in float32, and its row.
+
+    Args:
+        rows: [R].
+        observation: [R, ...] each.
+        reward: [R]; None at a start.
+        filters: What values pass next; it may scale numbers that are too large.
+    """
+    for key, values in (observation if reward is None else {**observation, REWARD: reward}).items():
+        if values.dtype.kind != "f":
+            continue
+        fits = np.abs(values) <= LARGEST  # false for NaN
+        if np.count_nonzero(fits) == fits.size:  # several times faster than `all`
+            continue
+        is_large = bool(np.isfinite(values).all())
+        if is_large and (filters.changes_reward if key == REWARD else key in filters.changed_keys):
+            continue
+        what = "a reward" if key == REWARD else f"an observation '{key}'"
+        problem = "that float32 makes infinite" if is_large else "that is not finite"
+        place = np.argwhere(~(fits if is_large else np.isfinite(values)))[0]
+        raise NonFiniteError(
+            f"the environment returned {what} {problem} in row {rows[place[0]]}; "
+            "check the environment, or the size of the actions"
+        )
 
 
 def check_counted(key: str, space: Space, rows: IntArray, values: Array, *, agent: str) -> None:

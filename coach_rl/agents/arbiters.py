@@ -9,7 +9,7 @@ observation is the one that it acts on then. Its own end, and that of the (sub-)
 before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -52,6 +52,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    add_infos,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -344,13 +345,14 @@ class TurnGroup(AgentGroup):
         more = {} if selector is None else {selector[0].name: selector[1]}
         super().__init__({**agents, **more}, bound, action_space)
         self.arbiter, self.discount = arbiter, discount
+        self._over = {name: how for name, how in bound[0].over.items() if how != "last"}
         self._deciding = (*bound, *choosing)
         self._numbers = np.arange(len(self._deciding))[:, None]
         self._bound_to |= {each.name: [(len(bound), each)] for each in choosing}
         self._with_own = [
             (number, each)
             for number, each in enumerate(self._deciding)
-            if each.reward is not None or each.has_own_end or each.infos
+            if each.reward is not None or each.has_own_end or each.infos or self._over
         ]
 
     def _new_rows(self, num_envs: int, seed: int) -> dict[str, Any]:
@@ -395,11 +397,15 @@ class TurnGroup(AgentGroup):
             else:
                 self._learn(share.agent, row_state, closed.rows_of(again), index[again], clock)
         opened.begin(index, learns=clock.learns)
+        for _, each, places in share.parts if self._over else ():
+            for name, total in row_state.decisions_of[each.name].info.items():
+                if name.removeprefix("_") in self._over:
+                    total[rows[places]] = 0
         return super()._chosen(share, own, rows, row_state, clock)
 
     def _kept(self, share: Share, row_state: TurnRows, rows: IntArray) -> dict[str, Array]:
         """The infos that an agent keeps of its open decisions, each [D] of its share."""
-        if not share.parts[0][1].infos:
+        if not share.parts[0][1].infos and not self._over:
             return {}
         stores = [row_state.decisions_of[each.name].info for _, each, _ in share.parts]
         names = dict.fromkeys(name for store in stores for name in store)
@@ -437,8 +443,10 @@ class TurnGroup(AgentGroup):
                 ended = np.logical_or(*each.ends(outcome))
                 over[mine] |= ended[here]
                 row_state.plays[number, rows[ended]] = False
-            kept = {name: outcome.info[name][here] for name in each.infos if name in outcome.info}
-            write_rows(row_state.decisions_of[each.name].info, rows[here], kept, n)
+            last = (each.infos & outcome.info.keys()) - self._over.keys()
+            store = row_state.decisions_of[each.name].info
+            write_rows(store, rows[here], {name: outcome.info[name][here] for name in last}, n)
+            add_infos(store, outcome.info, self._over, rows=rows[here], places=here, count=n)
         opened.add(numbers * n + rows[places], places, outcome, reward, self.discount)
         if not np.count_nonzero(over):
             return
@@ -446,7 +454,9 @@ class TurnGroup(AgentGroup):
         closed[numbers[over], places[over]] = True
         for share in self._shares(closed):
             index = share.flat(rows, n)
-            ended = opened.ended(index, share.outcome(outcome)[0])
+            own = share.outcome(outcome)[0]
+            own = replace(own, info={**own.info, **self._kept(share, row_state, rows)})
+            ended = opened.ended(index, own)
             self._learn(share.agent, row_state, ended, index, clock)
 
     def _learn(
@@ -463,18 +473,23 @@ class TurnGroup(AgentGroup):
                 outcome = outcome.rows_of(learns)
         agent.observe(rows, outcome, clock)
 
+    def _acted(self, row_state: TurnRows, rows: IntArray) -> Iterator[Share]:
+        """The shares of the agents whose decisions are open in some rows."""
+        return self._shares(row_state.opened.open[:, rows])
+
     def cut_off(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
-        is_open = row_state.opened.open
-        for share in self._shares(is_open[:, rows]):
-            agent = self.members[share.agent]
-            agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
-        is_open[:, rows] = False
+        super().cut_off(row_state, rows, clock)
+        row_state.opened.open[:, rows] = False
+
+    def freeze(self, row_state: TurnRows, rows: IntArray, clock: Clock) -> None:
+        super().freeze(row_state, rows, clock)
+        row_state.opened.learns[:, rows] = False  # they stay open: what they lead to is observed
 
     def switch(
         self, row_state: TurnRows, rows: IntArray, observation: Observation, clock: Clock
     ) -> None:
         opened = row_state.opened
-        for share in self._shares(opened.open[:, rows]):
+        for share in self._acted(row_state, rows):
             index, kept = share.flat(rows, opened.open.shape[1]), self._kept(share, row_state, rows)
             closed = opened.closed(index, share.rows(rows), share.seen(observation), kept)
             everywhere = np.ones(len(index), np.bool_)

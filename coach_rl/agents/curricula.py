@@ -20,7 +20,7 @@ from coach_rl.agents.scripted_agent import ActingOnly
 from coach_rl.core.agents import PacedAgent
 from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
-from coach_rl.core.goals import GoalContext, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalContext, GoalSpace, TimedGoalSpace, is_built
 from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule, is_chain
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray, Observation
@@ -112,11 +112,7 @@ class Curriculum:
             )
         if not scheduled.keys() - {"horizon"}:
             return
-        if (
-            not isinstance(space, GoalSpace)
-            or isinstance(space, TimedGoalSpace)
-            or _is_built(space)
-        ):
+        if not isinstance(space, GoalSpace) or isinstance(space, TimedGoalSpace) or is_built(space):
             kind = "no goals" if space is None else f"{type(space).__name__} as goal_space"
             yield f"{what}, and {kind}; give it a GoalSpace without times, that learns nothing"
             return
@@ -140,7 +136,8 @@ class Curriculum:
                 (ScheduledBounds, ScheduledGoals) if scales else (ScheduledGoals,)
             )
             bases = (*own, type(space))
-            kind: Any = type(f"Scheduled{type(space).__name__}", bases, {"action_changes": scales})
+            # Messages name the user's class.
+            kind: Any = type(type(space).__name__, bases, {"action_changes": scales})
             changes["goal_space"] = kind.__new__(kind).follow(space, self, context, clock)
         return replace(level, **changes)
 
@@ -174,6 +171,10 @@ class ScheduledGoals(KeptGoals):
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    def overridden(self, *names: str) -> list[str]:
+        """The methods that the goal space's class overrides; not what the curriculum does."""
+        return self._space.overridden(*names)
 
     @property
     def learns(self) -> bool:  # type: ignore[override]  # of a class elsewhere
@@ -299,7 +300,3 @@ def _require_factor(setting: str, value: float, kind: type[ConfigurationError | 
             f"a curriculum's factor of {setting} must be above 0"
             f"{'' if limit == math.inf else ', and 1 at most'}, got {value:g}; change its schedule"
         )
-
-
-def _is_built(space: GoalSpace) -> bool:
-    return type(space).build is not GoalSpace.build

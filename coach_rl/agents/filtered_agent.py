@@ -20,6 +20,7 @@ from coach_rl.agents.agent_rows import (
     check_counted,
     check_finite,
     flat_choice,
+    warn_of_rounding,
     write_rows,
 )
 from coach_rl.agents.own_filters import (
@@ -57,6 +58,7 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
@@ -76,6 +78,7 @@ from coach_rl.core.signals import SILENT, Signals, note_signals
 from coach_rl.core.spaces import (
     EnvironmentSpaces,
     actions_from_uniform,
+    check_counts,
     clipped_to_space,
     mask_key,
     uniform_size,
@@ -147,16 +150,6 @@ class FilteredAgentParameters(MovableParameters):
         """Check the way to run gradient steps."""
         check_mode(self.update_mode, device)
 
-    def obstacle_to_sharing(self) -> str | None:
-        """A bonus with state, sequences, and gradient steps that can't be added up."""
-        if getattr(getattr(self, "network", None), "is_recurrent", False):
-            return "its network is recurrent, and minibatches of sequences are not divided"
-        if self.bonus is not None and not callable(self.bonus):
-            return f"its bonus ({type(self.bonus).__name__}) would have another state in each"
-        if self.update_mode in ("auto", "eager"):
-            return None
-        return f"update_mode='{self.update_mode}' runs a step as a whole; use 'auto' or 'eager'"
-
 
 class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.
@@ -171,6 +164,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         symmetry: Symmetry of filtered observations and actions; None: there is none.
         bonus: Added to rewards that are stored; None: nothing is.
         signals: Receives values of the agent and its filters for the logs.
+        info_watch: Warns of infos of last steps that are learned from; None: nothing does.
     """
 
     SAVED: ClassVar[SavedNames] = (
@@ -209,12 +203,13 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         symmetry: Symmetry | None = None,
         bonus: Bonus | None = None,
         signals: Signals = SILENT,
+        info_watch: InfoWatch | None = None,
     ) -> None:
         self.name = name
         self.symmetry, self.bonus = symmetry, bonus
         self.signals = signals
         """Receiver of values for the logs: `self.signals.note(name, values)`."""
-        self._infos = InfoColumns(infos, agent=name)
+        self._infos, self._watch = InfoColumns(infos, agent=name), info_watch
         self.acts_in = spaces.action
         self._counted = {
             key: space
@@ -245,6 +240,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
             )
         self.observation_space = self.input_filter.observation_space
+        warn_of_rounding(self.observation_space, name)
         self.action_space = self.output_filter.agent_space
         self._conditions: dict[str, str] = (
             {} if symmetry is None else {"symmetry": symmetry.description}
@@ -369,7 +365,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             episode_start=everywhere,
             greedy=~everywhere,
         )
-        choice = flat_choice(self.choose(alternatives, repeated, clock))
+        choice = self._choice(alternatives, repeated, clock)
         write_rows(alternatives.choice, rows, choice, total)
         action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
         assert not isinstance(action, dict), "a level's goal is one array"
@@ -401,6 +397,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             valued = outcome.truncated
             self.mask.check(next_observation[ALLOWED][valued], rows[valued], clock)
         reward = outcome.reward
+        if learn and self._watch is not None:
+            outcome = self._watch.of(outcome)
         if self.bonus is not None and row_state.before is not None and learn:
             before = take(row_state.before, rows)
             action = self._sent(take(row_state.choice, rows), before)
@@ -460,7 +458,16 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=take(row_state.pending, request.rows),
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        return flat_choice(self.choose(row_state, filtered, clock))
+        return self._choice(row_state, filtered, clock)
+
+    def _choice(
+        self, row_state: AgentRows[Exploration], filtered: ActionRequest, clock: Clock
+    ) -> dict[str, Array]:
+        """The choice by `choose`, flat, with an entry for each row."""
+        choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
+        owner = f"agent '{self.name}': {type(self).__name__}.choose: "
+        check_counts(choice, len(filtered.rows), owner)
+        return choice
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
         return AgentRows(
@@ -511,7 +518,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        check_finite(rows, goal, None)
+        check_finite(rows, goal, None, self.input_filter)
         self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
@@ -531,7 +538,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
         """Raise an error that names a number that is not finite, or outside of its space."""
-        check_finite(rows, observation, reward)
+        check_finite(rows, observation, reward, self.input_filter)
         for key, space in self._counted.items():
             check_counted(key, space, rows, observation[key], agent=self.name)
 

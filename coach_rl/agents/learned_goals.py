@@ -205,7 +205,7 @@ class ScaledGoals(ChangingGoals):
         return {key: spaces.Box(-np.inf, np.inf, (self.size,), np.float32) for key in super().shown}
 
     def target(self, action: Array, observation: Observation) -> FloatArray:
-        return super().target(self._meant(action), observation)
+        return super().target(self.meant(action), observation)
 
     def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
         return self.scaled(super().asked_by(goal, observation))
@@ -223,7 +223,7 @@ class ScaledGoals(ChangingGoals):
         def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
             action = act(row_state, request, clock)
             assert not isinstance(action, dict), "a level's goal is one array"
-            kept: dict[str, Array] = {SENT: self._meant(action)}
+            kept: dict[str, Array] = {SENT: self.meant(action)}
             write_rows(row_state.choice, request.rows, kept, len(row_state.heatup))
             return action
 
@@ -237,7 +237,7 @@ class ScaledGoals(ChangingGoals):
         middle, half = self.scale
         return np.asarray(np.clip((sent - middle) / np.maximum(half, 1e-8), -1, 1), np.float32)
 
-    def _meant(self, action: FloatArray) -> FloatArray:
+    def meant(self, action: FloatArray) -> FloatArray:
         """The goals or displacements that actions of the level above [R, G] stand for."""
         if not self.is_scaled:
             return action
@@ -271,7 +271,7 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         SavedAttribute("_range", key="bounds", optional=True, policy=True),
     )
     TIMED: ClassVar[Mapping[str, str]] = {"learned": "goal_space"}
-    action_changes = True
+    action_changes = achieved_changes = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

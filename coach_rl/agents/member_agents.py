@@ -1,7 +1,7 @@
 """Several agents as one: their parts of actions and outcomes, who acts, what they save."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from posixpath import commonpath
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from coach_rl.core.agents import (
     RowState,
     TrainingReport,
     following,
+    freeze,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, UnknownNameError
@@ -30,13 +31,20 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
+    Over,
     is_agent_end,
     is_agent_reward,
     take,
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import Space, actions_from_uniform, is_float_box, uniform_size
+from coach_rl.core.spaces import (
+    Space,
+    actions_from_uniform,
+    check_counts,
+    is_float_box,
+    uniform_size,
+)
 from coach_rl.core.state import State
 
 WHOLE = ""
@@ -106,6 +114,8 @@ class BoundMember:
     """The info array that marks truncations of its own episode; None: the level's."""
     infos: tuple[str, ...] = ()
     """Names of the infos that its agent keeps with transitions."""
+    over: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are over a decision of several steps, by name."""
     place: int = 0
     """Its number among the members that share its agent."""
     places: int = 1
@@ -138,15 +148,15 @@ class BoundMember:
         key = self.reward
         if key is None:
             return outcome.reward
-        self._require_added_up(outcome, key, "a reward", is_agent_reward(key), "reward")
+        is_added_up = is_agent_reward(key) or self.over.get(key) == "sum"
+        self._require_added_up(outcome, key, "a reward", is_added_up, "reward")
         return self._info(outcome, key).astype(np.float64)
 
     def _flags(self, outcome: Outcome, key: str | None) -> BoolArray:
         if key is None:
             return np.zeros(len(outcome.rows), np.bool_)
-        self._require_added_up(
-            outcome, key, "an end", is_agent_end(key), "terminated' or 'truncated"
-        )
+        is_added_up = is_agent_end(key) or self.over.get(key) == "maximum"
+        self._require_added_up(outcome, key, "an end", is_added_up, "terminated' or 'truncated")
         return self._info(outcome, key).astype(np.bool_)
 
     def _require_added_up(
@@ -434,7 +444,11 @@ class AgentGroup(Saved):
             row_state: The group's.
             clock: Phase and counters.
         """
-        return self.members[share.agent].act(row_state.members[share.agent], own, clock)
+        agent = self.members[share.agent]
+        action = agent.act(row_state.members[share.agent], own, clock)
+        owner = f"member '{share.agent}': {type(agent).__name__}.act: "
+        check_counts(action, len(own.rows), owner)
+        return action
 
     def _fill(self, action: dict[str, Array], share: Share, chosen: Action, count: int) -> None:
         """Write an agent's actions to the places of its members, by key, [R, ...] each."""
@@ -465,6 +479,11 @@ class AgentGroup(Saved):
         for share in self._acted(row_state, rows):
             agent = self.members[share.agent]
             agent.cut_off(row_state.members[share.agent], share.rows(rows), clock)
+
+    def freeze(self, row_state: Any, rows: IntArray, clock: Clock) -> None:
+        for share in self._acted(row_state, rows):
+            own = row_state.members[share.agent]
+            freeze(self.members[share.agent], own, share.rows(rows), clock)
 
     def switch(
         self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock

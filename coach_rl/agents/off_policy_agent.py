@@ -40,7 +40,6 @@ from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     KeepingParameters,
     LearnerParameters,
-    SharedLearnerParameters,
     parameter_class,
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
@@ -111,7 +110,7 @@ class ClippedTargetParameters(ValueLearningParameters):
 
 
 @parameter_class
-class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearnerParameters):
+class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     """Parameters shared by all off-policy agents."""
 
     AGENT: "ClassVar[type[OffPolicyAgent] | None]" = None
@@ -163,19 +162,6 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters, Share
     ) -> Guide | None:
         """Terms of the actor's loss beside the critic's value; None: none."""
         return None
-
-    def shared_batches(self) -> dict[str, int]:
-        """Batches from the replay memory."""
-        return {"learning.batch": self.learning.batch}
-
-    def obstacle_to_sharing(self) -> str | None:
-        """Priorities, which take the errors of the whole batch, and sequences."""
-        memory = self.memory
-        if isinstance(memory, ReplayMemoryParameters) and memory.sequences is not None:
-            return "its memory draws sequences, which are not divided"
-        if isinstance(memory, ReplayMemoryParameters) and memory.prioritised is not None:
-            return "its memory is prioritised by the errors of the whole batch"
-        return super().obstacle_to_sharing()
 
 
 MakeLearner: TypeAlias = "Callable[[OffPolicyAgent], Learner]"
@@ -239,6 +225,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             action_mask=params.action_mask,
             bonus=build_bonus(params.bonus, context, params.name),
             signals=context.signals,
+            info_watch=context.info_watch(params.name),
         )
         seed, self.runtime = context.seed, context.runtime
         self.params, self.device = params, torch.device(context.device)
@@ -432,7 +419,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def decisions_until_training(self) -> int:
         learning = self.params.learning
-        if self.stores is not None:  # which may release any number at the next decision
+        # Stores may release any number at the next decision, and all of them move the statistics.
+        if self.stores is not None or self.normaliser is not None:
             return 1
         missing = max(0, learning.learning_starts - len(self.memory))
         return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)

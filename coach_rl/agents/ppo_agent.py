@@ -44,7 +44,6 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
-    SharedLearnerParameters,
     parameter_class,
 )
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
@@ -93,10 +92,6 @@ from coach_rl.functional.policy_gradient import (
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 from coach_rl.memories.sequences import rollout_sequences
-
-WHOLE_MINIBATCH = "whole_minibatch"
-"""Advantages of a minibatch of which each process learns from a share, among the loss's scalars."""
-
 
 ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
 """Key and value that name the units of actions in a saved policy; absent where not scaled."""
@@ -156,7 +151,7 @@ class PPOAlgorithmParameters:
 
 
 @parameter_class
-class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearnerParameters):
+class PPOAgentParameters(FilteredAgentParameters, LearnerParameters):
     """A PPO agent."""
 
     algorithm: PPOAlgorithmParameters = field(default_factory=PPOAlgorithmParameters)
@@ -200,10 +195,6 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters, SharedLearn
             )
         return None
 
-    def shared_batches(self) -> dict[str, int]:
-        """Minibatches."""
-        return {"algorithm.minibatch": min(self.algorithm.minibatch, self.algorithm.rollout.count)}
-
     def build(self, context: AgentContext) -> "PPOAgent":
         """The agent; SpaceError when it has no policy for the action space."""
         return PPOAgent(self, context)
@@ -241,6 +232,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             symmetry=None if params.symmetry is None else params.symmetry.build(context),
             bonus=build_bonus(params.bonus, context, params.name),
             signals=context.signals,
+            info_watch=context.info_watch(params.name),
         )
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
@@ -366,9 +358,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return TrainingReport(training_steps=steps, metrics=named)
 
     def learn_from_batch(self, batch: Minibatch) -> Numbers:
-        if self.engine.is_shared:
-            whole = batch.rollout.advantage[batch.positions]
-            self.engine.scalars[WHOLE_MINIBATCH] = whole
         if self.hidden_state is not None:
             return self.engine.step(gathered(batch))
         return self.engine.step(batch.rollout, batch.positions)
@@ -534,7 +523,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
-            advantage = normalised(advantage, scalars.get(WHOLE_MINIBATCH), mean, batch.mask)
+            advantage = normalised(advantage, mean, batch.mask)
         log_prob = distribution.log_prob(parameters, batch.action)
         if batch.mask is not None:  # a ratio of padding could be infinite
             log_prob = torch.where(batch.mask, log_prob, batch.log_prob)

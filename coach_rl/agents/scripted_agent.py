@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import CodeNamingParameters, parameter_class
 from coach_rl.core.records import (
@@ -34,6 +34,7 @@ from coach_rl.core.spaces import (
     Space,
     actions_from_uniform,
     check_actions,
+    check_counts,
     clipped_to_space,
     mask_key,
     uniform_size,
@@ -216,7 +217,7 @@ class ScriptedRows(Saved):
 class ScriptedAgent(ActingOnly):
     """Acts by a function in every phase, heat-up and tested decisions included.
 
-    Actions beyond the bounds of a Box are clipped to them.
+    Actions beyond the bounds of a Box are clipped to them, with one warning.
 
     Args:
         params: The agent's parameters.
@@ -232,18 +233,37 @@ class ScriptedAgent(ActingOnly):
         """The name of the script, where it is one of `BUILT_IN`."""
         found = _found(params.policy) if isinstance(params.policy, str) else params.policy
         self._policy = _checked(found, self._label)
+        self._has_warned = found in BUILT_IN.values()  # which are clipped on purpose
 
     def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
         return ScriptedRows()
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
         try:
-            made: object = self._policy(request.observation, self._space)
-            action = clipped_to_space(self._space, _actions_of(made))
+            made = _actions_of(self._policy(request.observation, self._space))
+            check_counts(made, len(request.rows))
+            action = clipped_to_space(self._space, made)
             check_actions(self._space, action)
         except (ActionError, SpaceError) as error:
             raise type(error)(f"script {self._label}: {error}") from error
+        self._warn_of_clipping(made)
         return action
+
+    def _warn_of_clipping(self, made: Action) -> None:
+        """Warn once of numbers beyond the bounds of a Box by more than rounding."""
+        for key, values in (made if isinstance(made, dict) else {"": made}).items():
+            space = self._space[key] if isinstance(self._space, spaces.Dict) else self._space
+            if self._has_warned or not isinstance(space, spaces.Box):
+                continue
+            clipped = np.clip(values, space.low, space.high)
+            with np.errstate(invalid="ignore"):  # inf - inf, where a Box has no bounds
+                beyond = abs(values - clipped) > 1e-6 * np.maximum(1, abs(clipped))
+            if beyond.any():
+                self._has_warned = True
+                warn(
+                    f"script {self._label} returned {values[beyond][0]:g}, which lies outside of "
+                    f"{space} and is clipped to it, as later numbers are; let the script clip them"
+                )
 
     def load_policy(self, state: State) -> None:
         raise SpaceError(f"agent '{self.name}' follows a script, into which nothing can be loaded")
@@ -273,7 +293,11 @@ def _checked(policy: Policy, label: str) -> Policy:
 def _actions_of(made: object) -> Action:
     """The actions that a script returned, lists as arrays."""
     if isinstance(made, dict | np.ndarray):
-        return made
+        return (
+            {key: np.asarray(part) for key, part in made.items()}
+            if isinstance(made, dict)
+            else made
+        )
     actions = np.asarray(made)
     if not np.issubdtype(actions.dtype, np.number):
         raise ActionError(

@@ -323,8 +323,8 @@ def scale_to(space: Space) -> ScaleToBox:
         and len(space.shape) == 1
     ):
         raise SpaceError(
-            f"{purpose}, got {space}; use DQN, SAC or PPO for discrete actions and PPO for others, "
-            "or map the space with an OutputFilter"
+            f"{purpose}, got {' '.join(str(space).split())}; use DQN, SAC or PPO in a Discrete or "
+            "a flat MultiDiscrete space and PPO in others, or map the space with an OutputFilter"
         )
     require_finite_width(space, purpose)
     low, high = space.low.astype(np.float32), space.high.astype(np.float32)

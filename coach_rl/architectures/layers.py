@@ -86,7 +86,7 @@ class EnsembleLinear(nn.Module):
                     nn.init.orthogonal_(weight.T, gain, generator=rng)
                 self.bias.zero_()
             else:
-                bound = 1 / math.sqrt(inputs)
+                bound = 1 / math.sqrt(inputs) if inputs else 0.0  # as in PyTorch
                 self.weight.uniform_(-bound, bound, generator=rng)
                 self.bias.uniform_(-bound, bound, generator=rng)
 
@@ -168,7 +168,7 @@ def _fill(
             nn.init.orthogonal_(weight, gain, generator=rng)
             bias.zero_()
         else:
-            bound = 1 / math.sqrt(fan_in)
+            bound = 1 / math.sqrt(fan_in) if fan_in else 0.0  # as in PyTorch
             weight.uniform_(-bound, bound, generator=rng)
             bias.uniform_(-bound, bound, generator=rng)
     layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)

@@ -257,7 +257,8 @@ def discrete_choices(space: Space) -> tuple[int, ...]:
     shown = " ".join(str(space).split())  # which may have several lines
     raise SpaceError(
         f"this agent acts in a Discrete or a flat MultiDiscrete space, got {shown}; use DDPG, "
-        "TD3, SAC or PPO in a Box and PPO in others, or map the space with an OutputFilter"
+        "TD3, SAC or PPO in a flat Box of floats and PPO in others, or map the space with an "
+        "OutputFilter"
     )
 
 

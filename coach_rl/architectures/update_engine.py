@@ -32,10 +32,7 @@ from coach_rl.architectures.gradient_step import (
     StepResult,
     TargetSync,
     as_arrays,
-    eager_gradient,
-    merged_gradient,
     named_tensors,
-    own_share,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.recorded_steps import (
@@ -123,12 +120,12 @@ class UpdateEngine(Generic[Batch]):
         owner: str = "an agent",
         runtime: Runtime = ON_CPU,
     ) -> None:
-        self._runtime, self._group = runtime, runtime.group
+        self._runtime = runtime
         self._learners = tuple((each, each.optimizer.build(each.network)) for each in objectives)
         self._targets, self._owner = tuple(targets), owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
-            "eager" if self.is_shared else mode,
+            mode,
             self._device,
             planned_updates=planned_updates,
             repaid_after=repaid_after,
@@ -157,11 +154,6 @@ class UpdateEngine(Generic[Batch]):
         """The mode and, if it is not the one that `auto` selects here, the reason."""
         return f"{self.mode} ({self._reason})" if self._reason else self.mode
 
-    @property
-    def is_shared(self) -> bool:
-        """True if several processes share out each batch."""
-        return self._group.size > 1
-
     def set_scalars(self, **values: float) -> None:
         """Set numbers that the losses or the optimisers read; they keep until set again."""
         for name, value in values.items():
@@ -183,8 +175,7 @@ class UpdateEngine(Generic[Batch]):
                 all.
 
         Returns:
-            The losses' metrics of each sample, [B, ...] each; valid until the next step. Where
-            processes share out the batch, those of this one's share.
+            The losses' metrics of each sample, [B, ...] each; valid until the next step.
 
         Raises:
             ConfigurationError: The step cannot be compiled or captured as `mode` requires.
@@ -193,8 +184,6 @@ class UpdateEngine(Generic[Batch]):
         if is_new := only not in self._steps:
             self._steps[only] = self._prepared(only)
         self._last_batch = data
-        if self.is_shared:
-            data, index = own_share(self._group, data, index)
         try:
             result = self._steps[only](data, index, self.scalars)
         except CaptureError as error:
@@ -288,7 +277,7 @@ class UpdateEngine(Generic[Batch]):
         for each, optimizer in self._learners:
             optimizer.load_state_dict(state["optimizers"][each.name])
         self._metrics.load_state_dict(state["means"])
-        if state["mode"] != self.mode and not self.is_shared:
+        if state["mode"] != self.mode:
             self.mode = state["mode"]
             self._reason = state.get("reason") or "as in its checkpoint"
             self._steps.clear()
@@ -311,7 +300,6 @@ class UpdateEngine(Generic[Batch]):
         step = GradientStep(
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
-            gradient=merged_gradient(self._group) if self.is_shared else eager_gradient,
             skips_unsound=self._runtime.divergence.skips,
         )
         match self.mode:

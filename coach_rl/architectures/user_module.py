@@ -27,6 +27,7 @@ from coach_rl.architectures.observation_normaliser import Normalise, Observation
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
+from coach_rl.core.shown_text import shown_error
 from coach_rl.core.spaces import Space
 from coach_rl.core.typed_values import FrozenMapping, thawed
 
@@ -176,7 +177,7 @@ def _constructed(params: ModuleParameters, parts: tuple[Space, ...]) -> nn.Modul
     except BaseException as error:
         given = "observation space" if len(parts) == 1 else "observation space, action space"
         raise ConfigurationError(
-            f"the network {kind.__name__} cannot be built: {_one_line(error)}; it is called with "
+            f"the network {kind.__name__} cannot be built: {shown_error(error)}; it is called with "
             f"({', '.join([given, *params.arguments])})"
         ) from error
 
@@ -224,7 +225,7 @@ def _run(torso: ModuleTorso, inputs: list[Input]) -> Tensor:
         raise
     except BaseException as error:
         raise ConfigurationError(
-            f"the network {name} cannot be run on made-up observations: {_one_line(error)}"
+            f"the network {name} cannot be run on made-up observations: {shown_error(error)}"
         ) from error
     observation = inputs[0]
     assert isinstance(observation, dict)
@@ -251,8 +252,3 @@ def _first(inputs: Input) -> Input:
     if isinstance(inputs, Tensor):
         return inputs[:1]
     return {key: values[:1] for key, values in inputs.items()}
-
-
-def _one_line(error: BaseException) -> str:
-    """An error on one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

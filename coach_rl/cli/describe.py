@@ -18,6 +18,7 @@ from coach_rl.core import AgentParameters, EnvironmentParameters
 from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.shown_text import printable_lines
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -38,7 +39,7 @@ def describe(given: Given) -> int:
         return 0
     with closing(built) as graph_manager:
         graph_manager.create_graph(settings(given, Runtime))
-        print(describe_preset(preset, graph_manager))
+        print(printable_lines(describe_preset(preset, graph_manager)))
     return 0
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
@@ -47,8 +47,6 @@ _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by pr
   {coach} play experiments/CartPole_PPO           watch what it has learned
 
 `coach --help` shows all commands and flags."""
-_OF_ONE_PROCESS = ("fork", "evaluate", "describe", "check")
-"""Commands about one run that torchrun can't start."""
 _BROKEN_PIPE = 141
 _SIGNALLED = 128
 """A process stopped by signal n exits with this plus n."""
@@ -100,26 +98,12 @@ def _run(words: list[str]) -> int:
         return 0
     installed = _installed_command(words)
     if installed is not None:
-        return _exit_code(load_command(installed)(words[1:]))
+        return _exit_code(load_command(installed), words[1:])
     given = parse_arguments(words)
     given.words = tuple(words)
     if given.command.subject == "preset":
         _require_preset(given.preset)  # a misspelt name is reported at once
-    run = given.command.function()
-    if given.command.name in _OF_ONE_PROCESS:
-        _refuse_torchrun()
-    return run(given)
-
-
-def _refuse_torchrun() -> None:
-    # Not at the top: this imports torch, which takes seconds; what stands above answers at once.
-    from coach_rl.processes.torch_processes import is_started_by_torchrun
-
-    if is_started_by_torchrun():
-        raise ConfigurationError(
-            "torchrun starts processes that train together, and only `train` and `resume` do; "
-            "leave torchrun out of this command"
-        )
+    return given.command.function()(given)
 
 
 def _require_preset(text: str) -> None:
@@ -172,9 +156,19 @@ def _installed_command(words: Sequence[str]) -> InstalledEntry | None:
     return require_usable(installed_entries(COMMANDS, TAKEN), words[0])
 
 
-def _exit_code(result: object) -> int:
-    """The exit code that a command of a package returns; 0 for anything but a number."""
-    return result if isinstance(result, int) else 0
+def _exit_code(command: Callable[[Sequence[str]], object], words: Sequence[str]) -> int:
+    """The exit code of a command of a package: a number that it returns, else 0.
+
+    One that ends by `sys.exit` has the code that Python gives it, with a text printed and 1.
+    """
+    try:
+        result = command(words)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return int(end.code or 0)
+        print(end.code, file=sys.stderr)
+        return 1
+    return result if isinstance(result, int) and result is not True else 0
 
 
 def _show_warning(

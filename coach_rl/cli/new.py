@@ -26,21 +26,26 @@ def write_new(given: Given) -> int:
     names = _names(given.kind, given.name, folder)
     file = folder / f"{names['module']}.py"
     test = folder / f"test_{names['module']}.py"
-    for each in (file, test):
-        if each.exists():
-            raise ConfigurationError(
-                f"{each} exists, and nothing is written; choose another name, or another folder "
-                "with --to"
-            )
     templates = files("coach_rl.cli").joinpath("templates")
+    written: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, template in ((file, given.kind), (test, f"{given.kind}_test")):
             text = templates.joinpath(f"{template}.py.txt").read_text("utf-8")
-            path.write_text(Template(text).substitute(names), encoding="utf-8")
-    except OSError as error:
+            with path.open("x", encoding="utf-8") as opened:  # follows no link
+                written.append(path)
+                opened.write(Template(text).substitute(names))
+    except (OSError, ValueError) as error:
+        for path in written:
+            path.unlink()
+        if isinstance(error, FileExistsError) and folder.is_dir():
+            raise ConfigurationError(
+                f"{error.filename} exists, and nothing is written; choose another name, or another "
+                "folder with --to"
+            ) from error
+        reason = getattr(error, "strerror", None) or error
         raise ConfigurationError(
-            f"cannot write to {folder}: {error.strerror}; choose another folder with --to"
+            f"cannot write to {folder}: {reason}; choose another folder with --to, or another name"
         ) from error
     hint = _NEXT[given.kind].format(
         coach=program("coach"),
@@ -60,14 +65,15 @@ def _names(kind: str, name: str, folder: Path) -> dict[str, str]:
     Raises:
         ConfigurationError: It is no name in Python, or that of another module.
     """
-    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
-        raise ConfigurationError(
-            f"'{name}' cannot name {'an' if kind[0] in 'ae' else 'a'} {kind}; use letters, digits "
-            "and underscores, such as Docking"
-        )
     class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     module = name if kind == "preset" else snake
+    for each in (name, class_name, module):
+        if not each.isidentifier() or not each.isascii() or keyword.iskeyword(each):
+            raise ConfigurationError(
+                f"'{name}' cannot name {'an' if kind[0] in 'ae' else 'a'} {kind}; use letters, "
+                "digits and underscores, such as Docking"
+            )
     found = PathFinder.find_spec(module)
     own = found is not None and found.origin is not None and Path(found.origin).parent == folder
     if module in sys.stdlib_module_names or (found is not None and not own):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from coach_rl.cli.parser import Given
 from coach_rl.configuration.config_file import read_config
 from coach_rl.configuration.overrides import parse_overrides
-from coach_rl.configuration.preset_file import Preset
+from coach_rl.configuration.preset_file import Preset, is_same_setting, require_given_once
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.sessions.settings import RunSettings
@@ -76,9 +76,11 @@ def configured(
     config.check_preset(preset.reference.name)
 
     def merged(values: Mapping[str, object]) -> dict[str, object]:
-        targets = dict(preset.setting(path, value) for path, value in values.items())
-        replaced = tuple(f"{path}." for path in overrides)
-        kept = {name: each for name, each in targets.items() if not f"{name}.".startswith(replaced)}
+        kept = {
+            name: each
+            for name, each in values.items()
+            if not any(is_same_setting(name, given, preset.panel) for given in overrides)
+        }
         return kept | overrides
 
     with config.blamed(lambda values: preset.configure(merged(values))):
@@ -110,11 +112,9 @@ def overrides_of(
             changes = dict(flag.sets(value))
         for path, change in changes.items():
             target, setting = (path, change) if preset is None else preset.setting(path, change)
-            if target in overrides:
-                spelling = flag.spellings[0]
-                raise ConfigurationError(
-                    f"{target} is given twice, by {spelling} and by -cp; give one"
-                )
+            panel = () if preset is None else preset.panel
+            by = f", by {flag.spellings[0]} and by -cp"
+            require_given_once(target, overrides, panel, by)
             from_flags[target] = setting
     if "checkpoints" in from_flags and any(path[:12] == "checkpoints." for path in from_flags):
         raise ConfigurationError(

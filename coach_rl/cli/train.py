@@ -13,15 +13,13 @@ from coach_rl.cli.terminal import console_of, program, short, word
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
-from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import printable, shown_level
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.processes.torch_processes import joined_processes
 from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.runs.folder import RunFolder, in_newest_run, read_manifest
 from coach_rl.runs.keeper import best_so_far
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.data_parallel import follow_experiment, follow_resumed
 from coach_rl.sessions.loaded_levels import loading_report
 from coach_rl.sessions.repeating import repeat_experiment
 from coach_rl.sessions.session import (
@@ -39,57 +37,30 @@ _SIGNAL_EXIT_CODE = 128
 
 def train(given: Given) -> int:
     """Train a preset in a new run; the exit code."""
-    with joined_processes() as group:
-        preset = load_preset(find_preset(given.preset))
-        graph_manager, overrides = configured(given, preset)
-        panel = {name: value for name, value in overrides.items() if name in preset.panel}
-        task = settings(given, Runtime)
-        if group.rank > 0:
-            with _ResumeAdvice(group) as advice:
-                follow_experiment(
-                    graph_manager,
-                    task,
-                    group=group,
-                    on_start=advice.note,
-                    profile=given.profile,
-                )
-            return 0
-        origin = Origin(preset=preset, panel=preset.panel_values(panel), command=_command(given))
-        begin = partial(run_experiment, graph_manager, task, origin=origin, group=group)
-        name = given.experiment_name or preset.reference.name
-        root = given.experiment_path or DEFAULT_ROOT
-        return _shown(given, partial(begin, name=name, root=root), group)
+    preset = load_preset(find_preset(given.preset))
+    graph_manager, overrides = configured(given, preset)
+    panel = {name: value for name, value in overrides.items() if name in preset.panel}
+    task = settings(given, Runtime)
+    origin = Origin(preset=preset, panel=preset.panel_values(panel), command=_command(given))
+    begin = partial(run_experiment, graph_manager, task, origin=origin)
+    name = given.experiment_name or preset.reference.name
+    root = given.experiment_path or DEFAULT_ROOT
+    return _shown(given, partial(begin, name=name, root=root))
 
 
 def resume(given: Given) -> int:
     """Continue a run; the exit code."""
-    with joined_processes() as group:
-        run = newest_run(given.run)
-        changes = overrides_of(given)
-        if group.rank > 0:
-            with _ResumeAdvice(group, run) as advice:
-                follow_resumed(
-                    changes=changes,
-                    device=given.device,
-                    threads=given.threads,
-                    trust=given.trust or (),
-                    restart_episodes=given.restart_episodes,
-                    group=group,
-                    on_start=advice.note,
-                    profile=given.profile,
-                )
-            return 0
-        begin = partial(
-            resume_experiment,
-            run,
-            changes=changes,
-            **opening(given),
-            drop_later=given.drop_later,
-            restart_episodes=given.restart_episodes,
-            command=_command(given),
-            group=group,
-        )
-        return _shown(given, begin, group, run)
+    run = newest_run(given.run)
+    begin = partial(
+        resume_experiment,
+        run,
+        changes=overrides_of(given),
+        **opening(given),
+        drop_later=given.drop_later,
+        restart_episodes=given.restart_episodes,
+        command=_command(given),
+    )
+    return _shown(given, begin, run)
 
 
 def fork(given: Given) -> int:
@@ -127,7 +98,6 @@ def _begun_as(
 def _shown(
     given: Given,
     begin: Callable[..., RunResult],
-    group: ProcessGroup = ONE_PROCESS,
     run: Path | None = None,
 ) -> int:
     """Train a run while the terminal shows it; the exit code.
@@ -135,16 +105,15 @@ def _shown(
     Args:
         given: The command line.
         begin: Trains the run, with settings and audience.
-        group: The processes that train it.
         run: The run; None until it has a folder.
     """
-    advice = _ResumeAdvice(group, run)
+    advice = _ResumeAdvice(run)
     with (
         advice,
         closing(ConsoleSink(console=console_of(plain=given.plain), plain=given.plain)) as console,
     ):
         result = begin(settings=run_settings(given), audience=_audience(given, console, advice))
-    return _conclude(given, result, group)
+    return _conclude(given, result)
 
 
 def _command(given: Given) -> tuple[str, ...]:
@@ -161,18 +130,16 @@ def newest_run(run: Path) -> Path:
     return path
 
 
-def _conclude(given: Given, result: RunResult, group: ProcessGroup = ONE_PROCESS) -> int:
+def _conclude(given: Given, result: RunResult) -> int:
     """Print how the run ended and what can be done with it; the exit code."""
     coach, folder = program("coach"), word(result.folder.path)
     is_saved = bool(list_checkpoints(result.folder.checkpoints))
     if result.profile is not None:
         console_of(plain=given.plain).print(result.profile.table())
     if result.unsaved is not None and result.summary is None:
-        raise CheckpointError(
-            f"cannot write {result.unsaved}{resume_advice(result.folder.path, group)}"
-        )
+        raise CheckpointError(f"cannot write {result.unsaved}{resume_advice(result.folder.path)}")
     if result.signal is not None:
-        advice = resume_advice(result.folder.path, group)
+        advice = resume_advice(result.folder.path)
         advice = advice or "; it has no checkpoint, so it can't be resumed"
         name = signal.Signals(result.signal).name
         print(f"stopped by {name} after {result.environment_steps} environment steps{advice}")
@@ -181,7 +148,11 @@ def _conclude(given: Given, result: RunResult, group: ProcessGroup = ONE_PROCESS
         console_of(plain=given.plain).print(result.summary.table())
     print(f"run folder: {short(result.folder.path)}")
     if result.unsaved is not None:
-        raise CheckpointError(f"the end of this run is not saved: cannot write {result.unsaved}")
+        advice = resume_advice(result.folder.path)
+        advice = advice or f"; {coach} -crd {folder} trains it again, from its beginning"
+        raise CheckpointError(
+            f"the end of this run is not saved: cannot write {result.unsaved}{advice}"
+        )
     if result.profile is not None:
         print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
     if is_saved:
@@ -197,12 +168,11 @@ class _ResumeAdvice:
     """Context that ends errors and interruptions of a run with how to resume it.
 
     Args:
-        group: The processes that train it.
         run: The run; None until it has a folder.
     """
 
-    def __init__(self, group: ProcessGroup, run: Path | None = None) -> None:
-        self.run, self._group = run, group
+    def __init__(self, run: Path | None = None) -> None:
+        self.run = run
 
     def note(self, run: Path) -> None:
         """Set the run's folder, once there is one."""
@@ -217,18 +187,15 @@ class _ResumeAdvice:
         is_resumable = isinstance(error, RunError | KeyboardInterrupt) and not is_final
         if is_resumable and self.run is not None:
             assert error is not None
-            error.args = (f"{error or 'interrupted'}{resume_advice(self.run, self._group)}",)
+            error.args = (f"{error or 'interrupted'}{resume_advice(self.run)}",)
 
 
-def resume_advice(run: Path, group: ProcessGroup = ONE_PROCESS) -> str:
+def resume_advice(run: Path) -> str:
     """The command that resumes a run, as the end of a message; empty if nothing of it is saved."""
     folder = RunFolder(run)
     if folder.manifest.exists() and not list_checkpoints(folder.checkpoints):
         return ""
-    coach = program("coach")
-    if group.size > 1:
-        coach = f"{program('torchrun')} --standalone --nproc_per_node={group.size} -m coach_rl"
-    return f"; resume with: {coach} -crd {word(run.absolute())}"
+    return f"; resume with: {program('coach')} -crd {word(run.absolute())}"
 
 
 def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audience:

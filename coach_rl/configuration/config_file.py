@@ -12,7 +12,7 @@ nothing else: `"None"` is no value, a component is written like a call.
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
@@ -20,13 +20,26 @@ from pathlib import Path
 
 from coach_rl.configuration.overrides import Component, parameter_paths, parse_overrides, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
-from coach_rl.configuration.preset_file import REQUIRED, Preset, documented
-from coach_rl.core.errors import ConfigurationError, ProblemsError
+from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, is_same_setting
+from coach_rl.configuration.strict_json import read_text
+from coach_rl.core.errors import (
+    MOST_LISTED,
+    CheckpointError,
+    ConfigurationError,
+    ProblemsError,
+    require,
+)
 from coach_rl.core.steps import EnvironmentSteps, StepUnit
 
 _PRESET = "preset"
 """The key that names the preset."""
 _SIMPLE = (bool, int, float, str)
+_MOST_CHARACTERS, _MOST_VALUES = 200_000, 1_000
+"""Size of a file at most; those of the largest presets have 40,000 characters and 320 values."""
+_MOST_DOTS = 1_000
+"""Dots in a line at most: reading a path takes time with the square of its parts."""
+_LONGEST_PATH, _DEEPEST = 200, 20
+"""Characters of a path, and lists inside each other, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,18 +77,31 @@ class ConfigFile:
         try:
             yield
         except ConfigurationError as error:
-            causes = [
-                path
-                for path in self.values
-                if _message(build, {key: self.values[key] for key in self.values if key != path})
-                != str(error)
-            ]
+            problems = error.problems if isinstance(error, ProblemsError) else ()
+            if len(problems) > MOST_LISTED:
+                raise ConfigurationError(
+                    f"{self.file} has {len(problems)} mistakes; the first: {problems[0]}"
+                ) from error
+            causes = self._causes([*self.values], build, str(error))
             if not causes:
                 raise
             place = self.place(*causes)
-            if isinstance(error, ProblemsError):
-                raise ProblemsError([f"{place}: {each}" for each in error.problems]) from error
+            if problems:
+                raise ProblemsError([f"{place}: {each}" for each in problems]) from error
             raise ConfigurationError(f"{place}: {error}") from error
+
+    def _causes(
+        self, paths: list[str], build: Callable[[Mapping[str, object]], object], message: str
+    ) -> list[str]:
+        """Those of some paths without which the error has another message, or is none."""
+        others = {key: value for key, value in self.values.items() if key not in paths}
+        if not paths or _message(build, others) == message:
+            return []
+        if len(paths) == 1:
+            return paths
+        half = len(paths) // 2
+        parts = paths[:half], paths[half:]
+        return [path for part in parts for path in self._causes(part, build, message)]
 
 
 def read_config(file: Path) -> ConfigFile:
@@ -85,16 +111,31 @@ def read_config(file: Path) -> ConfigFile:
         ConfigurationError: It cannot be read; the message has the file and the line.
     """
     try:
-        document = tomllib.loads(file.expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise ConfigurationError(f"cannot read {file}: {reason}") from error
+        text = read_text(file.expanduser())
+        require(len(text) <= _MOST_CHARACTERS, f"more than {_MOST_CHARACTERS:,} characters")
+        for number, line in enumerate(text.splitlines(), start=1):
+            require(
+                line.count(".") <= _MOST_DOTS, f"more than {_MOST_DOTS:,} dots in line {number}"
+            )
+        document = tomllib.loads(text)
+        preset, values = document.pop(_PRESET, None), [*_flat(document)]
+        require(len(values) <= _MOST_VALUES, f"more than {_MOST_VALUES:,} values")
+    except CheckpointError as error:
+        raise ConfigurationError(str(error)) from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{file} is no TOML: {error}") from error
-    preset = document.pop(_PRESET, None)
-    found = ConfigFile(file=file, values=dict(_flat(document)), preset=preset)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{file} cannot be used: it has {error}") from error
+    except (ValueError, RuntimeError) as error:  # of long numbers, homes, NUL in a path, nesting
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise ConfigurationError(f"cannot read {file}: {reason}") from error
+    found = ConfigFile(file=file, values=dict(values), preset=preset)
     if preset is not None and not isinstance(preset, str):
         raise ConfigurationError(f"{found.place(_PRESET)}: '{_PRESET}' must be a name")
+    if len(found.values) < len(values):
+        paths = [path for path, _ in values]
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise ConfigurationError(f"{found.place(twice)}: {twice} is given twice; give one")
     for path, value in found.values.items():
         if isinstance(value, date | datetime | time):
             raise ConfigurationError(f"{found.place(path)}: {path} is a date, and no parameter is")
@@ -117,12 +158,17 @@ def config_text(preset: Preset, parameters: object, overrides: Mapping[str, obje
     panel = preset.panel_values(
         {path: value for path, value in overrides.items() if path in preset.panel}
     )
+    by_path = {path: value for path, value in overrides.items() if path not in preset.panel}
+
+    def is_covered(path: str, names: Iterable[str]) -> bool:
+        return any(is_same_setting(path, name, preset.panel) for name in names)
+
     for argument in preset.panel.values():
         value = panel[argument.name]
-        text = None if value is REQUIRED else _toml(value)
+        is_set = value is not REQUIRED and not is_covered(argument.name, by_path)
+        text = _toml(value) if is_set else None
         lines += [f"# {argument.meaning}"] if argument.meaning else []
         lines.append(f"# {argument.name} = ..." if text is None else f"{argument.name} = {text}")
-    by_path = {path: value for path, value in overrides.items() if path not in preset.panel}
     if by_path:
         lines += ["", "# changed parameters"]
         lines += [f"{path} = {_required(path, value)}" for path, value in by_path.items()]
@@ -131,9 +177,8 @@ def config_text(preset: Preset, parameters: object, overrides: Mapping[str, obje
     for path, value, _ in parameter_paths(parameters):
         if is_dataclass(value) and not isinstance(value, StepUnit):
             meanings |= {f"{path}.{key}": text for key, text in documented(type(value)).items()}
-        is_covered = any(f"{path}.".startswith(f"{each}.") for each in (*by_path, *panel))
         is_leaf = value is None or isinstance(value, (*_SIMPLE, tuple, StepUnit))
-        text = _toml(value) if is_leaf and not is_covered else None
+        text = _toml(value) if is_leaf and not is_covered(path, (*by_path, *panel)) else None
         if text is not None:
             meaning = re.split(r"(?<=[.;]) ", meanings.get(path, ""), maxsplit=1)[0].rstrip(".;")
             lines.append(f"# {path} = {text}" + (f"  # {meaning}" if meaning else ""))
@@ -152,16 +197,20 @@ def _message(build: Callable[[Mapping[str, object]], object], values: Mapping[st
 def _flat(document: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """The values of a document by path."""
     for key, value in document.items():
+        path = f"{prefix}{key}"
+        require(len(path) <= _LONGEST_PATH, f"a path of more than {_LONGEST_PATH} characters")
+        require(bool(key), f"an empty name in the path '{path}'")
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flat(value, f"{path}.")
         else:
-            yield f"{prefix}{key}", _read(value)
+            yield path, _read(value)
 
 
-def _read(value: object) -> object:
+def _read(value: object, depth: int = 0) -> object:
     """A value as the command line has it."""
     if isinstance(value, list):
-        return tuple(map(_read, value))
+        require(depth < _DEEPEST, f"more than {_DEEPEST} lists inside each other")
+        return tuple(_read(part, depth + 1) for part in value)
     if isinstance(value, str):
         try:
             return parse_overrides(f"value={value}").get("value", value)
@@ -175,16 +224,16 @@ def _keys(file: Path) -> Iterator[tuple[int, str]]:
     table = ""
     lines = file.expanduser().read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
-        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
-        key = re.match(r"\s*([\w\"'.\s-]+?)\s*=", line)
-        if header:
-            table = f"{_plain(header[1])}."
-        elif key:
-            yield number, table + _plain(key[1])
+        key, equals, _ = line.partition("=")
+        if line.lstrip().startswith("["):
+            table = f"{_plain(line.partition(']')[0])}."
+        elif equals:
+            yield number, table + _plain(key)
 
 
 def _plain(key: str) -> str:
-    return re.sub(r"[\s\"']", "", key)
+    """A key without its quotes and blanks, and a header without its brackets."""
+    return re.sub(r"[\s\"'\[]", "", key)
 
 
 def _required(path: str, value: object) -> str:

@@ -9,20 +9,27 @@
 
 Listing them executes nothing: names are read from the metadata of packages, and modules are found
 without importing the packages that they are in. A preset is executed when it is named, a command
-when it is called.
+when it is called. The metadata is read here and not by `importlib.metadata`, where one malformed
+line of any package is an error for all of them.
 """
 
 import importlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.shown_text import printable
 
 PRESETS = "coach.presets"
 COMMANDS = "coach.commands"
+_FILE = "entry_points.txt"
+_MOST_BYTES, _LONGEST_NAME = 1_000_000, 80
+"""Bytes of a file and characters of a name that are read; packages come nowhere near them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,22 +59,26 @@ def installed_entries(group: str, taken: Collection[str] = ()) -> list[Installed
     """
     owners = dict.fromkeys((name.lower() for name in taken), "coach_rl")
     found = []
-    for point in sorted(entry_points(group=group), key=_order):
-        package, file = _package(point), _file_of(point.module)
-        owner = owners.setdefault(point.name.lower(), package)
+    for name, value, package in sorted(_entry_points(group), key=lambda point: point[0].lower()):
+        module, _, attribute = (part.strip() for part in value.partition("[")[0].partition(":"))
+        is_named = all(map(str.isidentifier, module.split(".")))
+        file = _file_of(module) if is_named else None
+        owner = owners.setdefault(name.lower(), package)
         problem = ""
-        if owner != package:
+        if not (name and is_named):
+            problem = f"'{name} = {value[:_LONGEST_NAME]}' is malformed; write name = module"
+        elif owner != package:
             problem = f"{owner} has one of that name"
         elif file is None:
-            problem = f"there is no module {point.module}"
-        elif group == COMMANDS and not point.attr:
-            problem = f"'{point.value}' names no function; write module:function"
+            problem = f"there is no module {module[:_LONGEST_NAME]}"
+        elif group == COMMANDS and not attribute:
+            problem = f"'{value}' names no function; write module:function"
         found.append(
             InstalledEntry(
-                name=point.name,
+                name=name,
                 package=package,
-                module=point.module,
-                attribute=point.attr,
+                module=module,
+                attribute=attribute,
                 file=file,
                 problem=problem,
             )
@@ -102,7 +113,7 @@ def load_command(entry: InstalledEntry) -> Callable[[Sequence[str]], object]:
         found = importlib.import_module(entry.module)
         for part in entry.attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(
             f"{where} cannot be used: {type(error).__name__}: {error}"
         ) from error
@@ -111,12 +122,42 @@ def load_command(entry: InstalledEntry) -> Callable[[Sequence[str]], object]:
     return found
 
 
-def _order(point: EntryPoint) -> tuple[str, str]:
-    return point.name.lower(), _package(point)
+def _entry_points(group: str) -> Iterator[tuple[str, str, str]]:
+    """The name and the value of each entry point, and its package, without control characters."""
+    for package, file in _metadata():
+        try:
+            with file.open("rb") as opened:
+                text = opened.read(_MOST_BYTES).decode(errors="backslashreplace")
+        except OSError:
+            continue
+        section = ""
+        for line in map(str.strip, text.split("\n")):
+            if line.startswith("["):
+                section = line.strip("[] ")
+            elif section == group and line and line[0] not in "#;":
+                name, _, value = map(str.strip, line.partition("="))
+                yield printable(name[:_LONGEST_NAME]), printable(value), package
 
 
-def _package(point: EntryPoint) -> str:
-    return "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+def _metadata() -> Iterator[tuple[str, Path]]:
+    """Each installed package, with its version, that has entry points, and the file of these.
+
+    Of several of one name, the first in Python's search path is the one that is imported.
+    """
+    seen = set()
+    for folder in sys.path:
+        found: list[str] = []
+        with suppress(OSError):
+            found = sorted(os.listdir(folder or "."))
+        for about in found:
+            stem, ending = os.path.splitext(about)
+            name, version, *_ = [*stem.split("-"), ""]
+            key = name.lower().replace(".", "_")
+            if ending in (".dist-info", ".egg-info") and key not in seen:
+                seen.add(key)
+                file = Path(folder, about, _FILE)
+                if file.is_file():  # opening a pipe would wait for its writer
+                    yield printable(f"{name} {version}".strip()), file
 
 
 def _file_of(module: str) -> Path | None:

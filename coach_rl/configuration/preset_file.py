@@ -15,7 +15,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -144,6 +144,8 @@ class Preset:
         """
         to_panel = {name: value for name, value in overrides.items() if name in self.panel}
         to_parameters = {name: overrides[name] for name in overrides if name not in self.panel}
+        for name in to_panel:
+            require_given_once(name, to_parameters, self.panel)
         graph_manager = self.build(to_panel)
         self._check_steps(to_panel, graph_manager)
         if to_parameters:
@@ -155,10 +157,14 @@ class Preset:
 
     def _check_steps(self, values: Mapping[str, object], built: GraphManager) -> None:
         """Refuse steps to train for that are on the panel and that nothing depends on."""
-        if "steps" not in values or self.panel["steps"].default in (REQUIRED, values["steps"]):
+        steps = self._fitted(values).get("steps")
+        if not isinstance(steps, int) or steps == self.panel["steps"].default:
             return
-        usual = self.build({name: values[name] for name in values if name != "steps"})
-        if usual.parameters.schedule == built.parameters.schedule:
+        try:
+            longer = self.build({**values, "steps": steps + 1})
+        except CoachError:
+            return  # it depends on them: not every number will do
+        if longer.parameters.schedule == built.parameters.schedule:
             raise ConfigurationError(
                 f"preset {self.reference.path} does not use its argument 'steps': the schedule is "
                 "the same with any; write training=EnvironmentSteps(steps) into its schedule"
@@ -215,6 +221,37 @@ class Preset:
             raise
         except BaseException as error:
             raise file_error(self.reference.path, error) from error
+
+
+def is_same_setting(first: str, second: str, panel: Collection[str] = ()) -> bool:
+    """True if two names set the same parameter, or one of them a part of the other's value.
+
+    Args:
+        first: A panel name or a path.
+        second: Another one.
+        panel: The names on the panel.
+    """
+    paths = {name: path for path, name in _ON_PANEL.items() if name in panel}
+    one, other = (f"{paths.get(name, name)}." for name in (first, second))
+    return one.startswith(other) or other.startswith(one)
+
+
+def require_given_once(
+    name: str, others: Iterable[str], panel: Collection[str] = (), by: str = ""
+) -> None:
+    """Raise `ConfigurationError` where one of the other names sets the same parameter.
+
+    Args:
+        name: A panel name or a path.
+        others: Other names that are given.
+        panel: The names on the panel.
+        by: Where both are given, for the message.
+    """
+    for other in others:
+        if is_same_setting(name, other, panel):
+            both = f"{name} and {other} set the same parameter, which"
+            what = name if name == other else both
+            raise ConfigurationError(f"{what} is given twice{by}; give one")
 
 
 def load_preset(reference: PresetReference) -> Preset:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from coach_rl.configuration.entry_points import PRESETS, installed_entries, require_usable
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
+from coach_rl.core.shown_text import printable
 
 DEFAULT_FUNCTION = "graph_manager"
 """The object a preset file defines: a function that returns a GraphManager, or a ready-made one."""
@@ -110,7 +111,7 @@ def describe_presets() -> Iterator[tuple[str, str]]:
                 path=entry.file, function=entry.attribute or DEFAULT_FUNCTION
             )
             text = _first_docstring_line(reference)
-        yield entry.name, f"{text} ({entry.package})".strip()
+        yield entry.name, printable(f"{text} ({entry.package})".strip())
 
 
 def _installed(name: str, shipped: Collection[str]) -> PresetReference:
@@ -160,8 +161,8 @@ def _first_docstring_line(preset: PresetReference) -> str:
         module = ast.parse(preset.path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         return f"(cannot be read: {error.msg}, line {error.lineno})"
-    except (OSError, ValueError) as error:
-        return f"(cannot be read: {error})"
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        return f"(cannot be read: {error or 'it is nested too deeply'})"
     functions = [
         node
         for node in module.body

@@ -28,6 +28,7 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import OURS_ALONE, PRESET_MODULE, own_folders
 from coach_rl.core.errors import ConfigurationError, suggestion
 from coach_rl.core.file_writing import sha256_of, sha256_of_file
+from coach_rl.core.shown_text import shown_error
 
 _INSTALLED = ("site-packages", "dist-packages")
 """Folders of installed packages, which Python searches anyway."""
@@ -145,7 +146,7 @@ def file_error(path: Path, error: BaseException, kind: str = "preset") -> Config
         lines.append(error.lineno)
         error = SyntaxError(error.msg)
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    return ConfigurationError(f"{kind} {where}: {type(error).__name__}: {error}{_advice(error)}")
+    return ConfigurationError(f"{kind} {where}: {shown_error(error)}{_advice(error)}")
 
 
 def let_import_named(names: Iterable[str], folder: Path) -> None:

@@ -17,9 +17,11 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
+    Over,
 )
 from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.signals import Signals
@@ -159,9 +161,9 @@ class Agent(Stateful, Protocol[Rows]):
     def cut_off(self, row_state: Rows, rows: IntArray, clock: Clock) -> None:
         """Drop the open decisions of these rows.
 
-        Their simulators failed, or the agent is frozen for a time; these decisions have no outcome.
-        The last transition that is stored of a row was the end of its episode, truncated; the next
-        one begins another.
+        Their simulators failed, or the agent is frozen for a time; these decisions have no outcome,
+        or, of a frozen agent, one that it observes in TEST. The last transition that is stored of a
+        row was the end of its episode, truncated; the next one begins another.
         """
         ...
 
@@ -245,15 +247,16 @@ class ForkLearner(Protocol[Held]):
 
 @runtime_checkable
 class EndingAgent(Protocol[Held]):
-    """An agent that decides itself where its option ends; refused where it receives none.
+    """An agent that decides itself where its option or goal ends.
 
+    It is refused at the top, under goals with a time, and as a member of a group.
     With an attribute `ends_by_chance = True` it returns chances, and the level draws the ends.
     """
 
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> Array:
-        """Return where the option ends, [R] bool; called before `observe` of the same decisions.
+        """Return where the option or goal ends, [R] bool; called before `observe` of the same decisions.
 
         Chances, float [R] from 0 to 1, of an agent with `ends_by_chance`.
 
@@ -327,8 +330,17 @@ class DrawnAgent(Protocol[Held]):
 class PicturedAgent(Protocol[Held]):
     """An agent with a picture of its own, which films show beside the scene."""
 
-    def picture(self, row_state: Held, row: int) -> Array:
-        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames."""
+    def picture(self, row_state: Held, row: int, observation: Observation) -> Array:
+        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames.
+
+        It is first called after a decision: films begin there.
+
+        Args:
+            row_state: What `new_rows` made.
+            row: Which row is filmed.
+            observation: Of that row alone, unfiltered, as its level shows it, [1, ...] each; as
+                `ValuingAgent.values` takes it.
+        """
         ...
 
 
@@ -338,6 +350,13 @@ class TurnAgent(Protocol[Held]):
 
     takes_turns: bool
     """True if one member acts in each row, and not all at once."""
+
+    def freeze(self, row_state: Held, rows: IntArray, clock: Clock) -> None:
+        """Drop the open decisions of rows [R] from what is learned: the agent is frozen for a time.
+
+        Members continue to act on the newest observations, and remember the earlier ones.
+        """
+        ...
 
     def switch(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
@@ -355,6 +374,15 @@ class TurnAgent(Protocol[Held]):
 
 AnyAgent: TypeAlias = Agent[Any]
 """An agent with any row state; only the agent itself reads it."""
+
+
+def freeze(agent: AnyAgent, row_state: RowState, rows: IntArray, clock: Clock) -> None:
+    """Drop the open decisions of rows [R] of an agent that is frozen from now on.
+
+    Its later transitions don't continue the earlier ones.
+    """
+    stop = agent.freeze if isinstance(agent, TurnAgent) else agent.cut_off
+    stop(row_state, rows, clock)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,18 +440,19 @@ class LevelPlace:
                 f"'{self.below.name}' have a time; give that level a GoalSpace"
             )
 
-    def require_sub_goals_as_actions(self, owner: str) -> None:
+    def require_sub_goals_as_actions(self, owner: str, *, restated: bool = False) -> None:
         """Raise `ConfigurationError` where goals of the level below are no actions of its `space`.
 
         Args:
             owner: What turns goals that were achieved, or planned, into actions.
+            restated: Whether it restates them in today's bounds.
         """
         goal = self.sub_goal
-        if goal is not None and goal.action_changes:
+        if goal is not None and (goal.achieved_changes if restated else goal.action_changes):
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
-                "moves them as it changes; give the level below a GoalSpace, and no curriculum of "
-                "reach or bounds"
+                "moves them as it learns or follows a curriculum; give the level below a "
+                "GoalSpace, and no curriculum of reach or bounds"
             )
         if goal is None or goal.overridden("asked_in_hindsight"):
             return
@@ -447,9 +476,9 @@ class LevelPlace:
         if goal is not None and (own := goal.overridden(*names)):
             raise ConfigurationError(
                 f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace, and "
-                "no curriculum of reach or bounds"
+                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
             )
+        self.require_sub_goals_as_actions(owner)
 
 
 def explores(agent: AnyAgent) -> bool:
@@ -473,8 +502,14 @@ class AgentContext:
     """Decisions it is sure to make in the whole run, over all rows."""
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
+    decision_infos: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are over a decision of several steps, by name."""
     runtime: Runtime = ON_CPU
     """The run's settings and services, with the agent's own seed and signals."""
+
+    def info_watch(self, agent: str) -> InfoWatch:
+        """The watch over the infos from which an agent of that name learns."""
+        return InfoWatch(self.decision_infos, self.place.owner(agent))
 
     @property
     def device(self) -> str:

@@ -67,8 +67,20 @@ class Clock:
 
     @property
     def learns(self) -> bool:
-        """True if data are stored now and change statistics."""
-        return self.phase is not Phase.TEST and not self.collects
+        """True if data are stored now and change statistics: not in a worker; see `trains`."""
+        return self.trains and not self.collects
+
+    @property
+    def trains(self) -> bool:
+        """True in heat-up and training, in whatever process; False in evaluations, and frozen.
+
+        `learns` is False in a worker, whose decisions are stored by the run.
+        """
+        return self.phase is not Phase.TEST
+
+    def for_choices(self) -> "Clock":
+        """This clock for what only chooses: it reads the same in a worker as without."""
+        return replace(self, collects=False) if self.collects else self
 
     def of_level(self, name: str) -> "Clock":
         """This clock as the agent of a level reads it: in the phase of that level."""

@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 
+from coach_rl.core.shown_text import shown_error
+
 MOST_LISTED = 12
 """Number of names up to which a message lists all."""
 _SIMILAR = 0.75
@@ -199,8 +201,7 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, CoachError):
         return " ".join(str(error).split())
     where = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-    return " ".join(message.split())
+    return f"{shown_error(error)} ({where.filename}:{where.lineno})"
 
 
 @contextmanager
@@ -214,9 +215,11 @@ def exits_as_errors() -> Iterator[None]:
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        function = [each.name for each in frames if "_sitebuiltins" not in each.filename][-1]
         raise RunError(
-            f"{in_one_line(error)} was raised inside the run; environments, callbacks and other "
-            "code of a run must not end the process"
+            f"{in_one_line(error)} was raised inside the run, in {function}(); environments, "
+            "callbacks and other code of a run must not end the process"
         ) from error
 
 

@@ -1,15 +1,17 @@
-"""Writing into a run's folder: never through a symbolic link, modes by the umask, replaced whole.
+"""Writing into a run's folder: never through a link, modes by the umask, replaced whole.
 
-A run's folder may come from a stranger, and a link in it may point to any file of the user.
+A run's folder may come from a stranger, and a link in it may point to any file of the user. It may
+also be a copy by hard links, whose original must not change.
 """
 
 import errno
 import hashlib
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from coach_rl.core.errors import ConfigurationError
@@ -18,17 +20,35 @@ _IS_LINK = "it is a symbolic link, and nothing is written through links"
 
 
 def without_links(path: str, flags: int) -> int:
-    """Opener for `open` that refuses a symbolic link: `open(path, "ab", opener=without_links)`.
+    """Opener for `open` that leaves other files alone: `open(path, "ab", opener=without_links)`.
+
+    A symbolic link is refused. A file with other hard links is replaced by a copy of its own.
 
     Raises:
-        OSError: The file cannot be opened, or is a link.
+        OSError: The file cannot be opened or copied, or is a symbolic link.
     """
+    opened = _opened(path, flags & ~os.O_TRUNC)  # which would empty the other links' file at once
     try:
-        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, _IS_LINK, path) from error
+        if os.fstat(opened).st_nlink > 1:
+            _separate(opened, Path(path))
+            shared, opened = opened, _opened(path, flags & ~os.O_TRUNC)
+            os.close(shared)
+        if flags & os.O_TRUNC:
+            os.ftruncate(opened, 0)
+    except OSError:
+        os.close(opened)
         raise
+    return opened
+
+
+def separated(path: Path) -> Path:
+    """`path`; a file there that has other hard links is replaced by a copy of its own.
+
+    For files that other packages open to write.
+    """
+    if path.exists():
+        os.close(without_links(str(path), os.O_WRONLY))
+    return path
 
 
 def make_folder(path: Path) -> None:
@@ -109,6 +129,28 @@ def sha256_of_file(path: Path) -> str:
     """The SHA-256 checksum of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _opened(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, _IS_LINK, path) from error
+        raise
+
+
+def _separate(opened: int, path: Path) -> None:
+    """Replace an open file by a copy, which its other hard links don't share.
+
+    Of several processes that do so at once, the others find the first one's copy in its place.
+    """
+    with suppress(OSError):  # a file system without locks
+        os.lockf(opened, os.F_LOCK, 0)  # until the file is closed
+    if os.path.samestat(os.fstat(opened), path.lstat()):
+        # Closing the source would release the lock; that comes last.
+        with path.open("rb") as source, replacing(path) as copy, copy.open("wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def sync(path: Path) -> None:

@@ -7,14 +7,14 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, Self, cast
+from functools import cached_property, wraps
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from annotated_types import Interval
 from gymnasium import spaces
 
-from coach_rl.core.errors import SpaceError, require
+from coach_rl.core.errors import RunError, SpaceError, require, warn
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
@@ -54,7 +54,8 @@ class GoalStep(NamedTuple):
     reward: FloatArray
     """[R] the environment's, summed over these steps."""
     info: Mapping[str, Array]
-    """[R, ...] each: what the environment reported in addition."""
+    """[R, ...] each: what the environment reported in addition: of the last step, or the sum or the
+    maximum of the decision's steps, as `GraphParameters.decision_infos` says."""
 
 
 class ViewOfAbove(Protocol):
@@ -108,6 +109,8 @@ class GoalSpace:
     action_changes: ClassVar[bool] = False
     """True if actions of the level above may stand for other goals than when they were stored, or
     goals achieved then are others now."""
+    achieved_changes: ClassVar[bool] = False
+    """True if goals that were achieved may be others now."""
     uses_before: ClassVar[bool] = False
     """True if rewards of `judge` depend on what was achieved before the decision, too; ends may
     not."""
@@ -144,6 +147,14 @@ class GoalSpace:
     """elements: reached where every element is within its threshold. ball: where the differences,
     each divided by its threshold, have a Euclidean norm of 1 or less; equal thresholds are then the
     radius of a ball, as in the Fetch tasks."""
+
+    def __init_subclass__(cls) -> None:
+        """Let methods of a subclass's own, which any level or memory may call, be checked."""
+        super().__init_subclass__()
+        for name in _PARTS:
+            method = getattr(cls, name)
+            if method.__module__ != __name__ and _IS_CHECKED not in vars(method):
+                setattr(cls, name, _checked(name, method))
 
     def __post_init__(self) -> None:
         sizes = {len(self.low), len(self.high), len(self.threshold)}
@@ -250,14 +261,19 @@ class GoalSpace:
         wanted = observation_space.spaces.get(GOAL_KEY)
         if wanted is None:
             raise SpaceError(
-                f"the goals of the top level come from the environment's '{GOAL_KEY}', which is "
-                f"not observed; observed: {sorted(observation_space.spaces)}"
+                f"the goals come from the environment's '{GOAL_KEY}', which is not observed; "
+                f"observed: {sorted(observation_space.spaces)}"
             )
         size = int(np.prod(wanted.shape or (1,)))
         if size != self.size:
             raise SpaceError(
                 f"the environment's '{GOAL_KEY}' has {size} elements, the goal space {self.size}"
             )
+
+    def given_by(self, observation: Observation) -> FloatArray:
+        """The goals [R, G] that the environment gives, angles out of bounds within them."""
+        wanted = observation[GOAL_KEY]
+        return self.turned(wanted.reshape(len(wanted), self.size))
 
     def achieved(self, observation: Observation) -> FloatArray:
         """The goal that each row's observation stands for, [R, G]; not to be written to."""
@@ -425,6 +441,120 @@ class GoalSpace:
         low, high = self.bounds
         with np.errstate(over="ignore"):
             return high - low
+
+
+def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
+    """Raise `SpaceError` unless goals with methods of their own judge each row; tried on two rows.
+
+    Args:
+        space: The goals.
+        observation_space: Where `check` has found what they read.
+    """
+    if not space.overridden("achieved", "judge", "verdict"):
+        return
+    seen = {
+        k: np.zeros((2, *(each.shape or ())), each.dtype) for k, each in observation_space.items()
+    }
+    goal = np.zeros((2, space.sent_size), np.float32)
+    try:
+        with np.errstate(all="ignore"):
+            verdict = space.verdict(goal, seen, seen)
+        _check_rows(space, "judge", verdict, len(goal))
+    except KeyError as error:
+        raise SpaceError(
+            f"{type(space).__name__}.achieved reads the observation key {error}, which it does not "
+            f"get; the environment shows {', '.join(sorted(seen))}, and goals that learn get what "
+            "their property `keys` lists"
+        ) from error
+    except RunError as error:
+        raise SpaceError(str(error)) from error
+
+
+_PARTS = {
+    "achieved": {"": "fiu"},
+    "judge": {"difference": "f", "reward": "f", "reached": "b", "is_final": "b"},
+}
+"""The kinds of what methods return, whole or by its parts."""
+
+
+_IS_CHECKED = "is_checked"
+"""The attribute of a method that checks what it returns."""
+
+
+def _checked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method `achieved` or `judge` of a subclass, which raises `RunError` for wrong rows."""
+
+    @wraps(method)
+    def checked(space: GoalSpace, *given: Any, **named: Any) -> Any:
+        found = method(space, *given, **named)
+        first = (*given, *named.values())[0]
+        rows = next(iter(first.values())) if isinstance(first, Mapping) else first
+        _check_rows(space, name, found, len(rows))
+        return found
+
+    vars(checked)[_IS_CHECKED] = True
+    return checked
+
+
+def _check_rows(space: GoalSpace, method: str, found: object, rows: int) -> None:
+    """Raise `RunError` unless a method's result has arrays of the right kind for so many rows."""
+    for part, kind in _PARTS[method].items():
+        values = np.asarray(getattr(found, part, None) if part else found)
+        shape = (rows, space.size) if part in ("", "difference") else (rows,)
+        if values.shape != shape or values.dtype.kind not in kind:
+            returned = f"{part} as {values.dtype}" if part else f"{values.dtype}"
+            needed = f"a Verdict with {'bool' if kind == 'b' else 'float'}" if part else "an array"
+            raise RunError(
+                f"{type(space).__name__}.{method} returns {returned} of shape {values.shape} for "
+                f"{rows} rows; needed is {needed} of shape {shape}"
+            )
+
+
+def is_built(space: GoalSpace) -> bool:
+    """Return whether a goal space is the description of one that its level builds."""
+    return type(space).build is not GoalSpace.build
+
+
+class GoalRounding:
+    """A check that warns once where float32 rounds goals too much for their thresholds.
+
+    That is where its numbers are farther apart than a tenth of one, or than a whole one for whole
+    numbers, which may be exact.
+
+    Args:
+        space: The goals; what lies nearest to 0 within their bounds is compared at once, as wide
+            bounds mean little. None: there are none.
+    """
+
+    def __init__(self, space: GoalSpace | None) -> None:
+        self._space = space
+        if space is not None:
+            threshold = np.array(space.threshold)
+            self._threshold = np.where(threshold > 0, threshold, np.inf)
+            # Below 2**e float32 numbers are at most 2**(e - 24) apart.
+            self._fine = np.exp2(np.floor(np.log2(self._threshold / 10)) + 24)
+            self.check(np.clip([np.zeros(space.size)], space.low, space.high))
+
+    def check(self, goals: FloatArray) -> None:
+        """Compare goals [R, G]."""
+        space = self._space
+        if space is None:
+            return
+        goals = goals[:, : space.size]
+        if not np.count_nonzero(is_rough := np.abs(goals) >= self._fine):
+            return
+        apart = np.spacing(np.abs(goals).astype(np.float32))
+        is_rough &= (goals != np.rint(goals)) | (apart > self._threshold)
+        for row, element in np.argwhere(is_rough)[:1]:
+            self._space = None
+            warn(
+                f"float32 numbers are {apart[row, element]:g} apart near the goal "
+                f"{goals[row, element]:g} of '{space.key}', and the threshold of element {element} "
+                f"is {space.threshold[element]:g}, so other goals count as reached; subtract an "
+                "origin in the environment or a wrapper, so that goals are near 0 (the run "
+                "continues)",
+                above=2,
+            )
 
 
 def takes(function: Callable[..., object], count: int) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
-from coach_rl.core.errors import ParameterError, UnknownNameError
+from coach_rl.core.errors import ParameterError, UnknownNameError, require
 from coach_rl.core.familiar_names import familiar_fields
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
@@ -64,6 +64,12 @@ def parameter_class(cls: type[T]) -> type[T]:
     return described
 
 
+def require_printable(text: object, what: str) -> None:
+    """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
+    is_printable = not isinstance(text, str) or text.isprintable()
+    require(is_printable, f"{what} must be printable text, got {text!r}; leave out what is escaped")
+
+
 def _is_parameter_class(cls: type) -> bool:
     return _MARK in vars(cls)
 
@@ -94,6 +100,7 @@ def _fit_fields(parameters: object) -> None:
     cls: Any = type(parameters)
     arguments = _arguments(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
+    require_printable(given, f"{cls.__name__}.name")
     is_named = isinstance(given, str) and given != arguments["name"].default
     of = f" of '{given}'" if is_named else ""
     for name, argument in arguments.items():
@@ -162,16 +169,12 @@ class LearnerParameters(ABC):
         """
 
 
-class SharedLearnerParameters(ABC):
-    """Parameters of an agent that several processes can train, each on its share of a batch."""
+class RecordedParameters(ABC):
+    """Parameters that name what may change while runs use it, such as another run."""
 
     @abstractmethod
-    def shared_batches(self) -> Mapping[str, int]:
-        """Return the sizes of the batches that are shared out, by the parameter's path."""
-
-    @abstractmethod
-    def obstacle_to_sharing(self) -> str | None:
-        """Return why these parameters need a whole batch in one process; None if they don't."""
+    def recorded(self) -> Self:
+        """The same with what is there now, as manifests keep it; what was recorded stays."""
 
 
 class CodeNamingParameters(ABC):

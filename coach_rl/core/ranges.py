@@ -34,6 +34,8 @@ NonNegative = Annotated[T, Ge(0)]
 """A number that is 0 or more."""
 UnitInterval = Annotated[float, Interval(ge=0, le=1)]
 """A number from 0 to 1, both included."""
+Threads = Annotated[int, Interval(ge=1, le=1024)]
+"""Threads of an operation, in a number that no machine refuses."""
 NonEmpty = Annotated[T, MinLen(1)]
 """Something with one element or more."""
 RisingPair = Annotated[tuple[float, float], Rising()]

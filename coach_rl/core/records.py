@@ -8,13 +8,15 @@ choice.
 the same order. numpy up to the memory or the network's door, torch behind it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from coach_rl.core.errors import SpaceError, warn
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -140,7 +142,8 @@ class EnvResponse:
     """[R] simulator steps this answer covers; 0 where the simulator failed before there was one:
     the directive had no result, and `observation` is the one it was given for."""
     info: dict[str, Array] = field(default_factory=dict)
-    """[R, ...] each: whatever the environment reports in addition."""
+    """[R, ...] each: whatever the environment reports in addition; a level's answer has those of
+    the last step, and sums and maxima of `GraphParameters.decision_infos`."""
     faults: tuple[Fault, ...] = ()
     """Failures of simulators, which have been restarted; only a row named here has duration 0."""
 
@@ -306,7 +309,8 @@ class Outcome:
     this level receives from its next decision on; `observation` still shows the goal of this one.
     Empty where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
-    """[R, ...] each: what the environment reported in addition."""
+    """[R, ...] each: what the environment reported in addition. Of a decision of several steps it
+    is the last step's, the sum or the maximum, as `GraphParameters.decision_infos` says."""
 
     def rows_of(self, index: Array) -> "Outcome":
         """The outcome of some of its rows: their places in it, or a mask [R]."""
@@ -376,7 +380,7 @@ class Transition:
 
 
 def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvResponse:
-    """Answers of different rows, with the same keys, as one."""
+    """Answers of different rows, which may have different infos, as one."""
 
     def whole(arrays: Iterable[Array]) -> Array:
         return np.concatenate(list(arrays))
@@ -384,6 +388,7 @@ def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvRes
     def by_key(dicts: Sequence[dict[str, Array]]) -> dict[str, Array]:
         return {key: whole(each[key] for each in dicts) for key in dicts[0]}
 
+    infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
     return EnvResponse(
         rows=whole(part.rows for part in parts),
         observation=by_key([part.observation for part in parts]),
@@ -393,17 +398,14 @@ def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvRes
         truncated=whole(part.truncated for part in parts),
         end=whole(part.end for part in parts),
         duration=whole(part.duration for part in parts),
-        info=by_key([part.info for part in parts]),
+        info=by_key(infos),
         faults=faults,
     )
 
 
 def joined_blocks(parts: Sequence[EnvResponse]) -> EnvResponse:
-    """Answers of blocks of rows, which may have different infos, as one; with all faults."""
-    infos = infos_with_same_keys([part.info for part in parts], [len(part) for part in parts])
-    faults = tuple(fault for part in parts for fault in part.faults)
-    alike = [replace(part, info=info) for part, info in zip(parts, infos, strict=True)]
-    return joined(alike, faults=faults)
+    """Answers of blocks of rows as one, with all faults."""
+    return joined(parts, faults=tuple(fault for part in parts for fault in part.faults))
 
 
 def infos_with_same_keys(
@@ -454,6 +456,107 @@ def is_agent_reward(key: str) -> bool:
 def is_agent_end(key: str) -> bool:
     """Return whether an info array marks the ends of an agent's own episodes."""
     return key.startswith(f"{AGENTS}/") and key.endswith((f"/{TERMINATED}", f"/{TRUNCATED}"))
+
+
+Over = Literal["sum", "maximum", "last"]
+"""What a decision of several steps takes from an info: the sum or the maximum of its steps that
+report it, or the last step's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """What the decisions of a level are of those of the level below."""
+
+    discount: float = 1.0
+    """Of rewards, per simulator step."""
+    infos: Mapping[str, Over] = field(default_factory=dict)
+    """What infos are, by name; not discounted."""
+
+
+PLAIN_SUMS = Sums()
+
+
+def add_infos(
+    totals: dict[str, Array],
+    info: Mapping[str, Array],
+    over: Mapping[str, Over],
+    *,
+    rows: IntArray,
+    places: Array | slice,
+    count: int,
+) -> None:
+    """Add infos to those of open decisions.
+
+    Args:
+        totals: [N, ...] each: sums and maxima by name, and behind `_` which rows have one.
+        info: Of the next step, [R, ...] each.
+        over: Names of sums and maxima; others are ignored.
+        rows: Of the decisions, [D].
+        places: Their places in the infos, [D].
+        count: N.
+    """
+    for name in [each for each, how in over.items() if how != "last" and each in info]:
+        known = info.get(f"_{name}", np.ones(len(info[name]), np.bool_))[places]
+        values, where = info[name][places][known], rows[known]
+        if values.dtype.kind not in "biuf":
+            raise SpaceError(f"decision_infos names the info '{name}', which is no number; drop it")
+        kind = np.dtype(np.float64) if over[name] == "sum" else values.dtype
+        total = totals.setdefault(name, np.zeros((count, *values.shape[1:]), kind))
+        has = totals.setdefault(f"_{name}", np.zeros(count, np.bool_))
+        before, fresh = total[where], ~has[where]
+        if over[name] == "sum":
+            total[where] = before + values
+        else:
+            before[fresh] = values[fresh]
+            total[where] = np.maximum(before, values)
+        has[where] = True
+
+
+Answered = TypeVar("Answered", "EnvResponse", "Outcome")
+
+
+@dataclass(frozen=True)
+class InfoWatch:
+    """Warns of an agent, or a reward, that learns from a number of a decision's last step alone."""
+
+    over: Mapping[str, Over]
+    """The infos of which it is said what they are over a decision."""
+    owner: str
+    """What reads them, for the message."""
+    _warned: set[str] = field(default_factory=set)
+
+    def of(self, record: Answered) -> Answered:
+        """The record; where a decision took several steps, reading such an info warns once."""
+        if not record.info or not (record.duration > 1).any():
+            return record
+        return replace(record, info=_ReadInfos(record.info, self._note))
+
+    def _note(self, name: str, values: Array) -> None:
+        known = name in self.over or name in self._warned or name.startswith("_")
+        if known or is_agent_reward(name) or is_agent_end(name) or values.dtype.kind not in "biuf":
+            return
+        self._warned.add(name)
+        warn(
+            f"{self.owner} reads the info '{name}' of decisions of several steps, which is that of "
+            f"the last one; choose by GraphParameters(decision_infos={{'{name}': 'sum'}}), "
+            "'maximum' or 'last'",
+            above=2,
+        )
+
+
+class _ReadInfos(dict[str, Array]):
+    """Infos, and what is called with those that are read one by one."""
+
+    def __init__(self, info: Mapping[str, Array], note: Callable[[str, Array], None]) -> None:
+        super().__init__(info)
+        self._note = note
+
+    def __getitem__(self, name: str) -> Array:
+        self._note(name, values := super().__getitem__(name))
+        return values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401 - this is `get`
 
 
 def agent_rewards(info: Mapping[str, Array]) -> dict[str, Array]:

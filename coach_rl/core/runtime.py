@@ -3,26 +3,19 @@
     graph_manager.create_graph(Runtime(seed=1, device="cpu", threads=2))
 
 Seed, device, precision and threads are recorded in a run's manifest. The rest belongs to the
-running process: the processes that train together, callbacks, channels.
-
-Processes that train together build the same experiment and take the same ticks. Each steps its own
-share of the environments and takes the gradient of its own share of each batch; answers of
-environments are joined, gradients are added up, and everything else is the same in each. The first
-process *leads*: it alone evaluates, logs, saves and decides when to stop, and announces each tick
-to the others, which *follow*.
+running process: callbacks, channels.
 """
 
 import os
 import shutil
 from collections.abc import Callable
 from dataclasses import field, fields, replace
-from enum import IntEnum
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Literal, Self
 
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import walk
-from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.core.ranges import NonNegative, Positive, Threads
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
 
@@ -45,100 +38,6 @@ def ignore_activity(_activity: str) -> None:
 def is_first_step(activity: str) -> bool:
     """True for the slow work of a first gradient step: nothing has been learned since the start."""
     return activity.startswith((COMPILING, RECORDING))
-
-
-Value = TypeVar("Value")
-
-
-class Order(IntEnum):
-    """A command of the leading process to the others."""
-
-    HEATUP = 0
-    """Take a tick of heat-up."""
-    TRAIN = 1
-    """Take a tick of training."""
-    STATE = 2
-    """Send the state of the environments."""
-    RUN = 3
-    """Record the folder of the run, which is sent along."""
-    END = 4
-    """End: the run is over."""
-    RESUME = 5
-    """Load the checkpoint, or the run without one, whose path is sent along."""
-
-
-class Announcement(NamedTuple):
-    """An order, as the others receive it."""
-
-    order: Order
-    seconds: float
-    """The run's own time."""
-    text: str
-    """Text that comes with it."""
-
-
-class ProcessGroup(Protocol):
-    """The processes of a run, and this process's place among them.
-
-    group.announce(Order.TRAIN)          # in the leading process
-    order = group.next_order()           # in the others
-    answers = group.gather(answer)       # in all of them, and so is what follows
-    group.add_up(gradient)
-    """
-
-    @property
-    def rank(self) -> int:
-        """Number of this process; 0 leads."""
-        ...
-
-    @property
-    def local_rank(self) -> int:
-        """Number of this process among those of its machine."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of processes."""
-        ...
-
-    def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Send the next order to the other processes; does nothing in a run of one process."""
-        ...
-
-    def next_order(self) -> Announcement:
-        """Wait for what the leading process announces."""
-        ...
-
-    def gather(self, value: Value) -> list[Value]:
-        """Every process's value, by rank."""
-        ...
-
-    def add_up(self, numbers: Any) -> None:
-        """Replace a tensor by its sum over all processes, the same to the last bit in each."""
-        ...
-
-
-class OneProcess:
-    """A run in one process: no communication, nothing to add."""
-
-    rank, local_rank, size = 0, 0, 1
-
-    def announce(self, order: Order, *, seconds: float = 0.0, text: str = "") -> None:
-        """Do nothing: there are no other processes."""
-
-    def next_order(self) -> Announcement:
-        """Raise: there is no leading process."""
-        raise AssertionError("a run of one process has no leading process")
-
-    def gather(self, value: Value) -> list[Value]:
-        """The value."""
-        return [value]
-
-    def add_up(self, numbers: Any) -> None:
-        """A sum of one."""
-
-
-ONE_PROCESS = OneProcess()
 
 
 @parameter_class
@@ -186,11 +85,9 @@ class Runtime:
     bfloat16's 8, on processors and GPUs that multiply those faster; elsewhere it is `highest`.
     What that costs in score: benchmarks/results/off_policy_mujoco.md.
     """
-    threads: Positive[int] | None = None
+    threads: Threads | None = None
     """Threads of one tensor operation on the CPU; None: those of the experiment. With another
     number, sums of many elements differ in their last digits."""
-    group: ProcessGroup = _live(ONE_PROCESS)
-    """The processes that train the experiment together, each on its share of rows and batches."""
     on_activity: OnActivity = _live(ignore_activity)
     """Called with the name of slow work (compiling, evaluating), and with "" when it is over."""
     signals: Signals = _live(SILENT)

@@ -2,8 +2,12 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+MOST_CHARACTERS = 2_000
+"""Characters of a value or of an error's message that are shown or logged at most."""
 _LEVEL_LENGTH = 40
 """Characters of a level's name in a folder's at most."""
 
@@ -55,6 +59,49 @@ def printable(text: str) -> str:
     )
 
 
+def printable_lines(text: str) -> str:
+    """The same for each line of a text."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def one_line(text: str) -> str:
     """A message in one line: its line ends are spaces, other control characters shown escaped."""
     return printable(" ".join(text.split()))
+
+
+def csv_cell(text: str) -> str:
+    """The text in one line that spreadsheets show, and don't compute as a formula."""
+    text = printable(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def without_tags(text: str) -> str:
+    """The text for a page in Markdown, where HTML in it is shown and not followed."""
+    return text.replace("<", "&lt;")
+
+
+def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
+    """The text, or the beginning and the end of one that is longer."""
+    half = longest // 2
+    if len(text) <= longest:
+        return text
+    return f"{text[:half]} [... of {len(text):,} characters ...] {text[-half:]}"
+
+
+def shown_value(
+    value: object, longest: int = MOST_CHARACTERS, *, form: Callable[[Any], str] = repr
+) -> str:
+    """The text of a value of others' code in one line, shortened, even if `form` of it raises."""
+    try:
+        text = form(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        name = type(value).__name__
+        text = f"a value of {name}, whose __{form.__name__}__ raises {type(error).__name__}"
+    return shortened(" ".join(text.split()), longest)
+
+
+def shown_error(error: BaseException) -> str:
+    """The type and message of an error of others' code, as `shown_value` shows it."""
+    return f"{type(error).__name__}: {shown_value(error, form=str)}".removesuffix(": ")

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError, UnknownNameError
@@ -20,6 +21,8 @@ from coach_rl.core.records import (
 )
 
 Space = gymnasium.Space[Any]
+ROUNDING = 1e-6
+"""Largest error that a cast of floats may make, as a part of the range that a Box declares."""
 FORBIDDEN = -1e30
 """Logit or value of an action that a mask forbids: finite, as 0 * FORBIDDEN has to be 0."""
 ActionUnit = Literal["half_range", "raw"]
@@ -98,6 +101,77 @@ def acts_in_units(space: Space) -> bool:
         case spaces.Box() if is_float_box(space):
             return bool(((space.low != -1) | (space.high != 1)).any())
     return False
+
+
+def loss_of_cast(
+    values: Array, dtype: npt.DTypeLike, tolerance: FloatArray | float = np.inf
+) -> tuple[int, str] | None:
+    """The first number that a cast changes: its place along the first axis, and a text.
+
+    Integers and bools have to stay as they are, floats finite and within the tolerance. NaN and
+    infinity stay what they are in floats.
+
+    Args:
+        values: [R, ...].
+        dtype: What they are cast to.
+        tolerance: Largest error of floats, [...]; see `cast_tolerance`.
+
+    Returns:
+        None if the cast keeps them all.
+    """
+    target = np.dtype(dtype)
+    if np.can_cast(values.dtype, target, "safe"):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = values.astype(target)
+        if target.kind == "f":
+            error = np.abs(np.subtract(cast, values, dtype=np.float64))  # NaN where both are inf
+            changed = (error > tolerance) | np.isinf(error)
+        else:
+            changed = cast != values
+    if not np.count_nonzero(changed):
+        return None
+    first = tuple(np.argwhere(changed)[0])
+    return int(first[0]), f"{values[first]} ({values.dtype}), which {target} makes {cast[first]}"
+
+
+def cast_tolerance(space: Space) -> FloatArray | float:
+    """The error that a cast of a space's floats may make, [...]: a part of a finite range."""
+    if not isinstance(space, spaces.Box):
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        width = np.subtract(space.high, space.low, dtype=np.float64)
+    return np.where((width > 0) & np.isfinite(width), ROUNDING * width, np.inf)
+
+
+def meaning_of(space: Space, *, bounds: bool = False) -> str:
+    """What the numbers of a space stand for, as text: equal for spaces of the same meaning.
+
+    Dtypes are left out: the same numbers may be kept in several.
+
+    Args:
+        space: Any that environments here have.
+        bounds: Whether those of a Box count, as they do for actions; compared as float32.
+    """
+    match space:
+        case spaces.Dict():
+            named = sorted((str(key), meaning_of(p, bounds=bounds)) for key, p in space.items())
+            return f"{{{', '.join(f'{key}: {meaning}' for key, meaning in named)}}}"
+        case spaces.Discrete():
+            return f"Discrete({space.n}, start={space.start})"
+        case spaces.MultiDiscrete():
+            return f"MultiDiscrete({space.nvec.tolist()}, start={space.start.tolist()})"
+        case spaces.Box() if bounds:
+            return f"Box{space.shape} from {_bound(space.low)} to {_bound(space.high)}"
+    return f"{type(space).__name__}{space.shape}"
+
+
+def _bound(bound: Array) -> str:
+    """A bound as text, one number where it is the same for all elements."""
+    with np.errstate(over="ignore"):
+        values = np.asarray(bound, np.float32)
+    is_even = values.size and (values == values.flat[0]).all()
+    return f"{values.flat[0]:g}" if is_even else str(values.tolist())
 
 
 def without(space: spaces.Dict, key: str) -> spaces.Dict:
@@ -289,6 +363,27 @@ def first_action(space: Space) -> Array:
     return np.zeros((), np.float32)
 
 
+def forbidden(space: Space, action: Action, mask: Array) -> BoolArray:
+    """Return which actions [R, ...] a mask forbids, [R].
+
+    Args:
+        space: Where they lie.
+        action: [R, ...], or a dict of such arrays for a Dict space.
+        mask: [R, M]; an entry above 0 allows.
+    """
+    masks, wrong = mask.reshape(len(mask), -1) > 0, np.zeros(len(mask), np.bool_)
+    parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+    begin = 0
+    for key, part in parts.items():
+        chosen = (action[key] if isinstance(action, dict) else action) - first_action(part)
+        for number, size in enumerate(choice_sizes(part)):
+            own = masks[:, begin : begin + size]
+            column = chosen.reshape(len(mask), -1)[:, number].astype(np.int64)
+            wrong |= ~np.take_along_axis(own, column[:, None], axis=1)[:, 0]
+            begin += size
+    return wrong
+
+
 def clipped_to_space(space: Space, actions: Action) -> Action:
     """Actions [R, ...] with the elements of every Box clipped to its bounds, in the Box's dtype."""
     if isinstance(space, spaces.Dict) and isinstance(actions, dict):
@@ -302,6 +397,21 @@ def _clipped(space: Space, actions: Array) -> Array:
         clipped = np.minimum(np.maximum(actions, space.low), space.high)
         return clipped.astype(space.dtype, copy=False)
     return actions
+
+
+def check_counts(actions: Action, count: int, owner: str = "") -> None:
+    """Raise `ActionError` unless there is one action for each of so many rows.
+
+    Args:
+        actions: [rows, ...], or a dict of such arrays.
+        count: R.
+        owner: Beginning of the message, with what made them.
+    """
+    parts = actions.values() if isinstance(actions, dict) else (actions,)
+    lengths = {np.shape(part)[:1] for part in parts}
+    if lengths - {(count,)}:
+        got = sorted(length[0] if length else 0 for length in lengths)
+        raise ActionError(f"{owner}{count} rows were sent {got} actions; send one action per row")
 
 
 def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -> None:
@@ -331,7 +441,7 @@ def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -
         row = place if rows is None else rows[place]
         raise ActionError(
             f"action {actions[place]} of row {row} lies outside {space}; "
-            "clip it, or let an OutputFilter do so"
+            "clip or round it, or let an OutputFilter do so"
         )
 
 
@@ -339,7 +449,9 @@ def inside(space: Space, values: Array) -> BoolArray:
     """Return which elements of values [rows, ...] of a space that is no Dict lie in it."""
     match space:
         case spaces.Box():
-            return np.asarray((values >= space.low) & (values <= space.high))
+            within = np.asarray((values >= space.low) & (values <= space.high))
+            is_cut = values.dtype.kind == "f" and not is_float_box(space)
+            return within & (values == np.rint(values)) if is_cut else within
         case spaces.Discrete():
             integral = values.dtype.kind in "iu"
             return np.asarray(integral & (values >= space.start) & (values < space.start + space.n))

@@ -11,6 +11,7 @@ never be read as one in environment steps.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import ClassVar, Protocol, Self
 
 from coach_rl.core.errors import require
@@ -49,10 +50,14 @@ class StepUnit(ABC):
     """The unit's name, in the plural."""
 
     def __post_init__(self) -> None:
+        is_whole = isinstance(self.count, Integral) or (
+            isinstance(self.count, Real) and float(self.count).is_integer()
+        )
         require(
-            isinstance(self.count, int) and not isinstance(self.count, bool) and self.count >= 0,
+            is_whole and not isinstance(self.count, bool) and self.count >= 0,
             f"{type(self).__name__}.count must be a whole number of 0 or more, got {self.count!r}",
         )
+        object.__setattr__(self, "count", int(self.count))  # 1e6 and numpy's numbers as well
 
     @classmethod
     @abstractmethod
@@ -152,11 +157,13 @@ class Hours(StepUnit):
     noun: ClassVar[str] = "hours"
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.count, int | float) and not isinstance(self.count, bool)
+        is_number = isinstance(self.count, Real) and not isinstance(self.count, bool)
         require(
             is_number and 0 <= self.count < float("inf"),
             f"Hours.count must be a finite number of 0 or more, got {self.count!r}",
         )
+        number = int if isinstance(self.count, Integral) else float
+        object.__setattr__(self, "count", number(self.count))
 
     def __str__(self) -> str:
         return f"{self.count:g} {self.noun}"

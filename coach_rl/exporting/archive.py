@@ -24,6 +24,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
+from coach_rl.exporting.coach_policy import FORMAT
 from coach_rl.exporting.decisions import Decision, decision_of
 from coach_rl.exporting.goals import is_written
 from coach_rl.exporting.graphs import (
@@ -38,8 +39,6 @@ from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
-FORMAT = 3
-"""Version of the archive; raised when an earlier runtime could misread it."""
 _KINDS = (".zip", ".onnx", ".pt2")
 
 
@@ -321,6 +320,10 @@ def _page(card: dict[str, Any]) -> str:
     return (
         f"# {card['preset'] or 'Policy'} on {card['task']}\n\n| | |\n| --- | --- |\n{table}\n\n"
         f"Spaces:\n\n```json\n{spaces_shown}\n```\n\n"
-        "Use, with numpy and onnxruntime:\n\n```python\nfrom coach_policy import Policy\n\n"
-        'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n'
+        "Use, with numpy and onnxruntime; the archive is read as data:\n\n```python\n"
+        "from coach_rl.exporting.coach_policy import Policy\n\n"
+        'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n\n'
+        "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
+        "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
+        'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
     )

@@ -1,7 +1,6 @@
 """Runtime of an exported policy. It needs numpy and onnxruntime, and nothing else.
 
-sys.path.insert(0, "walker.zip")        # or unpack coach_policy.py
-from coach_policy import Policy
+from coach_policy import Policy         # a copy of this file: of an archive, it reads data alone
 
 policy = Policy("walker.zip")
 policy.reset()                          # an episode begins with the next observation
@@ -19,6 +18,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Observation = dict[str, Array]
+FORMAT = 3
+"""Version of archives; raised when an earlier runtime could misread them."""
+MOST_BYTES = MOST_NUMBERS = 1 << 26
+"""Bytes that an archive unpacks to beside 20 times its own, and elements of its arrays, at most."""
 GOAL = "desired_goal"
 """The observation key of the environment's goals."""
 MET, MISSED, FAILED, OTHER, TERMINAL = 1, 2, 4, 8, 16
@@ -33,6 +36,9 @@ class Policy:
         path: The archive.
         seed: Seed of what is drawn where actions are sampled, or options end by chance.
         threads: Threads of each network.
+
+    Raises:
+        ValueError: It is damaged, or of another format.
     """
 
     def __init__(self, path: str | Path, *, seed: int = 0, threads: int = 1) -> None:
@@ -42,34 +48,39 @@ class Policy:
             raise ImportError("a policy needs onnxruntime; `pip install onnxruntime`") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        with zipfile.ZipFile(path) as archive:
-            about = json.loads(archive.read("policy.json"))
+        Path(path).stat()  # FileNotFoundError names it
+        self._named = Named(Path(path))
+        with self._named:
+            parts = _parts(Path(path))
+            about = json.loads(parts["policy.json"])
+            _check(about)
 
-            def session(name: str | None) -> Any:
+            def graph(name: str | None) -> "Graph | None":
                 if name is None:
                     return None
-                kinds = ["CPUExecutionProvider"]
-                return onnxruntime.InferenceSession(archive.read(name), options, providers=kinds)
+                content, kinds = parts.pop(name), ["CPUExecutionProvider"]
+                session = onnxruntime.InferenceSession(content, options, providers=kinds)
+                return Graph(session, name)
 
-            self._levels = [Level(*each, session) for each in enumerate(about["levels"])]
-        self.card, self.spaces, self._mask = about["card"], about["spaces"], about["mask"]
-        self._keys = {
-            key: (np.dtype(space["dtype"]), tuple(space["shape"]))
-            for key, space in self.spaces["observation"].items()
-        }
-        for level in self._levels:
-            level.below = [self._levels[number] for number in level.numbers_below]
-            for below in level.below:
-                below.above.append(level)
-        self._members = dict.fromkeys(name for level in self._levels for name in level.members)
-        self._needs_ends = next((each.name for each in self._levels if each.needs_ends), None)
-        """The level whose members' ends are needed and were never given."""
-        only, (key, *others) = self._levels[0], self._keys
-        remembers = others or only.state or only.has_goal or only.below or only.may_end
-        takes, wide = self.spaces["action"], ("uint16", "uint32", "uint64")
-        is_number = takes["kind"] == "Box" and not takes["shape"]
-        converts = only.outputs != ["action"] or is_number or takes.get("dtype") in wide
-        self._plain = None if remembers or converts else (only.greedy, key, *self._keys[key])
+            self._levels = [Level(*each, graph) for each in enumerate(about["levels"])]
+            self.card, self.spaces, self._mask = about["card"], about["spaces"], about["mask"]
+            self._keys = {
+                key: (np.dtype(space["dtype"]), tuple(space["shape"]))
+                for key, space in self.spaces["observation"].items()
+            }
+            for level in self._levels:
+                level.below = [self._levels[number] for number in level.numbers_below]
+                for below in level.below:
+                    below.above.append(level)
+            self._members = dict.fromkeys(name for level in self._levels for name in level.members)
+            self._needs_ends = next((each.name for each in self._levels if each.needs_ends), None)
+            """The level whose members' ends are needed and were never given."""
+            only, (key, *others) = self._levels[0], self._keys
+            remembers = others or only.state or only.has_goal or only.below or only.may_end
+            takes, wide = self.spaces["action"], ("uint16", "uint32", "uint64")
+            is_number = takes["kind"] == "Box" and not takes["shape"]
+            converts = only.outputs != ["action"] or is_number or takes.get("dtype") in wide
+            self._plain = None if remembers or converts else (only.greedy, key, *self._keys[key])
         self.reset(seed=seed)
 
     def reset(self, rows: Any = None, *, seed: int | None = None) -> None:
@@ -99,33 +110,35 @@ class Policy:
             greedy: False to sample, from policies that are distributions (PPO, SAC).
         """
         if self._plain is not None and greedy and isinstance(observation, np.ndarray):
-            session, key, dtype, shape = self._plain  # the most common case, the shortest way
+            graph, key, dtype, shape = self._plain  # the most common case, the shortest way
             is_alone = mask is None and over is None
             if observation.dtype == dtype and observation.shape == shape and is_alone:
-                return session.run(["action"], {key: observation[None]})[0][0]
+                with self._named:
+                    return graph.run(["action"], {key: observation[None]}, 1)[0][0]
         batch, is_single = self._batch(observation, mask)
         count = len(next(iter(batch.values())))
         ended = self._ended(over, count)
-        if not len(self._begins):
-            self._begins, self._acted = np.ones(count, np.bool_), np.zeros(count, np.int64)
-            self._over = {name: np.zeros(count, np.bool_) for name in self._members}
-            for level in self._levels:
-                level.allot(count)
-        if len(self._begins) != count:
+        if len(self._begins) not in (0, count):
             raise ValueError(f"got {count} observations, {len(self._begins)} before; call reset()")
-        (begins,), (rows,) = self._begins.nonzero(), (~self._begins).nonzero()
-        for name, values in self._over.items():
-            values[begins] = False
-            values |= ended.get(name, False)
-        for level in reversed(self._levels):
-            if not level.below:
-                own = rows[self._acted[rows] == level.number]
-                level.answers.append((own, np.zeros(len(own), np.int64), np.ones_like(own)))
-            level.process(batch, self._over, self._rng)
-            level.begin_episodes(begins)
-        actions = self._decide(batch, None if greedy else self._rng)
-        self._begins[:] = False
-        return _formed(self.spaces["action"], "action", actions, is_single=is_single)
+        with self._named:
+            if not len(self._begins):
+                self._begins, self._acted = np.ones(count, np.bool_), np.zeros(count, np.int64)
+                self._over = {name: np.zeros(count, np.bool_) for name in self._members}
+                for level in self._levels:
+                    level.allot(count)
+            (begins,), (rows,) = self._begins.nonzero(), (~self._begins).nonzero()
+            for name, values in self._over.items():
+                values[begins] = False
+                values |= ended.get(name, False)
+            for level in reversed(self._levels):
+                if not level.below:
+                    own = rows[self._acted[rows] == level.number]
+                    level.answers.append((own, np.zeros(len(own), np.int64), np.ones_like(own)))
+                level.process(batch, self._over, self._rng)
+                level.begin_episodes(begins)
+            actions = self._decide(batch, None if greedy else self._rng)
+            self._begins[:] = False
+            return _formed(self.spaces["action"], "action", actions, is_single=is_single)
 
     def _ended(self, over: Any, count: int) -> Observation:
         """Members' names and where their own episodes are over, bool [N] or one for all rows."""
@@ -202,10 +215,54 @@ class Policy:
         return batch, None in counts
 
 
+class Named:
+    """Context in which any error is a ValueError with the archive's name: it may be a stranger's.
+
+    Args:
+        path: The archive.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Nothing is to be done."""
+
+    def __exit__(self, kind: Any, error: object, trace: object) -> None:
+        """Raise the error with the name."""
+        if isinstance(error, Exception):
+            reason = str(error) if kind is ValueError else f"{kind.__name__}: {error}"
+            what = f"{self._path} is damaged, or no archive of `coach export`"
+            raise ValueError(f"{what}: {reason}") from error
+
+
+class Graph:
+    """A network of an archive.
+
+    Args:
+        session: Its session of onnxruntime.
+        name: Its name in the archive, for errors.
+    """
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session, self._name = session, name
+        self.inputs = [each.name for each in session.get_inputs()]
+        self.outputs = [each.name for each in session.get_outputs()]
+
+    def run(self, outputs: list[str], given: Observation, count: int) -> Any:
+        """Outputs, [R, ...] of R = count rows each; ValueError where they cannot be used."""
+        made = self._session.run(outputs, given)
+        for name, values in zip(outputs, made, strict=True):
+            is_free = values.dtype.kind != "f" or name.startswith("next/")
+            if len(values) != count or not (is_free or np.isfinite(values).all()):
+                raise ValueError(f"'{name}' of {self._name} is not finite, or not of {count} rows")
+        return made
+
+
 class Level:
     """One level: its graphs, its clocks and what its rows remember."""
 
-    def __init__(self, number: int, about: dict[str, Any], session: Any) -> None:
+    def __init__(self, number: int, about: dict[str, Any], graph: Any) -> None:
         self.number, self.numbers_below, self._preempts = number, about["below"], about["preempt"]
         self.above: list[Level] = []
         self.below: list[Level] = []
@@ -215,8 +272,8 @@ class Level:
         self.name = about["name"]
         self._outer = {each: f"outer_goal_{depth}" for depth, each in enumerate(about["outer"])}
         """Names of the goals of the levels above that are known here, by the levels' numbers."""
-        self.greedy, self._sampling = session(about["decisions"]), session(about["samples"])
-        self._judge, self._ends = session(about["judge"]), session(about["ends"])
+        self.greedy, self._sampling = graph(about["decisions"]), graph(about["samples"])
+        self._judge, self._ends = graph(about["judge"]), graph(about["ends"])
         self.state, self._noise, self._is_top = about["state"], about["noise"], number == 0
         self._horizon, self._stops_on_failure = about["horizon"], about["stops_on_failure"]
         self.members, self.needs_ends = [*about["members"]], about["needs_ends"]
@@ -225,13 +282,8 @@ class Level:
         ]
         """Numbers of the members that have ends of their own."""
         self._sizes, self._timed = about["goals"], about["timed"]
-        self.outputs = [each.name for each in self.greedy.get_outputs()]
+        self.outputs = self.greedy.outputs
         self.has_goal = self._sizes["level_goal"] > 0
-        self._inputs = {
-            each: {kept.name for kept in each.get_inputs()}
-            for each in (self.greedy, self._sampling, self._judge, self._ends)
-            if each is not None
-        }
 
     def allot(self, count: int) -> None:
         """Reserve memory for that many rows."""
@@ -296,14 +348,14 @@ class Level:
             return rows, {}
         if self._is_top and self.has_goal:
             self._goals["level_goal"][rows] = batch[GOAL][rows].reshape(len(rows), -1)
-        session, more = self.greedy, {**self._kept, "starts": self._starts}
+        graph, more = self.greedy, {**self._kept, "starts": self._starts}
         more |= {"episodes": self._episodes, "below": self._below, "members_over": self._over}
         if chance is not None and self._sampling is not None:
-            session = self._sampling
+            graph = self._sampling
             for kind, count in self._noise.items():
                 draw = chance.standard_normal if kind == "normal" else chance.random
                 more[f"noise_{kind}"] = draw((len(self._starts), count), np.float32)
-        made = self._run(session, self.outputs, rows, batch, more)
+        made = self._run(graph, self.outputs, rows, batch, more)
         actions = dict(zip(self.outputs, made, strict=True))
         for name, kept in self._kept.items():
             kept[rows] = actions.pop(name.replace("state/", "next/", 1))
@@ -369,12 +421,56 @@ class Level:
         return ends & ~TERMINAL
 
     def _run(
-        self, session: Any, outputs: list[str], rows: Array, batch: Observation, more: Any = ()
+        self, graph: Graph, outputs: list[str], rows: Array, batch: Observation, more: Any = ()
     ) -> Any:
         """Outputs of a graph for some rows."""
         known = {**{f"observation/{key}": values for key, values in batch.items()}, **batch}
         known |= {**self._goals, **dict(more)}
-        return session.run(outputs, {name: known[name][rows] for name in self._inputs[session]})
+        return graph.run(outputs, {name: known[name][rows] for name in graph.inputs}, len(rows))
+
+
+def _parts(path: Path) -> dict[str, bytes]:
+    """The files in an archive by name."""
+    if not path.is_file():  # a pipe would be waited for
+        raise ValueError("it is no file")
+    with zipfile.ZipFile(path) as archive:
+        files = archive.infolist()
+        size, most = sum(each.file_size for each in files), MOST_BYTES + 20 * path.stat().st_size
+        if size > most or {each.compress_type for each in files} - {0, zipfile.ZIP_DEFLATED}:
+            raise ValueError(f"it unpacks to {size:,} bytes, or is compressed in an unknown way")
+        # A file may be larger than its header has it: no more than that is unpacked.
+        return {each.filename: archive.open(each).read(each.file_size) for each in files}
+
+
+def _check(about: Any) -> None:
+    """Raise ValueError where a description is of another format, or leads to wrong decisions."""
+    if about["format"] != FORMAT:
+        what = f"its format is {about['format']!r:.40}, and this runtime reads {FORMAT}"
+        raise ValueError(f"{what}; use the runtime of the version that wrote it")
+    levels, mask, observed = about["levels"], about["mask"], about["spaces"]["observation"]
+    if not levels or len({each["name"] for each in levels}) < len(levels):
+        raise ValueError("it has no levels, or two of one name")
+    arrays = [*observed.values(), *(each for level in levels for each in level["state"].values())]
+    shapes = [each["shape"] for each in arrays]
+    for number, level in enumerate(levels):
+        goals, horizon = level["goals"], level["horizon"]
+        shapes += [[size] for size in (*goals.values(), *level["noise"].values())]
+        known = {"level_goal", *(f"outer_goal_{depth}" for depth in range(len(level["outer"])))}
+        checks = {
+            "below": all(each in range(number + 1, len(levels)) for each in level["below"]),
+            "outer": all(each in range(number) for each in level["outer"]),
+            "horizon": horizon is None or (isinstance(horizon, int) and horizon > 0),
+            "goals": known == goals.keys(),
+            "timed": known >= {*level["timed"]},
+        }
+        for name, is_right in checks.items():
+            if not is_right:
+                raise ValueError(f"'{name}' of level '{level['name']}' is {level[name]!r:.80}")
+    is_small = all(0 <= np.prod(shape, dtype=np.float64) <= MOST_NUMBERS for shape in shapes)
+    if not is_small or {np.dtype(each["dtype"]).kind for each in arrays} - {*"biuf"}:
+        raise ValueError(f"an array has more than {MOST_NUMBERS:,} elements, or no numbers")
+    if mask is not None and mask["key"] not in observed:
+        raise ValueError(f"its mask is no observation: {mask['key']!r:.80}")
 
 
 def _flat(parts: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -390,6 +486,8 @@ def _formed(space: dict[str, Any], name: str, actions: Observation, *, is_single
     """The action in a space as `policy.json` describes it, from the outputs below a name."""
     if "spaces" not in space:
         values = actions[name].astype(space["dtype"], copy=False)
+        if values.shape[1:] != tuple(space["shape"]):
+            raise ValueError(f"'{name}' has the shape {values.shape}, its space {space['shape']}")
         if not is_single:
             return values
         return values[0] if space["kind"] == "Discrete" else np.asarray(values[0])

@@ -65,16 +65,23 @@ def target(space: LevelSpace, action: Tensor, seen: Tensors) -> Tensor:
     if space.relative:
         goal = achieved(space, seen) + goal
     low, high = map(torch.from_numpy, space.bounds)
-    if space.angles:
-        turns = torch.round((goal - (low + high) / 2) / (2 * np.pi))
-        is_angle = torch.tensor([element in space.angles for element in range(size)])
-        is_outside = (goal < low) | (goal > high)
-        goal = torch.where(is_angle & is_outside, goal - 2 * np.pi * turns, goal)
+    goal = turned(space, goal)
     goal = torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
     if space.sent_size == size:
         return goal
     time = torch.ceil(action[:, size:]).clamp(1, _longest(space)).to(torch.float32)
     return torch.cat([goal, time], dim=1)
+
+
+def turned(space: GoalSpace, goal: Tensor) -> Tensor:
+    """`GoalSpace.turned` of tensors [R, G]."""
+    if not space.angles:
+        return goal
+    low, high = map(torch.from_numpy, space.bounds)
+    turns = torch.round((goal - (low + high) / 2) / (2 * np.pi))
+    is_angle = torch.tensor([element in space.angles for element in range(space.size)])
+    is_outside = (goal < low) | (goal > high)
+    return torch.where(is_angle & is_outside, goal - 2 * np.pi * turns, goal)
 
 
 def verdict(space: GoalSpace, goal: Tensor, seen: Tensors) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
 from coach_rl.exporting.decisions import Chosen, Decision, Request, in_dtypes
-from coach_rl.exporting.goals import shown_goal, target, verdict
+from coach_rl.exporting.goals import shown_goal, target, turned, verdict
 from coach_rl.exporting.policies import Tensors
 
 OPSETS = range(14, 21)
@@ -111,6 +111,7 @@ class Graph(nn.Module):
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of weights that are views of one tensor
             made = torch.export.export(self, tuple(example.values()), dynamic_shapes=(rows,))
+            made.example_inputs = None  # torch would pickle them, and unpickle them when it loads
             about = {**notes, "inputs": self._inputs, "outputs": self.outputs}
             torch.export.save(made, file, extra_files={"policy.json": json.dumps(about)})
         return file.getvalue()
@@ -175,7 +176,10 @@ def decision_graph(
         seen = {key: given[key] for key in shown.observation.spaces}
         rows = next(iter(seen.values()))
         if space is not None:
-            goal = seen[GOAL_KEY].flatten(1).float() if is_top else given["level_goal"]
+            if is_top and isinstance(space, GoalSpace):
+                goal = turned(space, seen[GOAL_KEY].flatten(1)).float()
+            else:
+                goal = given["level_goal"]
             own = seen | shown_goal(space, goal, seen)
         else:
             own = seen

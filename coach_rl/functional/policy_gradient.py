@@ -110,7 +110,6 @@ def value_loss(
 
 def normalised(
     advantage: Tensor,
-    among: Tensor | None = None,
     mean: Mean = torch.mean,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -118,17 +117,13 @@ def normalised(
 
     Args:
         advantage: [B].
-        among: Advantages of the whole minibatch, whose mean and standard deviation count, where
-            `advantage` is a share of them, [M]; None: `advantage` is all of it.
         mean: Mean of values over those that count.
         mask: Those that count, bool; None: all.
     """
-    whole = advantage if among is None else among
-    middle = mean(whole)
-    std = mean((whole - middle).pow(2)).sqrt()
-    least, greatest = whole, whole
-    if mask is not None:
-        least, greatest = whole.masked_fill(~mask, torch.inf), whole.masked_fill(~mask, -torch.inf)
+    middle = mean(advantage)
+    std = mean((advantage - middle).pow(2)).sqrt()
+    least = advantage if mask is None else advantage.masked_fill(~mask, torch.inf)
+    greatest = advantage if mask is None else advantage.masked_fill(~mask, -torch.inf)
     is_constant = (std <= ROUNDING * middle.abs()) | (greatest.amax() == least.amin())
     return ((advantage - middle) / (std + 1e-8)).masked_fill(is_constant, 0.0)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from coach_rl.core.errors import CallbackError, ParameterError, warn
+from coach_rl.core.shown_text import shown_error
 from coach_rl.core.state import State
 from coach_rl.telemetry.records import LogRecord
 
@@ -129,8 +130,7 @@ def _added(name: str, callback: Callback, record: LogRecord, run: object) -> lis
     except BaseException as error:  # of whatever the user's code does
         raise CallbackError(
             f"the callback {name} failed at the {record.kind} record of environment step "
-            f"{record.environment_steps:,}: {type(error).__name__}: {error}; correct it, or leave "
-            "it out"
+            f"{record.environment_steps:,}: {shown_error(error)}; correct it, or leave it out"
         ) from error
     for each in added:
         if not isinstance(each, LogRecord) or each.kind != "note":

@@ -109,7 +109,7 @@ class BlockWorker:
             clock=self._clock,
             seed=seed if not stream else integer_seed(seed, "collection", str(stream)),
             purpose="training",
-            discount=self._parameters.reward_discount,
+            sums=self._parameters.sums,
         )
 
     def _tick(self) -> BlockTick:

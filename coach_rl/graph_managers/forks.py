@@ -13,7 +13,6 @@ from coach_rl.core.levels import LevelDescription
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import SignalChannel
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
-from coach_rl.graph_managers.shared_environment import SharedEnvironment
 
 Purpose = Literal["training", "evaluation"]
 
@@ -112,17 +111,11 @@ def check_certifying(
             f"{name} with certify.learn: its agent ({kind}) learns from what was done, not from "
             "tries; leave out learn"
         )
-    if purpose == "training":
-        if isinstance(agent, PacedAgent) and agent.is_on_policy:
-            raise ConfigurationError(
-                f"{name} in training: its agent ({kind}) learns only from its policy's own "
-                "choices; set certify.during='evaluation', or take an off-policy agent"
-            )
-        if isinstance(simulators, SharedEnvironment):
-            raise ConfigurationError(
-                f"{name} in training, because several processes share out the environments; leave "
-                "out torchrun, or set certify.during='evaluation'"
-            )
+    if purpose == "training" and isinstance(agent, PacedAgent) and agent.is_on_policy:
+        raise ConfigurationError(
+            f"{name} in training: its agent ({kind}) learns only from its policy's own choices; "
+            "set certify.during='evaluation', or take an off-policy agent"
+        )
     if isinstance(simulators, ReplayedEnvironment) and simulators.replays_episodes:
         obstacle: str | None = "it restores a state by living through the episode once more"
     else:

@@ -21,7 +21,7 @@ from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.runtime import Order, Runtime, update_modes
+from coach_rl.core.runtime import Runtime, update_modes
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
@@ -196,8 +196,6 @@ class Graph:
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned."""
         clock = self.clock
-        order = Order.TRAIN if clock.phase is Phase.TRAIN else Order.HEATUP
-        self.runtime.group.announce(order, seconds=clock.wall_seconds)
         with torch_settings(self.runtime):
             answer = self.training.tick()
             finished = self.tracker.note(answer)

@@ -14,10 +14,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.shown_text import printable
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, RunLength, StepUnit, require_unit
 from coach_rl.core.typed_values import describe_value
@@ -160,9 +161,8 @@ class GraphManager:
             recorder=recorder,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
-        is_inspected = training and runtime.group.rank == 0
         try:
-            inspections = Inspections(parameters.inspect if is_inspected else (), graph, progress)
+            inspections = Inspections(parameters.inspect if training else (), graph, progress)
         except ConfigurationError:
             graph.close()
             raise
@@ -200,13 +200,17 @@ class GraphManager:
         self.graph.require_loaded()
         self.evaluations.use_evaluator(evaluator)
         progress, callbacks = self.progress, self._parts.callbacks
-        for record in self._scheduled(is_stopped, is_paused):
-            # The callbacks' state is settled as well before the first of these is yielded.
-            is_settled = progress.is_settled
-            records = callbacks.with_added(record, self)
-            for number, each in enumerate(records, start=1):
-                progress.is_settled = is_settled and number == len(records)
-                yield each
+        with exits_as_errors():
+            for record in self._scheduled(is_stopped, is_paused):
+                # The callbacks' state is settled as well before the first of these is yielded.
+                is_settled = progress.is_settled
+                records = callbacks.with_added(record, self)
+                for number, each in enumerate(records, start=1):
+                    progress.is_settled = is_settled and number == len(records)
+                    try:
+                        yield each
+                    except GeneratorExit:  # it is iterated no further
+                        return
 
     def stop(self, reason: str) -> None:
         """End training once the records of this moment have left; for callbacks.
@@ -239,10 +243,13 @@ class GraphManager:
             arrays: Arrays of numbers by `room/quantity`, shown as histograms.
             images: Pictures by `room/quantity`, uint8 [H, W] or [H, W, 3].
         """
-        numbers = {name: float(value) for name, value in (scalars or {}).items()}
-        record = self.progress.record("note", numbers, level=level, agent=agent)
-        drawn = {name: histogram(values) for name, values in (arrays or {}).items()}
-        shown = {name: require_image(name, values) for name, values in (images or {}).items()}
+        numbers = {printable(name): float(value) for name, value in (scalars or {}).items()}
+        owner = {"level": printable(level), "agent": printable(agent)}
+        record = self.progress.record("note", numbers, **owner)
+        drawn = {printable(name): histogram(values) for name, values in (arrays or {}).items()}
+        shown = {
+            printable(name): require_image(name, each) for name, each in (images or {}).items()
+        }
         return replace(record, text=text, arrays=drawn, images=shown)
 
     def _scheduled(
@@ -301,6 +308,7 @@ class GraphManager:
         """Act with exploration and learn for at least that many steps, episodes, updates, hours."""
         yield from self._act(Phase.TRAIN, self._over_after(length))
 
+    @exits_as_errors()
     def evaluate(
         self,
         episodes: EnvironmentEpisodes,

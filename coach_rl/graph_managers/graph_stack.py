@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.records import BoolArray, EnvResponse
+from coach_rl.core.records import BoolArray, EnvResponse, Sums
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -64,7 +64,7 @@ def build_graph_stack(
     seed: int,
     purpose: str,
     signals: StackSignals | None,
-    discount: float,
+    sums: Sums,
 ) -> GraphStack:
     """Build levels that form a graph, the lowest first; the arguments are as of `build_stack`."""
     routes = Routes(environment, levels)
@@ -82,7 +82,7 @@ def build_graph_stack(
             clock=clock,
             seed=integer_seed(seed, purpose, params.name),
             above=[levels[each] for each in routes.ancestors(index)],
-            discount=discount,
+            sums=sums,
             junction=junction,
         )
     return GraphStack(

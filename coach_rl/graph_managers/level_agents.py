@@ -90,6 +90,7 @@ class LevelAgents:
                     num_envs=self._parameters.num_envs,
                     planned_steps=0 if runtime.acts_only else _decisions(levels, index, planned),
                     place=place,
+                    decision_infos=self._parameters.decision_infos,
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
                 agent = self.built[level.name] = level.agent.build(context)

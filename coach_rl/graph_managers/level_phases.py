@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from coach_rl.core.agents import freeze
 from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
@@ -91,8 +92,8 @@ class LevelPhases(Saved):
         changed = {name: phase for name, phase in now.items() if phase is not before[name]}
         for name, phase in changed.items():
             if phase is Phase.TEST:
-                level = named[name]  # later transitions do not continue earlier ones
-                level.agent.cut_off(level.agent_rows, np.arange(level.num_envs), clock)
+                level = named[name]
+                freeze(level.agent, level.agent_rows, np.arange(level.num_envs), clock)
         return changed
 
     def metrics(self, clock: Clock) -> dict[str, float]:

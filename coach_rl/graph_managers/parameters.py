@@ -20,7 +20,8 @@ from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, is_chain, links_of
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, UnitInterval
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads, UnitInterval
+from coach_rl.core.records import Over, Sums
 from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
@@ -29,6 +30,7 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_links import problems_of_links
@@ -341,7 +343,7 @@ class GraphParameters:
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1
     """Environments in parallel."""
-    threads: Positive[int] = 1
+    threads: Threads = 1
     """Threads of one tensor operation on the CPU, unless `--threads` or `Runtime.threads`
     gives another number. Part of the run, as it changes the last digits of large sums; small
     networks are fastest with 1, batches of 256 through 256-256 networks with 2."""
@@ -352,6 +354,10 @@ class GraphParameters:
     reward_discount: Annotated[float, Interval(gt=0, le=1)] = 1.0
     """Discount of rewards per simulator step, where a level adds them up for the one above; one
     factor for all levels, because factors of single levels do not compose."""
+    decision_infos: Mapping[str, Over] = FrozenMapping[str]()
+    """What infos of the environment are over a decision of several steps, by name: `sum`, `maximum`
+    or `last`. Without an entry it is the last step's value; an agent's own rewards are sums, and
+    its ends last. Sums are not discounted."""
     validation: ValidationParameters | None = None
     """The target at which the experiment counts as solved; None where there is none."""
     checkpoints: CheckpointParameters = field(default_factory=CheckpointParameters)
@@ -373,6 +379,11 @@ class GraphParameters:
 
     def __post_init__(self) -> None:
         require_no_problems(self.problems())
+
+    @property
+    def sums(self) -> Sums:
+        """What the decisions of a level are of those of the level below."""
+        return Sums(discount=self.reward_discount, infos=self.decision_infos)
 
     def problems(self) -> Iterator[str | ConfigurationError]:
         """The rules between its parts that are broken, each with what to do."""

@@ -82,7 +82,6 @@ class OpenEpisodes:
             "training": self._training.state_dict(with_simulators=obstacle is None),
             "tracker": self._tracker.state_dict(),
             "obstacle_to_restoring": obstacle,
-            **({"processes": self._runtime.group.size} if self._runtime.group.size > 1 else {}),
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool) -> None:
@@ -98,14 +97,10 @@ class OpenEpisodes:
             CheckpointError: The environments could not be restored.
         """
         self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
-        size, saved_by = self._runtime.group.size, state.get("processes", 1)
-        if self._obstacle is None and size == 1:  # `resume` may have changed
+        if self._obstacle is None:  # `resume` may have changed
             self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
         reason = self._obstacle
-        if reason is None and saved_by != size:
-            now = "one has them all" if size == 1 else f"{size} do"
-            reason = f"{saved_by} processes shared them out when they were saved, now {now}"
         if restart_episodes or reason is not None:
             self._training.load_state_dict(state["training"], with_simulators=False)
             self._restart(reason or "as requested")

@@ -5,16 +5,15 @@ from contextlib import ExitStack
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
 from coach_rl.core.levels import is_chain
-from coach_rl.core.runtime import ONE_PROCESS, ProcessGroup, Runtime
+from coach_rl.core.records import PLAIN_SUMS, Sums
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
-from coach_rl.graph_managers.shared_environment import SharedEnvironment
 from coach_rl.graph_managers.stack import Stack, StackSignals
 from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
@@ -46,15 +45,10 @@ class StackBuilder:
 
     def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
         """The stack that trains, on environments of this process or on what workers collect."""
-        parameters, group = self._parameters, self._runtime.group
+        parameters = self._parameters
         if not parameters.collection.workers:
             environment = _drawn(parameters.environment, is_drawn=is_drawn)
-            return self._stack("training", environment, parameters.num_envs, clock, group)
-        if group.size > 1:
-            raise ConfigurationError(
-                "a run that learns in several processes collects in each of them; leave out "
-                "--workers (collection.workers), or torchrun"
-            )
+            return self._stack("training", environment, parameters.num_envs, clock)
         # Here, so that a run without workers does not load what only they need.
         from coach_rl.graph_managers.collected_stack import Collection, freeze_statistics
 
@@ -80,16 +74,12 @@ class StackBuilder:
         environment: EnvironmentParameters,
         num_envs: int,
         clock: Clock,
-        group: ProcessGroup = ONE_PROCESS,
     ) -> Stack:
         """All levels on new environments."""
-        num_envs //= group.size
         self._runtime.on_activity(f"building {num_envs:,} environments for {purpose}")
         simulators = environment.build(num_envs=num_envs)
         self._runtime.on_activity("")
         self._opened.callback(simulators.close)
-        if group.size > 1:
-            simulators = SharedEnvironment(simulators, group)
         channel = self._runtime.signals.channel
         forks = Forks(environment=environment, opened=self._opened, channel=channel)
         return self._on(simulators, purpose, clock, agent=self._agents, forks=forks)
@@ -116,7 +106,7 @@ class StackBuilder:
                 channel=self._runtime.signals.channel,
                 num_envs=simulators.num_envs,
             ),
-            discount=self._parameters.reward_discount,
+            sums=self._parameters.sums,
             forks=forks,
         )
 
@@ -130,7 +120,7 @@ def build_stack(
     seed: int,
     purpose: str,
     signals: StackSignals | None = None,
-    discount: float = 1.0,
+    sums: Sums = PLAIN_SUMS,
     forks: Forks | None = None,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
@@ -143,7 +133,7 @@ def build_stack(
         seed: The run's seed.
         purpose: Names the random streams of the rows, e.g. `training`.
         signals: Collects the stack's signals; None: none are collected.
-        discount: Of rewards per simulator step, when a level adds them up for the one above.
+        sums: What decisions are of those of the level below.
         forks: Simulators in which levels certify their decisions; None: none does.
     """
     if not is_chain(levels):
@@ -158,7 +148,7 @@ def build_stack(
             seed=seed,
             purpose=purpose,
             signals=signals,
-            discount=discount,
+            sums=sums,
         )
 
     def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
@@ -179,7 +169,7 @@ def build_stack(
                 clock=clock,
                 seed=integer_seed(seed, purpose, params.name),
                 above=levels[:index],
-                discount=discount,
+                sums=sums,
                 certifier=certifier(index, owned, clock),
             )
             built.append(level)

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.errors import ConfigurationError, RunError
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
@@ -114,45 +113,6 @@ def judged(
     return Judgement(reward, terminated, is_over & ~terminated, end, is_over, difference)
 
 
-def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
-    """Raise `SpaceError` unless goals with methods of their own judge each row; tried on two rows.
-
-    Args:
-        space: The goals.
-        observation_space: Where `check` has found what they read.
-    """
-    if not space.overridden("achieved", "judge", "verdict"):
-        return
-    name, size = type(space).__name__, space.size
-    seen = {
-        k: np.zeros((2, *(each.shape or ())), each.dtype) for k, each in observation_space.items()
-    }
-    with np.errstate(all="ignore"):
-        try:
-            achieved = np.asarray(space.achieved(seen))
-        except KeyError as error:
-            raise SpaceError(
-                f"{name}.achieved reads the observation key {error}, which it does not get; the "
-                f"environment shows {', '.join(sorted(seen))}, and goals that learn get what their "
-                "property `keys` lists"
-            ) from error
-        if achieved.shape != (2, size) or achieved.dtype.kind not in "fiu":
-            raise SpaceError(
-                f"{name}.achieved returns {achieved.dtype} of shape {achieved.shape} for 2 rows; "
-                f"needed are numbers of shape (2, {size}), since its bounds have {size} elements"
-            )
-        verdict = space.verdict(np.zeros((2, space.sent_size), np.float32), seen, seen)
-    needed = {"difference": ((2, size), "f"), "reward": ((2,), "f")}
-    needed |= dict.fromkeys(("reached", "is_final"), ((2,), "b"))
-    for part, (shape, kind) in needed.items():
-        found = np.asarray(getattr(verdict, part, None))
-        if found.shape != shape or found.dtype.kind != kind:
-            raise SpaceError(
-                f"{name}.judge returns {part} as {found.dtype} of shape {found.shape} for 2 rows; "
-                f"needed is a Verdict with {'bool' if kind == 'b' else 'float'} of shape {shape}"
-            )
-
-
 def checked_ends(found: Array, count: int, *, by_chance: bool, owner: str) -> Array:
     """The ends [R] that an agent returned, or their chances.
 
@@ -206,7 +166,7 @@ def moved_goals(
         end: [R] 0 where the sub-episode continues. A new sub-episode begins with a goal of its own,
             which is no move.
     """
-    now = answer.first_observation[GOAL_KEY].reshape(goal.shape)
+    now = goal_space.given_by(answer.first_observation)
     differs = now.astype(np.float32, copy=False) != goal
     if not np.count_nonzero(differs):
         return {}

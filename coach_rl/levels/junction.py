@@ -32,7 +32,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.levels.level_manager import LevelManager
 
 
@@ -137,6 +137,7 @@ class Routes(Saved):
             self._sender[-1, rows] = sender
             self._sent.append((rows, directive.action))
             return
+        check_counts(directive.action, len(rows), f"level '{self.described[sender].name}': ")
         choice = self._choice(sender, directive.action)
         if choice is None:
             self._hand(sender, below[0], directive, rows)

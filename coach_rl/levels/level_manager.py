@@ -1,6 +1,7 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +16,19 @@ from coach_rl.core.agents import (
     following,
 )
 from coach_rl.core.clock import Clock
-from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.errors import (
+    ActionError,
+    ConfigurationError,
+    RunError,
+    SpaceError,
+    in_one_line,
+)
+from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging, takes
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
+    PLAIN_SUMS,
     Action,
     ActionRequest,
     Array,
@@ -29,21 +37,22 @@ from coach_rl.core.records import (
     End,
     EnvResponse,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     Outcome,
+    Sums,
     joined,
     missed,
     take,
 )
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
-    check_judging,
     checked_ends,
     end_bits,
     failure_reward,
@@ -153,7 +162,7 @@ class LevelManager:
         clock: Phase and counters of the stack; read only.
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
-        discount: Of rewards per simulator step, when they are added up for the level above.
+        sums: What its decisions are for the level above.
         certifier: Tries the agent's decisions before they are sent; None sends them untried.
         junction: Where the level stands in a graph; None in a chain.
 
@@ -170,13 +179,15 @@ class LevelManager:
         clock: Clock,
         seed: int,
         above: Sequence[LevelDescription] = (),
-        discount: float = 1.0,
+        sums: Sums = PLAIN_SUMS,
         certifier: Certifier | None = None,
         junction: "Junction | None" = None,
     ) -> None:
         is_selected = junction is not None and junction.is_selected
         check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
         self.params, self.agent, self.environment = params, agent, environment
+        self._above = above[-1].name if above else ""
+        self._takes_goals = bool(above) and not (params.goal_space is None and junction is None)
         self.certifier, self._junction = certifier, junction
         self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
@@ -196,6 +207,8 @@ class LevelManager:
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
             self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
+        self._rounding = GoalRounding(space if isinstance(space, GoalSpace) else None)
+        self._watch = InfoWatch(sums.infos, f"level '{params.name}'")
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
             self._uses_before |= space.uses_before
@@ -218,7 +231,7 @@ class LevelManager:
             space=params.goal_space,
             outer_spaces=self._outer_spaces,
             is_top=not above,
-            discount=discount,
+            sums=sums,
         )
 
     @property
@@ -281,10 +294,10 @@ class LevelManager:
         rows = np.arange(self.num_envs) if rows is None else rows
         if not isinstance(directive, Directive):
             directive = Directive(action=directive)
-        space = self.params.goal_space
-        takes_nothing = space is None and self._junction is None
-        if self._rows.is_top or takes_nothing or isinstance(directive.action, dict):
+        if not self._takes_goals or isinstance(directive.action, dict):
             raise ActionError(f"level '{self.name}' takes goals of its goal space, got {directive}")
+        if len(directive.action) != len(rows):
+            check_counts(directive.action, len(rows), f"level '{self._above}': ")
         is_open = self._rows.open[rows]
         if np.count_nonzero(is_open):
             busy = int(rows[is_open][0])
@@ -304,8 +317,7 @@ class LevelManager:
         seen, agent = take(sums.observation, rows), self.agent
         everywhere, difference = np.ones(len(rows), np.bool_), None
         if isinstance(agent, TurnAgent):
-            shown = seen if space is None else seen | space.show(sums.goal[rows], seen)
-            agent.switch(self.agent_rows, rows, shown, clock)
+            agent.switch(self.agent_rows, rows, self._shown(rows, seen), clock)
         else:
             agent.cut_off(self.agent_rows, rows, clock)
         if isinstance(space, GoalSpace):
@@ -341,13 +353,14 @@ class LevelManager:
         starts, greedy = rows.starts[waiting], rows.tested[waiting]
         outer_goals = [goal.take(waiting, axis=0) for goal in rows.outer_goals]
         if space is not None:
-            if rows.is_top:
-                rows.goal[waiting] = seen[GOAL_KEY].reshape(len(waiting), -1)
+            if rows.is_top and isinstance(space, GoalSpace):
+                rows.goal[waiting] = space.given_by(seen)
             goal = rows.goal.take(waiting, axis=0)
             shown = seen | space.show(goal, seen)
             if isinstance(space, GoalSpace):
                 outer_goals.append(goal)
                 if np.count_nonzero(starts):
+                    self._rounding.check(goal[starts])
                     difference = space.difference(goal, seen)[starts]
                     rows.difference_at_start[waiting[starts]] = difference
         if self._horizons is not None and np.count_nonzero(starts):
@@ -388,7 +401,7 @@ class LevelManager:
             return answer if rows.is_top else joined(upwards, faults=answer.faults)
         index = rows.index(answer.rows)
         rows.add(answer, index)
-        shown = self._shown(answer)
+        shown = self._shown(answer.rows, answer.observation)
         judgement = self._judged(answer, index, self._stopped(answer.rows, shown))
         outcome = self._outcome(answer, judgement, shown)
         clock = self._clock.now()
@@ -433,12 +446,45 @@ class LevelManager:
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
         """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
         agent = self.agent
-        return agent.marks(self.agent_rows, row, place) if isinstance(agent, DrawnAgent) else ()
+        if not isinstance(agent, DrawnAgent):
+            return ()
+        with self._drawing("marks"):
+            return agent.marks(self.agent_rows, row, place)
 
     def picture(self, row: int) -> Array | None:
         """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
+        agent, alone = self.agent, np.array([row])
+        if not isinstance(agent, PicturedAgent):
+            return None
+        with self._drawing("picture"):
+            shown = self._shown(alone, take(self._rows.observation, alone))
+            return np.asarray(agent.picture(self.agent_rows, row, shown))
+
+    @contextmanager
+    def _drawing(self, method: str) -> Iterator[None]:
+        """Errors of a method that draws name it, and the level."""
+        try:
+            yield
+        except Exception as error:
+            name = f"level '{self.name}': {type(self.agent).__name__}.{method}"
+            raise RunError(f"{name} failed: {in_one_line(error)}") from error
+
+    @property
+    def has_picture(self) -> bool:
+        """True if the agent has pictures.
+
+        Raises:
+            ConfigurationError: It makes them of other arguments.
+        """
         agent = self.agent
-        return agent.picture(self.agent_rows, row) if isinstance(agent, PicturedAgent) else None
+        if not isinstance(agent, PicturedAgent):
+            return False
+        if not takes(agent.picture, 3):
+            raise ConfigurationError(
+                f"level '{self.name}': write {type(agent).__name__}.picture(self, row_state, row, "
+                "observation); the last is the row's unfiltered observation, [1, ...] each"
+            )
+        return True
 
     def acting(self, row: int) -> str:
         """Return the level's name, with the member or the option that acted last in a row."""
@@ -502,18 +548,19 @@ class LevelManager:
         (over,) = judgement.is_over.nonzero()
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
-    def _shown(self, answer: EnvResponse) -> Observation:
-        """The agent's observation of an answer: with the level's goal or option, if it has one."""
-        seen, space = answer.observation, self.params.goal_space
+    def _shown(self, rows: IntArray, seen: Observation) -> Observation:
+        """The agent's observation of rows [R]: with the level's goal or option, if it has one."""
+        space = self.params.goal_space
         if space is None:
             return seen
-        return seen | space.show(self._rows.goal.take(answer.rows, axis=0), seen)
+        return seen | space.show(self._rows.goal.take(rows, axis=0), seen)
 
     def _stopped(self, rows: IntArray, shown: Observation) -> BoolArray | None:
         """[R] whether the agent ends its option here; None where it doesn't decide that."""
         if self._ending is None:
             return None
-        found = self._ending.ends(self.agent_rows, rows, shown, self._clock.now())
+        clock = self._clock.now().for_choices()
+        found = self._ending.ends(self.agent_rows, rows, shown, clock)
         draws = self._drawn_ends
         owner = f"level '{self.name}': {type(self.agent).__name__}.ends"
         ends = checked_ends(found, len(rows), by_chance=draws is not None, owner=owner)
@@ -527,7 +574,8 @@ class LevelManager:
             before = take(rows.observation, answer.rows)
         if self._rewards is not None and before is not None:
             outer = [goal[index] for goal in rows.outer_goals]
-            earned = self._rewards(before, answer, rows.goal[index], outer)
+            noted = self._watch.of(answer) if self._clock.now().learns else answer
+            earned = self._rewards(before, noted, rows.goal[index], outer)
         judgement = judged(
             answer,
             level=self.params,
@@ -570,7 +618,7 @@ class LevelManager:
         places = over if len(over) else slice(0, 0)
         rows, sums = answer.rows[places], self._rows
         sums.open[rows] = False
-        added_up = {**sums.agent_rewards, **sums.agent_ends}
+        added_up = {**sums.agent_rewards, **sums.agent_ends, **(sums.totals or {})}
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
@@ -582,7 +630,7 @@ class LevelManager:
             duration=sums.duration[rows],
             info={
                 key: added_up[key][rows] if key in added_up else values[places]
-                for key, values in answer.info.items()
+                for key, values in (answer.info | (sums.totals or {})).items()
             },
         )
 

@@ -16,6 +16,8 @@ from coach_rl.core.records import (
     EnvResponse,
     FloatArray,
     IntArray,
+    Sums,
+    add_infos,
     is_agent_end,
     is_agent_reward,
 )
@@ -49,6 +51,7 @@ class LevelRows(Saved):
         "duration",
         SavedAttribute("agent_rewards", varies=True),
         SavedAttribute("agent_ends", varies=True),
+        SavedAttribute("totals", varies=True, optional=True),
     )
 
     row: IntArray
@@ -91,11 +94,14 @@ class LevelRows(Saved):
     agent_ends: dict[str, BoolArray] = field(default_factory=dict)
     """[N] each: an agent's own episode has ended in this sub-episode, by the info's name; empty as
     `agent_rewards` is."""
+    totals: dict[str, Array] | None = None
+    """[N, ...] each: sums and maxima of infos in this sub-episode, as `add_infos` has them; None:
+    there are none."""
 
     is_top: bool
     """The level is the top: its rows begin without a goal from above, and nothing is added up."""
-    discount: float
-    """Discount of rewards per simulator step, when they are added up for the level above."""
+    sums: Sums
+    """What is added up for the level above."""
     own_time: bool
     """The level's own goals have a time."""
     outer_times: tuple[int, ...]
@@ -109,7 +115,7 @@ class LevelRows(Saved):
         space: LevelSpace | None,
         outer_spaces: Sequence[GoalSpace],
         is_top: bool,
-        discount: float,
+        sums: Sums,
     ) -> Self:
         """Rows that have not been reset yet.
 
@@ -118,7 +124,7 @@ class LevelRows(Saved):
             space: Of the level's own goals or options; None where it has none.
             outer_spaces: Of the goals of the levels above, top first.
             is_top: Whether no level is above.
-            discount: Of rewards per simulator step, for the level above.
+            sums: What is added up for the level above.
         """
         goal_size, sent_size = (0, 0) if space is None else (space.size, space.sent_size)
         sent = [each.sent_size for each in outer_spaces]
@@ -144,7 +150,8 @@ class LevelRows(Saved):
             reward=np.zeros(num_envs, np.float64),
             duration=np.zeros(num_envs, np.int64),
             is_top=is_top,
-            discount=discount,
+            sums=sums,
+            totals={} if sums.infos else None,
             own_time=sent_size > goal_size,
             outer_times=tuple(
                 depth for depth, each in enumerate(outer_spaces) if each.sent_size > each.size
@@ -191,8 +198,7 @@ class LevelRows(Saved):
         """
         self.decisions[index] += 1
         if not self.is_top:
-            self._add_rewards(answer, index)
-            self._add_ends(answer, index)
+            self._add_up(answer, index)
         self.duration[index] += answer.duration
         if self.own_time:
             self.goal[index, -1] -= answer.duration
@@ -227,20 +233,27 @@ class LevelRows(Saved):
             sums[rows] = 0.0
         for ended in self.agent_ends.values():
             ended[rows] = False
+        for total in (self.totals or {}).values():
+            total[rows] = 0
 
-    def _add_rewards(self, answer: EnvResponse, index: RowIndex) -> None:
-        """Add up discount ** duration * answer.reward, and so each agent's own rewards."""
-        discount = self.discount
+    def _add_up(self, answer: EnvResponse, index: RowIndex) -> None:
+        """Add up discount ** duration * answer.reward, each agent's own rewards, and infos."""
+        discount = self.sums.discount
         factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
         self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
         for key, values in answer.info.items():
             if is_agent_reward(key):
-                sums = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
-                sums[index] += values * factor
-
-    def _add_ends(self, answer: EnvResponse, index: RowIndex) -> None:
-        """Record where an agent's own episode has ended."""
-        for key, values in answer.info.items():
-            if is_agent_end(key):
+                total = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
+                total[index] += values * factor
+            elif is_agent_end(key):
                 ended = self.agent_ends.setdefault(key, np.zeros(len(self.row), np.bool_))
                 ended[index] |= values.astype(np.bool_)
+        if self.totals is not None:
+            add_infos(
+                self.totals,
+                answer.info,
+                self.sums.infos,
+                rows=answer.rows,
+                places=EVERY_ROW,
+                count=len(self.row),
+            )

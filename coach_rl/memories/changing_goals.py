@@ -94,7 +94,8 @@ class ChangingGoals(GoalSpace):
         if hindsight is not None and hindsight.goal is not None:
             raise ConfigurationError(
                 f"HindsightParameters.goal is a {type(hindsight.goal).__name__}, and the level's "
-                f"goals learn or change ({type(self).__name__}); leave it at None: it takes those"
+                f"goals learn or follow a curriculum ({type(self).__name__}); leave it at None: it "
+                "takes those"
             )
         if hindsight is None:
             ends = place.level is not None and place.level.goal_is_terminal
@@ -236,7 +237,7 @@ class ChangingHindsightGoals(HindsightGoals):
         return {GOALS: torch.from_numpy(goals), RELABELLED: torch.from_numpy(chosen)}
 
     def _goals(self, source: IntArray) -> FloatArray:
-        return self._achieved(source, after=True)
+        return self._changing.turned(self._achieved(source, after=True))
 
 
 class ChangingHindsightRewards(HindsightRewards):

@@ -15,8 +15,8 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
+from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict, check_judging, is_built
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -69,8 +69,8 @@ class HindsightParameters:
         """Resolve these parameters for a place in a stack.
 
         Raises:
-            ConfigurationError: The goals are to be the level's own, and it has none, or the agent
-                acts in turn.
+            ConfigurationError: The goals are to be the level's own, and it has none; others than
+                its own would be shown otherwise, or have to be built; or the agent acts in turn.
         """
         place.require_single_decisions("hindsight judges single decisions")
         goal = self.goal or place.goal
@@ -78,6 +78,18 @@ class HindsightParameters:
             raise ConfigurationError(
                 "HindsightParameters.goal is None, and the agent's level has no goals of its own; "
                 "give it a GoalSpace"
+            )
+        if self.goal is not None and is_built(self.goal):
+            raise ConfigurationError(
+                f"HindsightParameters.goal is a {type(goal).__name__}, which a level builds; give "
+                "it to a level as goal_space, or use a GoalSpace here"
+            )
+        shown = "absolute" if place.goal is None else place.goal.observed
+        if place.level is not None and goal.observed != shown:
+            raise ConfigurationError(
+                f"HindsightParameters.goal has observed='{goal.observed}', and the agent's goals "
+                f"are shown as {shown}, so batches would mix positions and displacements; set "
+                f"observed='{shown}' (`relative` and `reach` are for actions of a level above)"
             )
         stops = place.level is not None and place.level.stops_on_failure != "never"
         return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
@@ -95,19 +107,16 @@ class Hindsight(HindsightParameters):
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a desired and an achieved goal."""
-        for key in (GOAL_KEY, self.goal.key):
-            if key not in observation_space.spaces:
-                raise SpaceError(
-                    f"hindsight needs the observation key '{key}', which is not there; "
-                    f"observed: {', '.join(sorted(observation_space.spaces))}"
-                )
         self._check_methods()
         self.goal.check(observation_space)
-        wanted = int(np.prod(observation_space[GOAL_KEY].shape or (1,)))
-        if wanted != len(self.goal.low):
+        GoalSpace.check_given(self.goal, observation_space)  # goals with a time have one, too
+        check_judging(self.goal, observation_space)
+        kinds = [np.dtype(observation_space[each].dtype) for each in (self.goal.key, GOAL_KEY)]
+        if kinds[0].kind == "f" != kinds[1].kind:
             raise SpaceError(
-                f"the achieved goal under '{self.goal.key}' has {len(self.goal.low)} elements, "
-                f"'{GOAL_KEY}' has {wanted}; name those that match with GoalSpace.elements"
+                f"hindsight shows achieved goals, {kinds[0]} under '{self.goal.key}', under "
+                f"'{GOAL_KEY}', where {kinds[1]} would cut off their fractions; let the "
+                "environment show both as floats"
             )
 
     @property
@@ -302,7 +311,14 @@ class HindsightRewards(SamplerUnit):
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
         steps = batch[WINDOW_STEPS].numpy()[chosen]  # [C, n]
         where = self._store.positions_of(rows[:, None], steps)
-        verdict = self._verdict(self._wanted(batch, chosen, where), where.ravel())
+        goals = self._wanted(batch, chosen, where)
+        verdict = self._verdict(goals, where.ravel())
+        for method, found in (("achieved", goals), ("judge", verdict.reward)):
+            if not np.isfinite(found).all():
+                raise NonFiniteError(
+                    f"{type(self._goal).__name__}.{method} returned NaN or infinity, which an "
+                    "agent cannot learn from in hindsight; return finite numbers"
+                )
         reward, reached = verdict.reward.reshape(where.shape), verdict.is_final.reshape(where.shape)
         ends = terminated[chosen]
         if self._is_terminal:  # an end by reaching the old goal is dropped, any other end is kept

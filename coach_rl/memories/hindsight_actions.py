@@ -8,7 +8,7 @@ penalty as its reward and is terminal, so that a level learns to avoid unreachab
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -87,7 +87,8 @@ class HindsightActionParameters:
                 "reached, stops_on_failure lets them end the episode; choose one: set "
                 "HACAgentParameters.actions=None, or stops_on_failure='never'"
             )
-        place.require_sub_goals_as_actions(f"{name}hindsight, which replaces actions,")
+        owner = f"{name}hindsight, which replaces actions,"
+        place.require_sub_goals_as_actions(owner, restated=True)
         horizon = None if place.level is None else place.level.horizon
         if isinstance(place.goal, TimedGoalSpace) and goal.reward == "sparse":
             horizon = 1  # rewards of 0 and 1, once: -1 is worse than any
@@ -156,8 +157,9 @@ class HindsightActions(HindsightActionParameters):
         none = np.zeros(len(actions), np.bool_)
         used_up = none if below is None else missed(below)
         was_tested = none if tested is None else tested
+        changing = self.changing
         values = {
-            ACHIEVED_ACTIONS: self._as_action(actions),
+            ACHIEVED_ACTIONS: changing.meant(actions) if changing else self.as_action(actions),
             MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
             PENALISED: was_tested & used_up,
         }
@@ -170,12 +172,18 @@ class HindsightActions(HindsightActionParameters):
             context: Their surroundings.
             ratio: Transitions with hindsight goals for each one with the goal it had.
         """
+        behind = "sub_goals" if self.changing else "hindsight_observations"
         return [
             ("hindsight_goals", SubGoalTests(context, self, ratio)),
-            ("hindsight_observations", HindsightActionsShown(context, self)),
+            (behind, HindsightActionsShown(context, self)),
         ]
 
-    def _as_action(self, actions: FloatArray) -> Array:
+    @property
+    def changing(self) -> Any:
+        """The goals of the level below if their bounds move: the ledger keeps what actions mean."""
+        return self.sub_goal if self.sub_goal.action_changes else None
+
+    def as_action(self, actions: FloatArray) -> Array:
         """The agent's actions [R, G] for sub-goals, before its OutputFilter."""
         if self.output_filter is None:
             return actions
@@ -222,15 +230,17 @@ class HindsightActionsShown(SamplerUnit):
     outputs = (ACTIONS, REWARDS, DISCOUNTS)
 
     def __init__(self, context: UnitContext, params: HindsightActions) -> None:
-        self._ledger, self._penalty = context.store.ledger, params.penalty
+        self._ledger, self._penalty, self._params = context.store.ledger, params.penalty, params
         self._ends_at_penalty = params.ends_at_penalty
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Actions [B, G], rewards [B] and discounts [B]."""
         shown, tests, discounts = batch[ACTIONS], batch[TESTS], batch[DISCOUNTS]
-        achieved = torch.from_numpy(
-            self._ledger[ACHIEVED_ACTIONS].take(batch[POSITIONS].numpy(), axis=0)
-        )
+        kept = self._ledger[ACHIEVED_ACTIONS].take(batch[POSITIONS].numpy(), axis=0)
+        changing = self._params.changing
+        if changing:
+            kept = self._params.as_action(changing.scaled(kept))
+        achieved = torch.from_numpy(np.asarray(kept, np.float32))
         keeps = batch[KEEPS].to(shown.device, non_blocking=True)[:, None]
         return {
             ACTIONS: torch.where(keeps, shown, achieved.to(shown.device, non_blocking=True)),

@@ -1,7 +1,7 @@
-"""Comparison of an environment's rewards and ends with those of hindsight, which a batch mixes.
+"""Comparison of an environment's goals, rewards and ends with those of hindsight.
 
-Rewards and ends of relabelled transitions are those of their goal space; the others have those of
-the environment. For the same state and goal both should be the same.
+Relabelled transitions have those of their goal space, the others those of the environment, and a
+batch mixes them. For the same state and goal both should be the same.
 """
 
 from typing import Self
@@ -24,7 +24,7 @@ _ENOUGH = 3
 
 
 class HindsightComparison:
-    """Warns once where rewards, and once where ends, are not those of hindsight.
+    """Warns once each where angles of goals, rewards and ends are not those of hindsight.
 
     Args:
         hindsight: How transitions are relabelled.
@@ -34,6 +34,8 @@ class HindsightComparison:
     def __init__(self, hindsight: Hindsight, owner: str) -> None:
         self._hindsight, self._owner = hindsight, owner
         self._compares_rewards = self._compares_ends = True
+        goal = hindsight.goal
+        self._compares_angles = bool(goal.angles) and goal.observed == "absolute"
         self._differing_ends = 0
 
     @classmethod
@@ -48,8 +50,10 @@ class HindsightComparison:
         """Compare transitions as they are stored.
 
         Warns:
-            CoachWarning: The first of them is rewarded, or ends, differently.
+            CoachWarning: The first of them has another goal, is rewarded, or ends, differently.
         """
+        if self._compares_angles:
+            self._compare_angles(transition)
         if not (self._compares_rewards or self._compares_ends):
             return
         verdict = self._hindsight.judged(transition.observation, transition.next_observation)
@@ -57,6 +61,22 @@ class HindsightComparison:
             self._compare_rewards(transition, verdict)
         if self._compares_ends:
             self._compare_ends(transition, verdict)
+
+    def _compare_angles(self, transition: Transition) -> None:
+        goal = self._hindsight.goal
+        inside = goal.given_by(transition.observation)
+        wanted = transition.observation[GOAL_KEY].reshape(inside.shape)
+        (differing,) = (wanted != inside).any(axis=1).nonzero()
+        if not len(differing):
+            return
+        self._compares_angles = False
+        row = int(differing[0])
+        warn(
+            f"{self._owner}: the environment shows the goal {_shown(wanted[row])}, of which an "
+            "angle lies out of the GoalSpace's bounds, and hindsight would show it as "
+            f"{_shown(inside[row])}, so batches mix two numbers for one angle; set the GoalSpace's "
+            "low and high to the environment's range"
+        )
 
     def _compare_rewards(self, transition: Transition, verdict: Verdict) -> None:
         differs = _differ(transition.reward, verdict.reward)

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.records import Array, BoolArray
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, is_float_box, meaning_of
 from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
@@ -74,7 +74,7 @@ def write_minari(
     storage = import_module("minari.dataset.minari_storage").MinariStorage.new(
         folder / "data",
         observation_space=_shown_space(observation_space),
-        action_space=action_space,
+        action_space=_nested(action_space, spaces.Dict),
         jpeg_encoding=False,  # which would lose bits
     )
     about = {"dataset_id": name, "minari_version": minari.__version__}
@@ -102,7 +102,7 @@ def read_minari(
     _check_spaces(source, data, observation_space, action_space)
     for episode in data.iterate_episodes():
         if len(episode):
-            yield _columns(episode, isinstance(data.observation_space, spaces.Dict), action_space)
+            yield _columns(episode)
 
 
 def _opened(source: str) -> Any:
@@ -173,10 +173,11 @@ def _buffers(
 def _actions(column: Callable[[str], Array], space: Space, agent: str) -> Shown:
     path = f"/agents/{agent}/actions"
     if isinstance(space, spaces.Dict):
-        return {
+        parts = {
             key: column(f"{path}/{key}").astype(part.dtype, copy=False)
             for key, part in space.spaces.items()
         }
+        return _nested(parts, dict)
     return column(path).astype(space.dtype, copy=False)
 
 
@@ -190,9 +191,8 @@ def _episodes(mask: BoolArray, ends: BoolArray) -> Iterator[tuple[int, int, int]
             begin = end
 
 
-def _columns(episode: Any, is_dict: bool, action_space: Space) -> dict[str, Array]:
+def _columns(episode: Any) -> dict[str, Array]:
     """An episode as a memory's columns, [T, ...] each."""
-    observations = episode.observations if is_dict else {PLAIN_KEY: episode.observations}
     time = len(episode)
     truncated = np.asarray(episode.truncations, np.bool_).copy()
     terminated = np.asarray(episode.terminations, np.bool_)
@@ -204,48 +204,83 @@ def _columns(episode: Any, is_dict: bool, action_space: Space) -> dict[str, Arra
         TRUNCATED: truncated,
         DURATIONS: np.ones(time, np.int64) if durations is None else durations[1 : time + 1],
     }
-    for key, values in observations.items():
+    for key, values in _flat(episode.observations, PLAIN_KEY).items():
         columns[f"{OBSERVATIONS}{key}"] = np.asarray(values)[:time]
         columns[f"{NEXT_OBSERVATIONS}{key}"] = np.asarray(values)[1 : time + 1]
-    if isinstance(action_space, spaces.Dict):
-        return columns | {f"{ACTION_PARTS}{key}": part for key, part in episode.actions.items()}
-    return columns | {ACTIONS: np.asarray(episode.actions)}
+    for key, values in _flat(episode.actions, "").items():
+        columns[f"{ACTION_PARTS}{key}" if key else ACTIONS] = np.asarray(values)
+    return columns
+
+
+def _flat(parts: Any, name: str) -> dict[str, Any]:
+    """The parts of nested dicts and tuples, of spaces or of values, by their keys and slashes.
+
+    Args:
+        parts: A space or a value.
+        name: The name of one that has no parts.
+    """
+    if not isinstance(parts, Mapping | tuple | spaces.Tuple):
+        return {name: parts}
+    below = parts.items() if isinstance(parts, Mapping) else enumerate(parts)
+    return {
+        f"{key}/{inner}" if inner else str(key): part
+        for key, whole in below
+        for inner, part in _flat(whole, "").items()
+    }
 
 
 def _check_spaces(
     source: str, data: Any, observation_space: spaces.Dict, action_space: Space
 ) -> None:
-    shown = data.observation_space
-    if not isinstance(shown, spaces.Dict):
-        shown = spaces.Dict({PLAIN_KEY: shown})
-    for what, theirs, ours in (
-        ("observations", shown, observation_space),
-        ("actions", data.action_space, action_space),
+    """Raise `SpaceError` unless the numbers of a data set mean what those of a memory do.
+
+    Bounds of actions count, and those of observations where integers meet floats.
+    """
+    observed = spaces.Dict(_flat(data.observation_space, PLAIN_KEY))
+    acted = data.action_space
+    if isinstance(acted, spaces.Dict | spaces.Tuple):
+        acted = spaces.Dict(_flat(acted, ""))
+    converted = [
+        (f"observations '{key}'", observed.get(key), part, True)
+        for key, part in observation_space.items()
+        if is_float_box(part) != is_float_box(observed.get(key))
+    ]
+    for what, theirs, ours, bounds in (
+        ("observations", observed, observation_space, False),
+        ("actions", acted, action_space, False),
+        ("actions", acted, action_space, True),
+        *converted,
     ):
-        if _form(theirs) != _form(ours):
+        has, keeps = meaning_of(theirs, bounds=bounds), meaning_of(ours, bounds=bounds)
+        if has != keeps:
             raise SpaceError(
-                f"data set '{source}' has {what} {_form(theirs)}, the memory keeps {_form(ours)}; "
-                "use a data set of the same task, or filters that make its spaces"
+                f"data set '{source}' has {what} {has}, the memory keeps {keeps}; use a data set "
+                "of the same task, or filters that make its spaces (LinearBoxToBoxMap for bounds "
+                "of actions, ObservationToUInt8Filter for bytes)"
             )
 
 
-def _form(space: Space) -> str:
-    """Describe the properties that two spaces must share, as readable text."""
-    match space:
-        case spaces.Dict():
-            parts = ", ".join(f"{key}: {_form(part)}" for key, part in sorted(space.items()))
-            return f"{{{parts}}}"
-        case spaces.Discrete():
-            return f"Discrete({space.n}, start={space.start})"
-    return f"{type(space).__name__}{space.shape}"
-
-
 def _shown(observations: dict[str, Array]) -> Shown:
-    return observations[PLAIN_KEY] if set(observations) == {PLAIN_KEY} else observations
+    is_plain = set(observations) == {PLAIN_KEY}
+    return observations[PLAIN_KEY] if is_plain else _nested(observations, dict)
 
 
 def _shown_space(space: spaces.Dict) -> Space:
-    return space[PLAIN_KEY] if set(space.spaces) == {PLAIN_KEY} else space
+    is_plain = set(space.spaces) == {PLAIN_KEY}
+    return space[PLAIN_KEY] if is_plain else _nested(space, spaces.Dict)
+
+
+def _nested(parts: Any, make: Callable[[dict[str, Any]], Any]) -> Any:
+    """Parts by flat name as dicts in dicts, which Minari reads back; what has no parts, itself."""
+    if not isinstance(parts, Mapping):
+        return parts
+    below: dict[str, dict[str, Any]] = {}
+    for name, part in parts.items():
+        key, _, rest = name.partition("/")
+        below.setdefault(key, {})[rest] = part
+    return make(
+        {key: each[""] if "" in each else _nested(each, make) for key, each in below.items()}
+    )
 
 
 def _minari() -> ModuleType:

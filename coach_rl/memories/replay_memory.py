@@ -20,7 +20,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
-from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.goals import GOAL_KEY, GoalRounding
 from coach_rl.core.records import (
     HIDDEN_STATE,
     Array,
@@ -33,9 +33,10 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.shown_text import readable
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, loss_of_cast
 from coach_rl.core.state import State
 from coach_rl.memories.batches import (
+    ACHIEVED,
     ACTION_PARTS,
     ACTIONS,
     BELOW_BITS,
@@ -380,6 +381,7 @@ class ReplayMemory:
         self.layout, self.store, self.sampler = layout, store, sampler
         self._rng, self.priorities, self._relabel = rng, priorities, relabel
         self._recorded = recorded
+        self._rounding = GoalRounding(layout.hindsight and layout.hindsight.goal)
         self._awaits_first = True
         self._sequences = 0
         """Sequences of the last batch."""
@@ -417,6 +419,8 @@ class ReplayMemory:
         values = self.layout.columns(transition)
         if self._awaits_first:
             self._allocate_first(values)
+        if ACHIEVED in values:
+            self._rounding.check(values[ACHIEVED])
         positions = self.store.add(transition.rows, values)
         if self.priorities is not None:
             self.priorities.added(positions, int(transition.duration.sum()))
@@ -479,6 +483,7 @@ class ReplayMemory:
             values = episode | layout.hindsight_ledger(episode)
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
+            self._check_casts(values, f"data set '{source}'")
             positions = self.store.extend(row, values)
             if self.priorities is not None:
                 self.priorities.added(positions, 0)
@@ -519,7 +524,6 @@ class ReplayMemory:
         self.store.load_state_dict(state["store"])
         self.sampler.load_state_dict(state["sampler"])
         load_generator_state(self._rng, state["generator"])
-        self._awaits_first = not set(self.layout.gathered) <= set(self.store.fields)
 
     def _allocate_first(self, values: Mapping[str, Array]) -> None:
         """Allocate the extras' columns, and check the first transitions against the spaces."""
@@ -535,7 +539,18 @@ class ReplayMemory:
                     f"the first transition has {shape} under '{path}', the memory was built "
                     f"for {field.shape}; build it for the agent's filtered spaces"
                 )
+        self._check_casts(values, "the first transition")
         self._awaits_first = False
+
+    def _check_casts(self, values: Mapping[str, Array], owner: str) -> None:
+        """Raise `SpaceError` naming a number that a column would keep as another one."""
+        for path, field in {**self.store.fields, REWARDS: LEDGER[REWARDS]}.items():
+            loss = loss_of_cast(values[path], field.dtype)
+            if loss is not None:
+                raise SpaceError(
+                    f"{owner} has {loss[1]} under '{path}', as the memory keeps it; correct the "
+                    "space, or what makes the numbers"
+                )
 
 
 def recorded_extras(names: Iterable[str], place: LevelPlace) -> MakeExtras | None:

@@ -237,8 +237,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         place.require_single_decisions(f"{type(goal).__name__} judges single decisions")
         if self.n_step > 1 or self.sequences is not None or self.prefill is not None:
             raise ConfigurationError(
-                f"{type(goal).__name__} changes, and judges single transitions when they are "
-                f"drawn; leave out n_step={self.n_step}, sequences and prefill"
+                f"{type(goal).__name__} learns or follows a curriculum, and judges single "
+                f"transitions when they are drawn; leave out n_step={self.n_step}, sequences and "
+                "prefill"
             )
         changing: ChangingGoals = goal
         return changing.relabelling(self.hindsight, place, self.extras)

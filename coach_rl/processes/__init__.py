@@ -1,9 +1,8 @@
-"""Work in other processes: environments, collection, evaluations, jobs, data-parallel training.
+"""Work in other processes: environments, collection, evaluations, jobs.
 
 May import core. Start with `worker_process`, an object in a process of its own, whose rules for
 signals, parents, errors and warnings all clients share. `worker_places` finds workers a place, also
-on a Ray cluster; `collectors` are a run's workers as an environment; `torch_processes`
-connects the processes that torchrun has started.
+on a Ray cluster; `collectors` are a run's workers as an environment.
 """
 
 from typing import TYPE_CHECKING
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.processes.torch_processes import joined_processes
     from coach_rl.processes.worker_messages import WorkerLost
     from coach_rl.processes.worker_process import WorkerProcess
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["WorkerLost", "WorkerProcess", "joined_processes"]
+__all__ = ["WorkerLost", "WorkerProcess"]

@@ -22,11 +22,14 @@ from coach_rl.core.errors import (
     RunError,
     SpaceError,
 )
+from coach_rl.core.shown_text import shortened, shown_error
 
 LIBRARIES = tuple(
     {*site.getsitepackages(), sysconfig.get_path("stdlib"), *map(str, coach_rl.__path__)}
 )
 """Folders of code that is not the user's."""
+MOST_OF_A_TRACEBACK = 20_000
+"""Characters of a traceback that are kept; it repeats the error's message."""
 _KINDS = (SpaceError, ConfigurationError, CheckpointError, NonFiniteError, EnvironmentFault)
 
 
@@ -63,10 +66,11 @@ class Failure:
     def of(cls, error: BaseException) -> Self:
         """The failure of the error that is being handled."""
         kind = next((each for each in _KINDS if isinstance(error, each)), RunError)
-        text = str(error)
-        if not isinstance(error, CoachError):
-            text = f"a worker failed: {type(error).__name__}: {text}"
-        return cls(kind=kind, message=text, traceback=traceback.format_exc())
+        text = f"a worker failed: {shown_error(error)}"
+        if isinstance(error, CoachError):
+            text = str(error)
+        trace = shortened(traceback.format_exc(), MOST_OF_A_TRACEBACK)
+        return cls(kind=kind, message=text, traceback=trace)
 
     def raise_here(self) -> NoReturn:
         """Raise the error, with its traceback as the cause."""

@@ -7,8 +7,9 @@
 
 `submit` returns a future instead, and makes calls in their order. The rules of all workers:
 
-- Signals to the process group (Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) are for the parent, which may save
-  what is here first. An *independent* worker, which saves itself, gets them from the parent alone.
+- Signals to the process group (Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU) are for the
+  parent, which may save what is here first. An *independent* worker, which saves itself, gets them
+  from the parent alone.
 - A worker whose parent has ended ends after a grace period; an independent one gets SIGTERM.
 - An error in the worker is raised by `reply`, with its traceback as the cause.
 - A warning in the worker is given in the parent at once.
@@ -61,8 +62,11 @@ GRACE_SECONDS = 5.0
 """Time that a worker may take to end by itself."""
 _CRASHES = (signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
 """Signals of a crash, whose place `faulthandler` writes."""
-_FOR_THE_PARENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-_WRITE_PLACE = signal.SIGUSR2
+_FOR_THE_PARENT = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),
+)
+_WRITE_PLACE = signal.SIGVTALRM
 """Makes a worker write its traceback to its crash file."""
 _LIVING: "WeakSet[WorkerProcess]" = WeakSet()
 """This process's workers, whose pipes a fork copies."""
@@ -352,9 +356,11 @@ def _serve(
 
 def _answer(connection: Connection, make: Callable[[], object], progress: Progress | None) -> None:
     """Make the object, then answer requests; warnings are sent as they are given."""
-    lock = threading.Lock()
+    lock, process = threading.Lock(), os.getpid()
 
     def send(kind: str, content: object) -> None:
+        if os.getpid() != process:  # the object has forked it
+            os._exit(1)
         with lock:
             _send(connection, (kind, content))
 

@@ -181,6 +181,11 @@ def read_notes(path: Path) -> Json:
     return _about_file(path)["notes"]
 
 
+def checksum_of(path: Path) -> str:
+    """The checksum of a checkpoint: of the file with those of its others; empty without one."""
+    return sha256_of_file(path / _ABOUT) if (path / _ABOUT).is_file() else ""
+
+
 def free_path(checkpoints: Path, environment_steps: int) -> Path:
     """Return the name of a new checkpoint: `step_2048`, or `step_2048_2` if that is taken."""
     return unused(checkpoints / f"step_{environment_steps}")

@@ -41,8 +41,9 @@ from coach_rl.configuration.strict_json import (
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.file_writing import sync
 from coach_rl.core.lazy_names import current_name
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.shown_text import folder_name
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, newest_whole
+from coach_rl.runs.checkpoint import checksum_of, find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.runs.lock import locked
 
 SCHEMA_VERSION = 2
@@ -162,6 +163,35 @@ def find_run(run: Path, *, last_good: bool = False) -> tuple[RunFolder, Path | N
         return folder, good
     with offering_last_good(folder):
         return folder, find_checkpoint(folder.checkpoints, *(() if name is None else (name,)))
+
+
+@parameter_class
+class TakenCheckpoint:
+    """A checkpoint of another run, as a run found it when it began."""
+
+    run: str
+    """The other run, as it was named."""
+    checkpoint: str
+    """The checkpoint's folder."""
+    sha256: str
+    """The checkpoint's checksum; empty where an earlier version recorded none."""
+
+    @classmethod
+    def of(cls, run: str) -> "TakenCheckpoint":
+        """The checkpoint that `find_run` finds now; ConfigurationError where there is none."""
+        folder, path = find_run(Path(run))
+        if path is None:
+            raise ConfigurationError(f"the run {folder.path} has no checkpoint yet")
+        return cls(run=run, checkpoint=str(path), sha256=checksum_of(path))
+
+    def path(self) -> Path:
+        """The checkpoint's folder; ConfigurationError where it isn't the same any more."""
+        path = Path(self.checkpoint)
+        found = checksum_of(path)
+        if not found or self.sha256 not in ("", found):
+            what = "has been changed since" if found else "is not there any more"
+            raise ConfigurationError(f"the checkpoint {path}, with which the run began, {what}")
+        return path
 
 
 @contextmanager

@@ -31,6 +31,8 @@ _TUPLE = "$tuple"
 _APPENDED = "$appended"
 MERGED_BYTES = 64_000_000
 """Segments up to this size are merged with newer ones, so that there are few of them."""
+MOST_ENTRIES = 10**12
+"""Bound of the entries of a memory, which no disk holds."""
 _SEGMENT = re.compile(r"rows_(\d+)\.bin")
 
 
@@ -354,6 +356,9 @@ def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
         )
         if dtype.hasobject or not all(is_segment(each.file) for each in segments):
             raise ValueError("entries are numbers in files of the checkpoint's own")
+        for name in ("capacity", "generation"):
+            if type(form[name]) is not int or not 0 <= form[name] <= MOST_ENTRIES:
+                raise ValueError(f"{name} must be from 0 to {MOST_ENTRIES:,}, got {form[name]!r}")
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"the entries of {folder} cannot be read: {error}") from error
     return StoredEntries(

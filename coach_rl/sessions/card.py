@@ -62,6 +62,10 @@ agent = coach_rl.load("FOLDER")
 action = agent.act(observation)
 ```
 
+`policy.zip`, where there is one, is the policy alone, for programs without torch. Load it by
+`from coach_rl.exporting.coach_policy import Policy`, or by a copy of that file, which reads it as
+data; the copy inside it is code of its author.
+
 FOLDER is where this folder was downloaded to. A preset or environment that does not come
 with coach_rl has to be importable there, and is named with `--trust MODULE`.
 """

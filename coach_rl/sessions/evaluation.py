@@ -21,7 +21,7 @@ from coach_rl.core.errors import (
     warn,
 )
 from coach_rl.core.file_writing import make_folder, unused
-from coach_rl.core.runtime import Order, Runtime
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
@@ -84,8 +84,7 @@ def live_graph(
 
     Args:
         graph_manager: Whose graph.
-        runtime: The run's; threads and precision hold while inside, and the other processes of
-            its group are notified at the end.
+        runtime: The run's; threads and precision hold while inside.
         **arguments: As of `GraphManager.create_graph`.
 
     Raises:
@@ -98,7 +97,6 @@ def live_graph(
             with _memory_errors_named(graph_manager):
                 graph_manager.create_graph(runtime, **arguments)
             yield
-            runtime.group.announce(Order.END)
         finally:
             graph_manager.close()
 

@@ -117,7 +117,10 @@ class LiveRun:
     evaluator: EvaluationProcess | None = None
     """Makes the evaluations while training; None where the run does so itself."""
     unsaved: str | None = None
-    """Reason why the last attempt at a checkpoint failed; None if it did not."""
+    """What could not be written of the run's end, and why: its newest checkpoint or its summary;
+    None if nothing."""
+    missed: LogRecord | None = None
+    """The best evaluation, where its checkpoint could not be written; None where there is none."""
     profile: Profile | None = None
     """The profile, once the run is over; None if none was requested."""
 
@@ -229,7 +232,7 @@ class LiveRun:
         names = ("roll back", attempt)
         state = with_new_streams(checkpoint.state, seed=self.runtime.seed, names=names)
         self.graph_manager.load_state_dict(state)
-        clock.roll_backs = attempt
+        clock.roll_backs, self.missed = attempt, None
         warn(
             f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
             f"new random numbers ({attempt} of {self._divergence.most_roll_backs} times)"
@@ -304,6 +307,8 @@ class LiveRun:
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
         steps = self.graph_manager.graph.clock.environment_steps
+        if self.missed is not None and self.missed.environment_steps == steps:  # the same agents
+            reasons, record = {*reasons, "best"}, self.missed
         is_there = self.folder.manifest.exists()
         announced = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
@@ -317,11 +322,12 @@ class LiveRun:
         except CheckpointError as error:
             what = f"the checkpoint at {steps:,} environment steps"
             self.unsaved = self.failures.note("checkpoints", what, error)
+            self.missed = record if "best" in reasons else None
             sinks.write(replace(announced, kind="checkpoint_failed"))
             if is_there and not list_checkpoints(self.folder.checkpoints):
                 self.keeper.begin(record.environment_steps)  # that line may find no room either
         else:
-            self.saved_at, self.unsaved = steps, None
+            self.saved_at, self.unsaved, self.missed = steps, None, None
 
     def _film(
         self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
@@ -380,7 +386,11 @@ class LiveRun:
         return f"The run had done {done} environment steps; {kept}"
 
     def _summarise(self, sinks: RunSinks) -> Summary | None:
-        """The final evaluation, also written into the run's folder; None where it was stopped."""
+        """The final evaluation; None where it was stopped.
+
+        It is written into the run's folder where all else is saved: a run with a summary is over,
+        one without can be resumed.
+        """
         sinks.write(self.graph_manager.evaluations.begins())
         try:
             evaluation = self.graph_manager.evaluate(
@@ -404,10 +414,11 @@ class LiveRun:
             "best_evaluation": None if best is None else vars(best),
             "evaluated_episodes": evaluation_json(evaluation)["episodes"],
         }
-        try:
-            write_json(self.folder.summary, plain_json(document))
-        except OSError as error:
-            self.failures.note("summaries", "the summary", error)
+        if self.unsaved is None:
+            try:
+                write_json(self.folder.summary, plain_json(document))
+            except OSError as error:
+                self.unsaved = self.failures.note("summaries", "the summary", error)
         return summary
 
     def _summary(self, evaluation: Evaluation, sinks: RunSinks) -> Summary:

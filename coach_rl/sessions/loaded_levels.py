@@ -7,7 +7,7 @@ Networks and the statistics of filters come along, memory, counters and optimise
 nothing of them is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,23 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
-from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.parameter_classes import RecordedParameters
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
-from coach_rl.runs.folder import find_run
+from coach_rl.runs.folder import TakenCheckpoint, find_folder, read_manifest
+from coach_rl.sessions.opening import known_spaces, replaced
+
+_GOALS = {"low", "high", "relative", "reach", "elements", "observed", "longest"}
+"""Fields of a goal space that set what the numbers of a goal stand for."""
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
@@ -34,11 +43,14 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             from then; None for a new run.
 
     Returns:
-        For the manifest, by the name of each level that was loaded: checkpoint and level, the
-        names of the parts that were taken, and why others were left as they were.
+        For the manifest, by the name of each level that was loaded: checkpoint, its checksum, and
+        level, the names of the parts that were taken, and why others were left as they were.
 
     Raises:
         ConfigurationError: There is no such run or level, or it does not fit; names the level.
+
+    Warns:
+        CoachWarning: Its goals or actions have other bounds here, or other elements.
     """
     known: Mapping[str, Json] = {} if manifest is None else manifest.get("loaded", {})
     read: dict[Path, Checkpoint] = {}
@@ -48,7 +60,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             continue
         try:
             entry = known.get(level.name)
-            path, name = (Path(entry["checkpoint"]), entry["level"]) if entry else _source(level)
+            taken, name = _taken_before(level, entry) if entry else _source(level)
+            path = taken.path()
             if path not in read:
                 read[path] = read_checkpoint(path, memories=False)
             agents = read[path].state["agents"]
@@ -57,6 +70,8 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
                 raise UnknownNameError("level", name, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
             require_whole_policies({level.name: agent})
+            here = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+            here.require_same(level.name, Meaning.recorded(path), name)
             fit = _load(agent, agents[name], partly=level.load_partly)
         except ConfigurationError as error:
             raise ConfigurationError(
@@ -64,12 +79,20 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
             ) from error
         graph_manager.graph.unloaded.discard(level.name)
         loaded[level.name] = {
-            "checkpoint": str(path),
+            "checkpoint": taken.checkpoint,
+            "sha256": taken.sha256,
             "level": name,
             "taken": fit.taken,
             "left": fit.left,
         }
     return loaded
+
+
+def recorded(graph_manager: GraphManager) -> GraphManager:
+    """The same experiment, with other runs that it names as they are now, for its manifest."""
+    before = graph_manager.parameters
+    parameters = replaced(before, RecordedParameters, lambda part: part.recorded())
+    return graph_manager if parameters is before else type(graph_manager)(parameters)
 
 
 def loading_report(loaded: Mapping[str, Json]) -> list[str]:
@@ -85,6 +108,75 @@ def loading_report(loaded: Mapping[str, Json]) -> list[str]:
         lines.append(f"level '{name}': {of} of '{entry['level']}' in {entry['checkpoint']}")
         lines += [f"    left {part}: {reason}" for part, reason in left.items()]
     return lines
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The meaning of a run's goals and actions, which no shape shows."""
+
+    levels: Sequence[LevelDescription]
+    """The levels, top first."""
+    spaces: EnvironmentSpaces
+    """The environment's."""
+
+    @classmethod
+    def recorded(cls, checkpoint: Path) -> "Meaning":
+        """That of the run that a checkpoint is of, by its manifest; none of its code is run."""
+        folder = find_folder(checkpoint)
+        manifest = read_manifest(folder)
+        parameters, levels = manifest["parameters"], []
+        for level in parameters.get("levels") or parameters.get("stack") or [{}]:
+            goals, space = level.get("goal_space") or {}, None
+            if "low" in goals:
+                fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
+                kind = TimedGoalSpace if "longest" in fields else GoalSpace
+                space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
+            own: Any = decode({name: level[name] for name in ("name", "below") if name in level})
+            levels.append(LevelDescription(**own, goal_space=space))
+        return cls(levels, known_spaces(folder, manifest))
+
+    def require_same(self, name: str, there: "Meaning", name_there: str) -> None:
+        """Raise `ConfigurationError` where an agent would take one kind of goal for another.
+
+        Args:
+            name: Its level's name here.
+            there: Where it was trained.
+            name_there: Its level's name there.
+
+        Warns:
+            CoachWarning: Bounds or elements differ, as they may between worlds.
+        """
+        here, then = self._of(name), there._of(name_there)
+        names = [each for each in here if each in then and then[each] != here[each]]
+        differing = [f"{each}: {then[each]} there, {here[each]} here" for each in names]
+        if any(each.startswith("GoalSpace.") for each in names):
+            raise ConfigurationError(
+                f"the agent of level '{name_there}' was trained with goals that mean something "
+                f"else, {'; '.join(differing)}; give it the same, or train another one"
+            )
+        if differing:
+            warn(
+                f"level '{name}': its agent was trained with other goals or actions, and takes "
+                f"these for the same: {'; '.join(differing)}"
+            )
+
+    def _of(self, name: str) -> dict[str, object]:
+        """The facts about a level's goals, those of the levels below and its actions, by name."""
+        number = [each.name for each in self.levels].index(name)
+        below = links_of(self.levels)[number]
+        facts: dict[str, object] = {} if below else {"action space": self.spaces.action}
+        if GOAL_KEY in self.spaces.observation.spaces:
+            facts["GoalSpace.observed of its goals"] = "absolute"
+        for place, each in enumerate((number, *below)):
+            goals = self.levels[each].goal_space
+            if isinstance(goals, GoalSpace):
+                what = f"the goals of level {place} below" if place else "its goals"
+                setting = "relative" if place else "observed"
+                facts[f"GoalSpace.{setting} of {what}"] = getattr(goals, setting)
+                facts[f"elements of {what}"] = tuple(goals.elements or range(goals.size))
+                box = goals.space
+                facts[f"bounds of {what}"] = box.low.tolist(), box.high.tolist()
+        return facts
 
 
 @dataclass
@@ -159,7 +251,14 @@ def _shape(part: object) -> str:
     return type(part).__name__
 
 
-def _source(level: LevelParameters) -> tuple[Path, str]:
+def _taken_before(level: LevelParameters, entry: Json) -> tuple[TakenCheckpoint, str]:
+    """The checkpoint, and the level in it, that a manifest names."""
+    assert level.load is not None
+    path, checksum = entry["checkpoint"], entry.get("sha256", "")
+    return TakenCheckpoint(run=level.load, checkpoint=path, sha256=checksum), entry["level"]
+
+
+def _source(level: LevelParameters) -> tuple[TakenCheckpoint, str]:
     """The checkpoint, and the level in it, that `RUN` or `RUN:LEVEL` names.
 
     An existing path is always a RUN.
@@ -168,7 +267,4 @@ def _source(level: LevelParameters) -> tuple[Path, str]:
     run, name = level.load, level.name
     if not Path(run).expanduser().exists() and ":" in run.removeprefix("trained:"):
         run, _, name = run.rpartition(":")
-    folder, checkpoint = find_run(Path(run))
-    if checkpoint is None:
-        raise ConfigurationError(f"the run {folder.path} has no checkpoint yet")
-    return checkpoint, name
+    return TakenCheckpoint.of(run), name

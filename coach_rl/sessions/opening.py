@@ -195,7 +195,7 @@ def rebuild(
     if list_checkpoints(folder.checkpoints):
         parameters = moved(parameters, runtime.device)
     if not learns:
-        parameters = _replaced(parameters, KeepingParameters, lambda part: part.keeping_nothing())
+        parameters = replaced(parameters, KeepingParameters, lambda part: part.keeping_nothing())
     graph_manager = graph_manager_type(parameters)
     return graph_manager, with_threads(runtime, graph_manager.parameters.threads), manifest
 
@@ -298,6 +298,8 @@ def open_run(opening: Opening, *, learns: bool = True, has_environments: bool = 
         with offering_last_good(folder):
             checkpoint = read_checkpoint(path, memories=learns)
         require_same_seed(checkpoint, manifest["task"]["seed"])
+        if learns and manifest.get("processes", 1) == 1:
+            _require_same_rows(checkpoint, graph_manager.parameters.num_envs)
     return OpenedRun(
         opening=opening,
         folder=folder,
@@ -306,6 +308,16 @@ def open_run(opening: Opening, *, learns: bool = True, has_environments: bool = 
         runtime=runtime,
         manifest=manifest,
     )
+
+
+def _require_same_rows(checkpoint: Checkpoint, num_envs: int) -> None:
+    """Raise `CheckpointError` where the manifest has other rows, before any room is taken."""
+    saved = len(checkpoint.state.get("tracker", {}).get("length", ())) or num_envs
+    if saved != num_envs:
+        raise CheckpointError(
+            f"the manifest has num_envs {num_envs:,}, but {checkpoint.path} was taken with "
+            f"{saved:,}; the manifest has been changed or damaged: put its num_envs back"
+        )
 
 
 def warn_of_missing_memories(checkpoint: Checkpoint) -> None:
@@ -355,7 +367,7 @@ def moved(parameters: object, device: str) -> object:
         parameters: Those of an experiment.
         device: Where networks live from now on.
     """
-    return _replaced(parameters, MovableParameters, lambda part: part.moved_to(device))
+    return replaced(parameters, MovableParameters, lambda part: part.moved_to(device))
 
 
 def with_new_streams(state: State, *, seed: int, names: tuple[str | int, ...]) -> State:
@@ -535,7 +547,7 @@ def _with_preset(
     return trusted.plus(module)
 
 
-def _replaced(parameters: Any, kind: type, change: Callable[[Any], object]) -> Any:
+def replaced(parameters: Any, kind: type, change: Callable[[Any], object]) -> Any:
     """The parameters with `change` made to every part of a kind, wherever it stands.
 
     Args:
@@ -544,17 +556,17 @@ def _replaced(parameters: Any, kind: type, change: Callable[[Any], object]) -> A
         change: From a part, what is in it already changed, to the new one.
     """
     if isinstance(parameters, tuple):
-        parts = tuple(_replaced(part, kind, change) for part in parameters)
+        parts = tuple(replaced(part, kind, change) for part in parameters)
         is_same = all(new is old for new, old in zip(parts, parameters, strict=True))
         return parameters if is_same else parts
     if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
         return parameters
     named = [each.name for each in constructor_fields(type(parameters))]
     old = {name: getattr(parameters, name) for name in named}
-    new = {name: _replaced(part, kind, change) for name, part in old.items()}
+    new = {name: replaced(part, kind, change) for name, part in old.items()}
     changes = {name: part for name, part in new.items() if part is not old[name]}
-    replaced: object = dataclasses.replace(parameters, **changes) if changes else parameters
-    return change(replaced) if isinstance(replaced, kind) else replaced
+    new_part: object = dataclasses.replace(parameters, **changes) if changes else parameters
+    return change(new_part) if isinstance(new_part, kind) else new_part
 
 
 def _is_simulator(key: str, part: object) -> bool:

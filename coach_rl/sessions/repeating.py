@@ -63,7 +63,7 @@ def repeat_experiment(
     name = old["name"] if name is None else name
     root = other.path.parent.parent if root is None else root
     with Session(settings, audience, trust=tuple(how.trust)) as session:
-        session.build(graph_manager, runtime, name=name)
+        graph_manager = session.build(graph_manager, runtime, name=name)
         loaded = session.begin()
         manifest = session.manifest(name, Origin(command=tuple(command)))
         manifest |= {

@@ -21,11 +21,12 @@ from typing import Self, Unpack
 
 from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.parameters_json import spaces_to_json
+from coach_rl.configuration.preset_file import require_given_once
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
-from coach_rl.core.runtime import ONE_PROCESS, Order, ProcessGroup, Runtime
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
@@ -53,10 +54,9 @@ from coach_rl.runs.manifest import (
     now,
     remember_code,
 )
-from coach_rl.sessions.data_parallel import shared_graph
-from coach_rl.sessions.evaluation import require_graph_manager
+from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun, Videos
-from coach_rl.sessions.loaded_levels import load_levels
+from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
 from coach_rl.sessions.opening import (
     ContinuingArguments,
     OpenedRun,
@@ -85,7 +85,6 @@ class Session:
     Args:
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        group: The processes that train it together, of which this one leads.
         trust: Modules whose code the run may use, besides those of the user's own runs.
     """
 
@@ -93,11 +92,10 @@ class Session:
         self,
         settings: RunSettings | None,
         audience: Audience | None,
-        group: ProcessGroup = ONE_PROCESS,
         trust: Sequence[str] = (),
     ) -> None:
         self.settings, self.audience = settings or RunSettings(), audience or Audience()
-        self.group, self._trust = group, tuple(trust)
+        self._trust = tuple(trust)
         self._stop = StopRequests(self.audience.announce)
         self._on_activity = self._stop.following(self.audience.on_activity)
         self._opened = ExitStack()
@@ -113,7 +111,9 @@ class Session:
         """Lock a run's folder until the end; RunInUseError if another process holds it."""
         self._opened.enter_context(locked(folder))
 
-    def build(self, graph_manager: GraphManager, runtime: Runtime, *, name: str = "") -> None:
+    def build(
+        self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
+    ) -> GraphManager:
         """Build the graph, with cameras and callbacks; it is closed at the end.
 
         Args:
@@ -121,16 +121,19 @@ class Session:
             runtime: Seed, device, threads and precision.
             name: The name of the folder above the run's; empty: the run has a folder.
 
+        Returns:
+            The experiment as its manifest records it.
+
         Raises:
-            ConfigurationError: It cannot be built, or not by these processes.
+            ConfigurationError: It cannot be built.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
-        self.graph_manager = graph_manager
+        self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
-        self.runtime = replace(runtime, group=self.group, on_activity=self._on_activity)
+        self.runtime = replace(runtime, on_activity=self._on_activity)
         self._videos = None if self.settings.video is None else Videos(self.settings.video)
         watcher, recorder = (None, None) if (v := self._videos) is None else (v.watcher, v.recorder)
-        graph = shared_graph(
+        graph = live_graph(
             graph_manager,
             self.runtime,
             callbacks=self.audience.callbacks,
@@ -139,6 +142,7 @@ class Session:
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
+        return graph_manager
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
@@ -160,7 +164,7 @@ class Session:
             self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
         )
         spaces = spaces_to_json(self.graph_manager.graph.spaces)
-        return manifest | {"spaces": spaces, "processes": self.group.size}
+        return manifest | {"spaces": spaces}
 
     def create(
         self, root: Path, name: str, manifest: Json, source: str | None, *, known: object = None
@@ -236,7 +240,6 @@ def run_experiment(
     origin: Origin | None = None,
     settings: RunSettings | None = None,
     audience: Audience | None = None,
-    group: ProcessGroup = ONE_PROCESS,
 ) -> RunResult:
     """Run an experiment from its beginning, in a new run folder.
 
@@ -252,7 +255,6 @@ def run_experiment(
         origin: Where the experiment came from; None when from nowhere but this call.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        group: The processes that train it together, of which this one leads.
 
     Raises:
         ConfigurationError: The experiment cannot be built or saved, or its parameters cannot be
@@ -260,8 +262,8 @@ def run_experiment(
         RunError: Something went wrong while running.
     """
     require_graph_manager(graph_manager)
-    with Session(settings, audience, group) as session:
-        session.build(graph_manager, runtime or Runtime(), name=name)
+    with Session(settings, audience) as session:
+        graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
         in_background = session.settings.background_evaluation
@@ -269,7 +271,6 @@ def run_experiment(
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = session.create(root, name, manifest, preset.source if preset else None)
-        group.announce(Order.RUN, text=str(folder.path.absolute()))
         return session.train(folder, session.keeper(folder))
 
 
@@ -282,7 +283,6 @@ def resume_experiment(
     command: Sequence[str] = (),
     settings: RunSettings | None = None,
     audience: Audience | None = None,
-    group: ProcessGroup = ONE_PROCESS,
     **opening: Unpack[ContinuingArguments],
 ) -> RunResult:
     """Continue a run in its folder, from its last checkpoint or the one named.
@@ -301,7 +301,6 @@ def resume_experiment(
         command: The command line, for the manifest.
         settings: How to run it; None takes the defaults.
         audience: Receivers of its records besides the run's files; None for none.
-        group: The processes that train it together from now on, of which this one leads.
         **opening: `device`, `threads`, `last_good`, `restart_episodes` and `trust` of `Opening`;
             damaged checkpoints after the last good one are renamed.
 
@@ -314,7 +313,7 @@ def resume_experiment(
     how = Opening.of(run, opening)
     changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
     _require_more_than_policy(how.run)
-    with Session(settings, audience, group, tuple(how.trust)) as session:
+    with Session(settings, audience, trust=tuple(how.trust)) as session:
         session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
         session.audience.on_activity("reading the checkpoint")
         opened = open_run(how)
@@ -322,9 +321,8 @@ def resume_experiment(
         folder, checkpoint = opened.folder, opened.checkpoint
         if not (how.last_good or drop_later):
             _require_latest(opened)
-        group.announce(Order.RESUME, text=str(folder.path if not checkpoint else checkpoint.path))
         graph_manager = with_changes(opened.graph_manager, changes)
-        session.build(graph_manager, opened.runtime)
+        graph_manager = session.build(graph_manager, opened.runtime)
         if checkpoint is None:
             _require_never_saved(opened)
             session.begin(opened.manifest)
@@ -354,9 +352,7 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
-        manifest["processes"] = group.size
         write_manifest(folder, manifest)
-        group.announce(Order.RUN, text=str(folder.path.absolute()))
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, done)
 
@@ -408,8 +404,11 @@ def fork_experiment(
     if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
-        session.build(graph_manager, runtime, name=name)
+        graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
+        now = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+        for level in now.levels:
+            now.require_same(level.name, Meaning.recorded(checkpoint.path), level.name)
         warn_of_missing_memories(checkpoint)
         _require_work(graph_manager, checkpoint.path, may_conclude=False)
         manifest = session.manifest(name, Origin(command=tuple(command)))
@@ -504,9 +503,11 @@ def _require_never_saved(opened: OpenedRun) -> None:
             f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
             "have been deleted; fork the run it comes from again"
         )
-    log = folder.path / "log.jsonl"
-    text = log.read_bytes() if log.exists() else b""
-    announced = re.findall(rb'"kind": ?"(checkpoint(?:_failed)?)"', text)
+    log, kind = folder.path / "log.jsonl", re.compile(rb'"kind": ?"(checkpoint(?:_failed)?)"')
+    announced: list[bytes] = []
+    if log.exists():
+        with log.open("rb") as file:
+            announced = [found for line in file for found in kind.findall(line)]
     is_announced = announced.count(b"checkpoint") > announced.count(b"checkpoint_failed")
     if is_announced and not list(folder.checkpoints.glob(UNFINISHED)):
         raise CheckpointError(
@@ -520,10 +521,7 @@ def _changed(
 ) -> tuple[GraphManager, dict[str, object]]:
     """The experiment with its changes, and those by their path."""
     if steps is not None:
-        if "schedule.training" in overrides:
-            raise ConfigurationError(
-                "schedule.training is given twice, as steps and as an override; give one"
-            )
+        require_given_once("schedule.training", overrides, by=", as steps and as an override")
         overrides["schedule.training"] = steps
     if "num_envs" in overrides:
         raise ConfigurationError(

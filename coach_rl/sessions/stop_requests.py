@@ -12,8 +12,11 @@ from coach_rl.core.runtime import OnActivity, is_first_step
 Handler = Callable[[int, FrameType | None], object] | int | None
 """A handler of signals, as `signal.signal` takes and returns it."""
 
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a run: Ctrl-C, a scheduler's or the system's, and a terminal that is closed."""
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2, signal.SIGXCPU)
+"""Signals that end a run: Ctrl-C, a scheduler's or the system's, a terminal that is closed, a
+scheduler's warning, and the limit of processor time."""
+OF_SCHEDULERS = (signal.SIGUSR2, signal.SIGXCPU)
+"""Those that stay with a handler which the program has for them, such as submitit's."""
 SAVES = signal.SIGUSR1
 """The signal that requests a checkpoint."""
 
@@ -96,9 +99,13 @@ class StopRequests:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (*STOPS, SAVES):
-                if signal.getsignal(number) is not signal.SIG_IGN:  # by `nohup`, for one
-                    handler = self._remember_checkpoint if number == SAVES else self._stop
-                    self._previous[number] = signal.signal(number, handler)
+                before = signal.getsignal(number)
+                is_ours = isinstance(getattr(before, "__self__", None), StopRequests)
+                is_taken = number in OF_SCHEDULERS and before is not signal.SIG_DFL and not is_ours
+                if before is signal.SIG_IGN or is_taken:  # ignored by `nohup`, for one
+                    continue
+                handler = self._remember_checkpoint if number == SAVES else self._stop
+                self._previous[number] = signal.signal(number, handler)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -107,6 +114,8 @@ class StopRequests:
         self._previous.clear()
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
+        if number == self.signal == signal.SIGXCPU:  # repeated every second beyond the limit
+            return
         is_first, self.signal = self.signal is None, number
         if not is_first or not self._is_patient or self._is_in_first_step:
             raise Interrupted(signal=number)

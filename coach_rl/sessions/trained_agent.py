@@ -16,11 +16,16 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.agents import require_whole_policies
-from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import (
+    ConfigurationError,
+    SpaceError,
+    UnknownNameError,
+    exits_as_errors,
+)
 from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces, Space, nested
+from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
 from coach_rl.graph_managers.acting import Actor, member_ends
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
@@ -147,6 +152,7 @@ class TrainedAgent:
                 f"was given last: {error}"
             ) from error
 
+    @exits_as_errors()
     def act(
         self, observation: object, *, mask: object = None, over: Any = None, greedy: bool = True
     ) -> Any:
@@ -306,10 +312,8 @@ def _cast(given: object, space: Space, key: str) -> Array:
             "`observation, info = env.reset()`"
         )
     values = np.asarray(given)
-    if values.dtype.kind in "biuf":
-        cast = values.astype(space.dtype)
-        if (values.dtype.kind == cast.dtype.kind == "f") or (cast == values).all():
-            return cast
+    if values.dtype.kind in "biuf" and loss_of_cast(values[None], space.dtype) is None:
+        return values.astype(space.dtype)
     raise SpaceError(
         f"observation '{key}' is {values.dtype}, its space {np.dtype(space.dtype)}; "
         "convert it as the environment of the run does"

@@ -4,20 +4,20 @@ environment = ConnectFourParameters(opponent=TrainedOpponent(run="experiments/..
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError, SpaceError
+from coach_rl.core.parameter_classes import RecordedParameters, parameter_class
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import ACTION_MASK, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import EnvironmentSpaces, allowed_choice
+from coach_rl.runs.folder import TakenCheckpoint
 from coach_rl.sessions.trained_agent import TrainedAgent, load
 
 
 @parameter_class
-class TrainedOpponent:
+class TrainedOpponent(RecordedParameters):
     """The agent of a run plays greedily, and some moves at random.
 
     It has no memory: every move begins an episode for it. Random moves make games differ between
@@ -25,19 +25,38 @@ class TrainedOpponent:
     """
 
     run: str
-    """A run's folder or checkpoint, as `load` takes it. A run that still trains has a new last
-    checkpoint from time to time: name one, `RUN@STEPS`, for an opponent that stays the same."""
+    """A run's folder or checkpoint, as `load` takes it."""
     random_moves: UnitInterval = 0.3
     """Share of moves drawn among the allowed columns."""
+    taken: TakenCheckpoint | None = None
+    """The checkpoint that a run has begun with, as its manifest records it: it plays against the
+    same whenever it is resumed, evaluated or forked. It counts for the `run` that it names; None
+    takes the last of `run`, or the one named."""
+
+    def recorded(self) -> "TrainedOpponent":
+        return replace(self, taken=self._taken())
+
+    def _taken(self) -> TakenCheckpoint:
+        if self.taken is not None and self.taken.run == self.run:
+            return self.taken
+        try:
+            return TakenCheckpoint.of(self.run)
+        except (ConfigurationError, CheckpointError) as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: CoachError) -> ConfigurationError:
+        return ConfigurationError(
+            f"the opponent {self.run} cannot be loaded: {error}; if it was moved, put it back, "
+            "or fork the run with environment.opponent.run=... as it is now (to evaluate, give it "
+            "with -cp)"
+        )
 
     def opponent(self, spaces: EnvironmentSpaces) -> "TrainedPlayer":
+        taken = self._taken()
         try:
-            agent = load(Path(self.run), device="cpu")
-        except ConfigurationError as error:
-            raise ConfigurationError(
-                f"the opponent {self.run} cannot be loaded: {error}; if it was moved, put it back, "
-                "or fork the run with environment.opponent.run=... as it is now"
-            ) from error
+            agent = load(taken.path(), device="cpu")
+        except (ConfigurationError, CheckpointError) as error:
+            raise self._lost(error) from error
         if agent.spaces != replace(spaces, action=spaces.own_action):
             own, game = (
                 f"{each.own_action} by {', '.join(each.observation.spaces)}"

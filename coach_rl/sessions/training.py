@@ -126,4 +126,7 @@ def _require_finished(result: RunResult) -> None:
             f"resume it with: coach -crd {path}"
         )
     if result.unsaved is not None:
-        raise RunError(f"the end of the run {path} is not saved: cannot write {result.unsaved}")
+        raise RunError(
+            f"the end of the run {path} is not saved: cannot write {result.unsaved}; finish it "
+            f"with: coach -crd {path}"
+        )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -198,7 +199,7 @@ class _WatchedRun:
 
     def update(self) -> None:
         """Read the records written since the last call."""
-        for record in self._log.read():
+        for record in self._log.stream():
             self.environment_steps = record.environment_steps
             match record.kind:
                 case "progress":
@@ -307,22 +308,21 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
             plan_from(console, run)
             return watch(run, console, poll_seconds=poll_seconds)
     log = run / "log.jsonl"
-    reader, newest = JsonlReader(log), None
+    reader = JsonlReader(log)
     was_over = False
     while True:
         status = run_status(run)  # before its log, which a run that ends now completes
-        records = reader.read()
-        newest = records[-1] if records else newest
-        if records and reader.is_from_start:
-            viewer.catch_up(records)
-        else:
-            for record in records:
-                viewer.write(record)
+        records = reader.stream()
+        for first in records:
+            if reader.is_from_start:
+                viewer.catch_up(chain([first], records))
+            else:
+                viewer.write(first)
         is_over = status.state != "running"
         if is_over and was_over:
             return status
         was_over = is_over  # a run that has just begun takes its lock in a moment
-        silence, activity = _silence(log), _activity(newest)
+        silence, activity = _silence(log), _activity(reader.newest)
         if not is_over and silence >= (BUSY_SECONDS if activity else SILENT_SECONDS):
             viewer.show_activity(activity or "nothing new in the log", for_seconds=silence)
         time.sleep(poll_seconds)

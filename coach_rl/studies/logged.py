@@ -7,6 +7,7 @@ The curves of evaluations are replaced, so a frame is drawn as before.
 """
 
 import math
+from array import array
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -47,18 +48,18 @@ def with_logged(frame: RunFrame, metric: str) -> RunFrame:
 
 def _curve(run: Path, metric: str) -> Curve:
     """The curve of a logged number; empty where the run has none."""
-    points, origins = [], set()
+    points, origins = array("d"), set()
     for record in _records(run):
         for name, value in record.get("scalars", {}).items():
             if metric in _spellings(record, name) and isinstance(value, int | float):
                 origins.add(_spellings(record, name)[-1])
                 step, hours = record["environment_steps"], record["wall_seconds"] / 3600
-                points.append((float(step), hours, float(value)))
+                points.extend((float(step), hours, float(value)))
     if len(origins) > 1:
         raise ConfigurationError(
             f"several agents of {run} log '{metric}'; give one of {', '.join(sorted(origins))}"
         )
-    steps, hours, values = _averaged(np.array(points, np.float64).reshape(-1, 3))
+    steps, hours, values = _averaged(np.array(points).reshape(-1, 3))
     return Curve(steps=steps.round().astype(np.int64), hours=hours, metrics={metric: values})
 
 

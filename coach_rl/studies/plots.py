@@ -18,6 +18,7 @@ from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray, IntArray
+from coach_rl.core.shown_text import without_tags
 from coach_rl.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.studies.runs import RunFrame, Scored, bounds_of, estimate_of
 from coach_rl.studies.scores import RunScores
@@ -382,7 +383,7 @@ class Plots:
             parts += [f"On {each.level}: {each.verdict()}." for each in comparisons]
         parts += [f"Note: {note}." for note in notes]
         parts += [f"![{name}]({name}.png)" for name in pictures]
-        return "\n\n".join(parts) + "\n"
+        return without_tags("\n\n".join(parts) + "\n")
 
 
 @contextmanager

@@ -242,5 +242,10 @@ def _anonymous(manifest: Json) -> Json:
 
 def _evaluations_logged(path: Path) -> str:
     """The records of evaluations in a log, and its last record, which has the counters."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    return "".join(line for line in lines[:-1] if "evaluation" in line) + "".join(lines[-1:])
+    kept, last = [], ""
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                kept += [last] * ("evaluation" in last)
+                last = line
+    return "".join(kept) + last

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,12 +18,12 @@ from typing import Literal
 
 import numpy as np
 
-from coach_rl.configuration.parameters_json import decode
+from coach_rl.configuration.parameters_json import decode, reference
 from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.shown_text import one_line, printable
-from coach_rl.runs.folder import MANIFEST, RunFolder, read_manifest
+from coach_rl.runs.folder import MANIFEST, RunFolder, TakenCheckpoint, read_manifest
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat
 from coach_rl.telemetry.records import LogRecord
@@ -315,7 +316,7 @@ def _written_at(path: Path) -> tuple[int, str]:
 @dataclass(frozen=True)
 class _Log:
     evaluations: list[tuple[Json, dict[str, float]]]
-    """The record and the metrics of each, those of its levels included."""
+    """The counters and the metrics of each, those of its levels included."""
     last: Json | None
     """The last record."""
 
@@ -334,7 +335,8 @@ def _read_log(path: Path) -> _Log:
             if record["kind"] == "level":
                 of_levels |= _numbers(record["scalars"], record["level"])
             elif record["kind"] == "evaluation":
-                evaluations.append((record, {**_numbers(record["scalars"]), **of_levels}))
+                counters = {name: of for name, of in record.items() if name in _NOTHING}
+                evaluations.append((counters, {**_numbers(record["scalars"]), **of_levels}))
                 of_levels = {}
         except _OF_ANOTHER_SHAPE as error:
             raise CheckpointError(f"{path} is damaged: line {number}: {_reason(error)}") from error
@@ -404,7 +406,7 @@ def _numbers(scalars: Mapping[str, Json], level: str = "") -> dict[str, float]:
     """Scalars by their names in a curve; what is no finite number is NaN, what is None missing."""
     prefix = f"{level}/" if level else ""
     return {
-        prefix + _short(printable(name)): _number(value)
+        sys.intern(prefix + _short(printable(name))): _number(value)  # logs have the same thousands
         for name, value in scalars.items()
         if isinstance(value, int | float | dict)
     }
@@ -464,13 +466,26 @@ def _state(folder: RunFolder, holder: Holder | None, environment_steps: int) -> 
 def decisive(manifest: Json) -> tuple[Json, Json, Json]:
     """The entries of a manifest that decide its run's numbers: class, parameters, task.
 
-    Where a run is computed and which checkpoints it keeps is no part of them.
+    Where a run is computed, which checkpoints it keeps, and where it found those of other runs is
+    no part of them.
     """
-    parameters, task = dict(manifest["parameters"]), dict(manifest["task"])
+    parameters, task = _unrecorded(manifest["parameters"]), dict(manifest["task"])
     parameters.pop("checkpoints", None)
     parameters.pop("threads", None)  # the task has those of the run
     task.pop("device", None)
     return manifest["graph_manager"], parameters, task
+
+
+def _unrecorded(document: Json) -> Json:
+    """Parameters as JSON, as they were before checkpoints of other runs were recorded in them."""
+    match document:
+        case {"$type": kind} if kind == reference(TakenCheckpoint):
+            return None
+        case dict():
+            return {name: _unrecorded(part) for name, part in document.items()}
+        case list():
+            return [_unrecorded(part) for part in document]
+    return document
 
 
 def settings_of(manifest: Json) -> Settings:

@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 
-from coach_rl.configuration.preset_file import Preset, load_preset
+from coach_rl.configuration.preset_file import Preset, load_preset, require_given_once
 from coach_rl.configuration.presets import PresetReference, find_preset
 from coach_rl.configuration.user_modules import file_error, load_module
 from coach_rl.core.errors import (
@@ -348,8 +348,7 @@ def _overrides(study: Study, variant: Variant, preset: Preset, seed: int) -> dic
     for word, (path, given) in settings.items():
         if given is not None:
             name, value = preset.setting(path, given)
-            if name in overrides:
-                raise ConfigurationError(f"{name} is given twice, by {word} and by changes")
+            require_given_once(name, overrides, preset.panel, f", by {word} and by changes")
             overrides[name] = value
     return overrides
 

@@ -49,6 +49,11 @@ class FilmedLevel(Protocol):
         """Its name, with the member or the option that acted last in a row if it has several."""
         ...
 
+    @property
+    def has_picture(self) -> bool:
+        """True if its agent has pictures."""
+        ...
+
     def picture(self, row: int) -> Array | None:
         """Its agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
         ...
@@ -101,22 +106,29 @@ class Camera:
         self._row, self._levels, self._path = row, stack.levels, stack.path
         self._plain = environment if isinstance(environment, Renderable) else None
         self._marking = environment if isinstance(environment, MarkRenderable) else None
-        self._pictures = self._drawn_pictures()
-        if self._plain is None and not self._pictures:
+        self.has_pictures = bool([level for level in stack.levels if level.has_picture])
+        """True if agents have pictures, which are not there before the first decision."""
+        self._pictures: list[Array] = []
+        if self._plain is None and not self.has_pictures:
             raise ConfigurationError(
                 "episodes cannot be filmed or played: the environment has no pictures; leave out "
                 "the video flags (-dg, -dm)"
             )
 
-    def frame(self, *, has_goals: bool = True) -> Array:
-        """Render the current state; before the first decision of an episode there are no goals."""
-        self._pictures, scene = self._drawn_pictures(), None
+    def scene(self, *, has_goals: bool = False) -> list[Array]:
+        """The environment's picture of the current state, and nothing where it has none.
+
+        Before the first decision of an episode there are no goals.
+        """
         if self._marking is not None:
             marks = self._marks(self._marking) if has_goals else []
-            scene = self._marking.render(self._row, marks)
-        elif self._plain is not None:
-            scene = self._plain.render(self._row)
-        return side_by_side([*([] if scene is None else [scene]), *self._pictures])
+            return [self._marking.render(self._row, marks)]
+        return [] if self._plain is None else [self._plain.render(self._row)]
+
+    def frame(self) -> Array:
+        """Render the current state after a decision."""
+        self._pictures = self._drawn_pictures()
+        return side_by_side([*self.scene(has_goals=True), *self._pictures])
 
     def ended_frame(self) -> Array | None:
         """The end of the episode that the last tick ended; None if it can no longer be drawn.
@@ -126,7 +138,7 @@ class Camera:
         if self._marking is None:
             return None
         scene = self._marking.render_ended(self._row, self._marks(self._marking))
-        return side_by_side([scene, *self._pictures])
+        return side_by_side([scene, *(self._pictures or self._drawn_pictures())])
 
     def _drawn_pictures(self) -> list[Array]:
         """The pictures of the levels that have one.

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from coach_rl.core.errors import RunError, in_one_line, warn
-from coach_rl.core.records import EnvResponse, take
+from coach_rl.core.records import Array, EnvResponse, take
 from coach_rl.telemetry.camera import Camera, FilmedLevel, FilmedStack, level_colour
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.video import (
@@ -128,8 +128,10 @@ class Take:
         ]
         self._path = stack.path if _names_acting(stack, row) else None
         self._row = row
-        self._last = camera.frame(has_goals=False)
-        self.reel.add(self._last, self._caption())
+        self._last: Array | None = None
+        if not camera.has_pictures:  # with them it begins after the first decision
+            (self._last,) = camera.scene()
+            self.reel.add(self._last, self._caption())
 
     def note_tick(self, answer: EnvResponse, ending: str) -> None:
         """Film what a tick led to.
@@ -145,8 +147,10 @@ class Take:
             level.note_tick(answer)
         if ending:
             frame = self._camera.ended_frame()
-            self.reel.end(self._last if frame is None else frame, self._caption())
-        elif self.reel.wants(self.step):
+            if frame is None:
+                frame = self._camera.frame() if self._last is None else self._last
+            self.reel.end(frame, self._caption())
+        elif self._last is None or self.reel.wants(self.step):
             self._last = self._camera.frame()
             self.reel.add(self._last, self._caption())
 
@@ -268,7 +272,7 @@ class _Recorder:
             ConfigurationError: It has no pictures, or no such row.
         """
         with self._drawing():
-            Camera(stack, self.parameters.row or 0).frame()
+            Camera(stack, self.parameters.row or 0).scene()
 
     def note_tick(self, answer: EnvResponse) -> None:
         if self._filmed is not None:
@@ -452,7 +456,7 @@ class EpisodePlayer:
             ConfigurationError: It has no pictures.
             RunError: It cannot be drawn on this machine.
         """
-        Camera(stack, 0).frame()
+        Camera(stack, 0).scene()
 
     @property
     def every(self) -> int:

@@ -10,17 +10,19 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from PIL import Image
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.file_writing import make_folder, replacing, without_links
-from coach_rl.core.shown_text import printable
+from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
+from coach_rl.core.shown_text import csv_cell, printable, printable_lines
 from coach_rl.telemetry.records import Kind, LogRecord, by_tag
 
+_MOST_OF_NAME = 150
+"""Bytes of a picture's name in that of its file, which systems bound at 255."""
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
@@ -128,6 +130,8 @@ class ImageSink:
         for tag, image in by_tag(record, record.images).items():
             make_folder(self._folder)
             name = re.sub(r"[^\w.-]", "_", tag)
+            if len(name.encode()) > _MOST_OF_NAME:  # two of them stay apart
+                name = name.encode()[:_MOST_OF_NAME].decode(errors="ignore") + sha256_of(tag)[:8]
             path = self._folder / f"step_{record.environment_steps}_{name}.png"
             with replacing(path) as new:
                 Image.fromarray(image).save(new, format="PNG")
@@ -158,31 +162,37 @@ class JsonlReader:
         """The last of these, which change when the file is truncated and rewritten."""
         self.is_from_start = True
         """True if the newest records begin the file: at first, and after it has been cut."""
+        self.newest: LogRecord | None = None
+        """The last record that was read; None before the first."""
 
     def read(self) -> list[LogRecord]:
-        """Return the records since the last time; all of them where the file has been cut.
+        """The records since the last time; all of them where the file has been cut.
 
         A line that is no record is left out, as one that is being written is.
         """
+        return list(self.stream())
+
+    def stream(self) -> Iterator[LogRecord]:
+        """The same, each read when it is taken, so that a long log needs no memory."""
+        self.is_from_start = self._end == 0
         try:
             with self._path.open("rb") as file:
                 file.seek(self._end - len(self._tail))
-                is_cut = file.read(len(self._tail)) != self._tail
-                if is_cut:
+                if file.read(len(self._tail)) != self._tail:
                     file.seek(0)
-                text = file.read()
+                    self._end, self._tail, self.is_from_start = 0, b"", True
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        return
+                    self._end += len(line)
+                    self._tail = (self._tail + line[-_TAIL:])[-_TAIL:]
+                    if self._words and not any(word in line for word in self._words):
+                        continue  # spares reading most of a log
+                    if (record := _record(line)) is not None:
+                        self.newest = record
+                        yield record
         except OSError:  # not there yet, or out of reach for a while
-            self.is_from_start = self._end == 0
-            return []
-        self.is_from_start = is_cut or self._end == 0
-        text = text[: text.rfind(b"\n") + 1]
-        self._end = len(text) if is_cut else self._end + len(text)
-        self._tail = ((b"" if is_cut else self._tail) + text)[-_TAIL:]
-        lines = text.splitlines()
-        if self._words:  # spares reading most of a log
-            lines = [line for line in lines if any(word in line for word in self._words)]
-        records = [_record(line) for line in lines]
-        return [record for record in records if record is not None]
+            return
 
 
 def _record(line: bytes) -> LogRecord | None:
@@ -199,7 +209,7 @@ def _record(line: bytes) -> LogRecord | None:
             level=printable(fields["level"]),
             agent=printable(fields["agent"]),
             scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
-            text="\n".join(map(printable, fields.get("text", "").split("\n"))),
+            text=printable_lines(fields.get("text", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
@@ -240,7 +250,9 @@ class CsvSink:
         if name not in self._tables:
             self._tables[name] = _Table(self._folder / f"{name}.csv")
         counters = {column: getattr(record, column) for column in COUNTERS}
-        self._tables[name].add({**counters, **record.scalars})
+        self._tables[name].add(
+            {**counters, **{csv_cell(each): value for each, value in record.scalars.items()}}
+        )
 
     def close(self) -> None:
         for table in self._tables.values():

@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 
 from coach_rl.core.errors import require
 from coach_rl.core.records import Array, FloatArray
+from coach_rl.core.shown_text import printable
 from coach_rl.core.state import State
 
 RESAMPLES = 2000
 """Resamples of a bootstrap."""
+MOST_PIXELS = 4096
+"""Pixels of a side of a picture; larger ones take minutes to write."""
 CHUNK = 4096
 """Values that are buffered until they are added to the statistics."""
 
@@ -90,7 +93,7 @@ def histogram(values: Array, bins: int = 30) -> FloatArray:
 
 
 def require_image(name: str, values: Array) -> Array:
-    """The picture; ParameterError unless it is uint8 [H, W] or [H, W, 3]."""
+    """The picture; ParameterError unless it is uint8 [H, W] or [H, W, 3], of a sensible size."""
     image = np.asarray(values)
     require(
         image.dtype == np.uint8
@@ -99,6 +102,11 @@ def require_image(name: str, values: Array) -> Array:
         and image.ndim > 1,
         f"the image '{name}' of a note must be uint8 [H, W] or [H, W, 3], got {image.dtype} "
         f"{list(image.shape)}",
+    )
+    require(
+        max(image.shape) <= MOST_PIXELS,
+        f"the image '{name}' of a note may have {MOST_PIXELS:,} pixels a side, got "
+        f"{list(image.shape)}; note a smaller one, such as image[::4, ::4]",
     )
     return image
 
@@ -202,7 +210,7 @@ class SignalWindows:
         """
         drained, self._windows = self._windows, {}
         return {
-            f"{room}/{name}/{statistic}": value
+            f"{room}/{printable(name)}/{statistic}": value
             for name, window in sorted(drained.items())
             for statistic, value in window.statistics().items()
         }

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
-from coach_rl.core.shown_text import printable
+from coach_rl.core.shown_text import csv_cell, printable, without_tags
 
 _LONG = 24
 """Characters from which a cell of HTML may be broken into lines."""
@@ -127,7 +127,7 @@ def markdown(table: Table, *, aligned: bool = False) -> str:
         ]
     else:
         lines = [head, ["---" if each.is_text else "---:" for each in table.columns], *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return without_tags("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 def plain_lines(table: Table, *, widest: int) -> list[str]:
@@ -170,8 +170,8 @@ def csv_text(table: Table) -> str:
     """The table's values, not as they are shown, as comma-separated text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.title for column in table.columns])
-    writer.writerows(table.rows)
+    for row in ([column.title for column in table.columns], *table.rows):
+        writer.writerow([csv_cell(each) if isinstance(each, str) else each for each in row])
     return text.getvalue()
 
 

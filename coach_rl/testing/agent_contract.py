@@ -35,7 +35,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.parts import description_of, timed_calls, walk
 from coach_rl.core.records import take
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.core.spaces import EnvironmentSpaces, check_actions, forbidden
 from coach_rl.core.state import Appended
 from coach_rl.testing.agent_trial import (
     AFTER,
@@ -46,7 +46,6 @@ from coach_rl.testing.agent_trial import (
     parts_of,
     same_actions,
 )
-from coach_rl.testing.allowed_actions import forbidden
 from coach_rl.testing.environment_contract import Finding, add_tests, tried
 from coach_rl.testing.goal_contract import GOAL_CHECKS
 from coach_rl.testing.trial import ContractViolation, expect, expect_same_state, refused
@@ -182,6 +181,23 @@ def evaluations_change_nothing(trial: AgentTrial) -> None:
         "an evaluation changed the agent; write to statistics, memories and counters only where "
         "clock.learns",
     )
+
+
+def workers_act_as_the_run_does(trial: AgentTrial) -> None:
+    """Decisions are those of the run where a worker makes them."""
+    run, worker = (trial.play().heatup() for _ in range(2))
+    for _ in range(2 * AFTER):
+        clock = run.clock(Phase.TRAIN)
+        # Where an episode begins, statistics of filters may change in the run alone.
+        own = replace(clock, collects=not run.begins.any())
+        expect(
+            same_actions([run.act(clock)], [worker.act(own)]),
+            "the agent acts otherwise by the clock of a worker (--workers), where clock.learns is "
+            "False; read clock.trains for whether it is in training, or request.greedy",
+        )
+        for play in (run, worker):
+            play.agent.observe(play.rows, play.outcome(), clock)
+            play.agent.train(clock)
 
 
 def training_counts_its_steps(trial: AgentTrial) -> None:
@@ -344,6 +360,7 @@ AGENT_CHECKS: tuple[Check, ...] = (
     rows_and_actions_stay_together,
     greedy_in_test,
     evaluations_change_nothing,
+    workers_act_as_the_run_does,
     training_counts_its_steps,
     training_changes_the_policy,
     training_is_not_due_before_it_is_announced,

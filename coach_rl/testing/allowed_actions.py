@@ -125,27 +125,6 @@ def mask_of(observation: Observation) -> BoolArray:
     return np.asarray(shown.reshape(len(shown), -1) > 0)
 
 
-def forbidden(space: Space, action: Action, mask: Array) -> BoolArray:
-    """Return which actions [R, ...] a mask forbids, [R].
-
-    Args:
-        space: Where they lie.
-        action: [R, ...], or a dict of such arrays for a Dict space.
-        mask: [R, M]; an entry above 0 allows.
-    """
-    masks, wrong = mask.reshape(len(mask), -1) > 0, np.zeros(len(mask), np.bool_)
-    parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
-    begin = 0
-    for key, part in parts.items():
-        chosen = (action[key] if isinstance(action, dict) else action) - first_action(part)
-        for number, size in enumerate(choice_sizes(part)):
-            own = masks[:, begin : begin + size]
-            column = chosen.reshape(len(mask), -1)[:, number].astype(np.int64)
-            wrong |= ~np.take_along_axis(own, column[:, None], axis=1)[:, 0]
-            begin += size
-    return wrong
-
-
 def with_allowed_actions(environment: Environment) -> Environment:
     """The environment, which gets allowed actions alone if it has masks."""
     return AllowedActions(environment) if has_masks(environment) else environment

@@ -12,6 +12,7 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action
+from coach_rl.core.shown_text import shown_error
 from coach_rl.testing.trial import (
     ROWS,
     ContractViolation,
@@ -198,7 +199,7 @@ def close_twice(trial: Trial) -> None:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise ContractViolation(f"close raised {type(error).__name__}: {error}") from error
+            raise ContractViolation(f"close raised {shown_error(error)}") from error
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import Action, Array, EnvResponse, IntArray, Observation
+from coach_rl.core.shown_text import shown_error
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.state import State
 from coach_rl.testing.allowed_actions import with_allowed_actions
@@ -145,7 +146,7 @@ def refused(call: Callable[[], object], kind: type[Exception], message: str) -> 
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ContractViolation(f"{message}, got {type(error).__name__}: {error}") from error
+        raise ContractViolation(f"{message}, got {shown_error(error)}") from error
     raise ContractViolation(f"{message}, but it was accepted")
 
 

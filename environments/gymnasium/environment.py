@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError, RunError, warn
+from coach_rl.core.errors import CheckpointError, EnvironmentFault, RunError, warn
 from coach_rl.core.records import (
     Action,
     Array,
@@ -196,7 +196,8 @@ class GymnasiumEnvironment:
     def render(self, row: int = 0) -> Array:
         """A frame of a row, uint8 [height, width, 3]; needs `render_mode="rgb_array"` in kwargs."""
         self._require_open()
-        return self._rows.render(row)
+        with self._settings:
+            return self._rows.render(row)
 
     def state_dict(self) -> State:
         """The actions that replay every row's unfinished episode, and the open decisions.
@@ -243,8 +244,12 @@ class GymnasiumEnvironment:
         if not self._closed:
             self._closed = True
             self._inbox.stop("the environment is closed; build a new one")
-            for failure in self._rows.close():
-                warn(failure)
+            try:
+                with self._settings_at_start:
+                    for failure in self._rows.close():
+                        warn(failure)
+            except EnvironmentFault as error:  # about settings, which are put back
+                warn(str(error))
 
     def _require_open(self) -> None:
         if self._closed:

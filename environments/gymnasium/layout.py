@@ -8,22 +8,24 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import EnvironmentFault, SpaceError
+from coach_rl.core.errors import EnvironmentFault, SpaceError, warn
 from coach_rl.core.records import Action, Array, Observation
-from coach_rl.core.shown_text import shown_level
-from coach_rl.core.spaces import EnvironmentSpaces, Space, nested
+from coach_rl.core.shown_text import shown_level, shown_value
+from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast, nested
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""
 NESTED = (spaces.Dict, spaces.Tuple)
 SUPPORTED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
+FLOATS_COMPARED = 64
+"""Steps of a row, beside all starts, in which casts of floats are compared."""
 _MISSING = object()
 Leaves = list[Any]
 """One row's values in the order of the flat keys."""
 Info = dict[str, object]
 """One row's info: numbers, booleans, strings and arrays by flat name."""
-_SUCCESS = ("is_success", "success")
+SUCCESS = ("is_success", "success")
 """Keys of the info that give success rates."""
 
 
@@ -39,45 +41,87 @@ class Layout:
     action_paths: tuple[tuple[str, ...], ...]
     """The same for the action."""
 
-    def leaves(self, observation: object) -> Leaves:
+    def leaves(self, observation: object, step: int = 0) -> Leaves:
         """One row's observation as a list of arrays.
 
+        Args:
+            observation: What the environment returned.
+            step: See `check_cast`.
+
         Raises:
-            EnvironmentFault: A key is missing, or a shape or kind differs from the space's, e.g.
-                float for int.
+            EnvironmentFault: A key is missing, a shape or kind differs from the space's, e.g.
+                float for int, or the space's dtype has no such number.
         """
         found: Leaves = []
         for path, key, shape, kinds in self._wanted:
             leaf: Any = observation
             for name in path:
                 leaf = entry(leaf, name)
-            if leaf is _MISSING:
-                raise EnvironmentFault(
-                    f"the observation has no '{key}', which its space has; got "
-                    f"{_described(observation)}"
-                )
             if type(leaf) is not np.ndarray:
-                leaf = _as_array(leaf, key)
+                leaf = as_array(leaf, key, observation)
             if leaf.shape != shape:
                 raise EnvironmentFault(
                     f"observation '{key}' has shape {leaf.shape}, its space {shape}"
                 )
-            if leaf.dtype not in kinds:
-                kind, wanted = leaf.dtype, self.spaces.observation[key].dtype
-                if not np.can_cast(kind, np.dtype(wanted), "same_kind"):
-                    raise EnvironmentFault(f"observation '{key}' is {kind}, its space {wanted}")
-                kinds.append(kind)
+            if leaf.dtype not in kinds and (
+                step <= FLOATS_COMPARED or leaf.dtype.kind != "f" or kinds[0].kind != "f"
+            ):
+                self.check_cast(key, leaf[None], step)
             found.append(leaf)
         return found
 
+    def check_cast(self, key: str, values: Array, step: int) -> None:
+        """Compare observations [R, ...] with what they are in the dtype of their space.
+
+        Args:
+            key: Their flat name.
+            values: As the environment returned them.
+            step: The rows' number of steps, 0 at a start; of floats the first `FLOATS_COMPARED`
+                are compared.
+
+        Raises:
+            EnvironmentFault: They are of another kind, or the dtype has no such number.
+
+        Warns:
+            CoachWarning: Floats become infinite, or lose more than a millionth of their range;
+                once for each key.
+        """
+        space, given, kinds = self.spaces.observation[key], values.dtype, self._kinds[key]
+        wanted = np.dtype(space.dtype)
+        if given in kinds:
+            return
+        if given.kind not in ("biuf" if wanted.kind == "f" else "biu"):
+            raise EnvironmentFault(f"observation '{key}' is {given}, its space {wanted}")
+        if wanted.kind == "f" and step > FLOATS_COMPARED:
+            return
+        if np.can_cast(given, wanted, "safe"):
+            kinds.append(given)
+        elif loss := loss_of_cast(values, wanted, cast_tolerance(space)):
+            row = f" of row {loss[0]}" if len(values) > 1 else ""
+            what = f"observation '{key}'{row} is {loss[1]}, the dtype of its space"
+            if wanted.kind != "f":
+                raise EnvironmentFault(f"{what}; declare a dtype that has it, or correct it")
+            kinds.append(given)
+            warn(
+                f"{what}, an error of more than a millionth of its range; scale it or subtract an "
+                "origin in the environment (the run continues)"
+            )
+
     @cached_property
     def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...], list[np.dtype[Any]]]]:
-        """Keys, flat name, shape, and the dtypes known to fit, of each flat observation."""
+        """Keys, flat name, shape, and `_kinds`, of each flat observation."""
         parts = self.spaces.observation.spaces.items()
         return [
-            (path, key, space.shape or (), [np.dtype(space.dtype)])
+            (path, key, space.shape or (), self._kinds[key])
             for path, (key, space) in zip(self.observation_paths, parts, strict=True)
         ]
+
+    @cached_property
+    def _kinds(self) -> dict[str, list[np.dtype[Any]]]:
+        """The dtypes that need no comparison with that of the space, which is the first, by key."""
+        return {
+            key: [np.dtype(space.dtype)] for key, space in self.spaces.observation.spaces.items()
+        }
 
     def buffers(self, count: int) -> Observation:
         """Empty arrays for that many rows."""
@@ -151,7 +195,15 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
 def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str, ...], Space]]:
     """The simple spaces in `space` by flat name, each with the keys that lead to it."""
     found = list(_simple_parts(space))
+    if not found:
+        raise SpaceError(f"{what} is {space}, which has no parts; give it one")
     for path, part in found:
+        for key in path:
+            if not isinstance(key, str):
+                raise SpaceError(
+                    f"{what} has a Dict space with the key {shown_value(key, 200)} of type "
+                    f"{type(key).__name__}; keys must be strings: rename them with {wrapper}"
+                )
         if not isinstance(part, SUPPORTED):
             where = f" at '{'/'.join(path)}'" if path else ""
             raise SpaceError(
@@ -198,15 +250,28 @@ def entry(values: object, name: str) -> Any:
     return _MISSING
 
 
-def _as_array(leaf: object, key: str) -> Array:
-    """An observation that is no array, as one."""
-    try:
-        array = np.asarray(leaf)
-    except ValueError:  # lists of different lengths
-        array = np.asarray(None)
+def as_array(leaf: object, key: str, observation: object) -> Array:
+    """The part of an observation under a flat key, as an array.
+
+    Raises:
+        EnvironmentFault: There is none, or it has no array form.
+    """
+    if leaf is _MISSING:
+        raise EnvironmentFault(
+            f"the observation has no '{key}', which its space has; got {_described(observation)}"
+        )
+    array = column_of(leaf)
     if array.dtype.kind in "OUSV":
         raise EnvironmentFault(f"observation '{key}' must be an array, got {_described(leaf)}")
     return array
+
+
+def column_of(values: object) -> Array:
+    """The values as an array; lists of different lengths have none, and become None in one."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.asarray(None)
 
 
 def _described(value: object) -> str:
@@ -218,6 +283,17 @@ def _described(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
+def as_dict(values: object, name: str) -> Mapping[Any, Any]:
+    """The values, if they are a dict.
+
+    Raises:
+        EnvironmentFault: They are none.
+    """
+    if not isinstance(values, Mapping):
+        raise EnvironmentFault(f"{name} must be a dict, got {_described(values)}")
+    return values
+
+
 def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     """The parts of an info dict that have an array form, nested names joined by slashes.
 
@@ -227,12 +303,12 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
         EnvironmentFault: It is no dict, or the success is no number.
     """
     flat: Info = {}
-    if not isinstance(info, Mapping):
-        raise EnvironmentFault(f"the info must be a dict, got {_described(info)}")
-    for key, value in info.items():
+    for key, value in as_dict(info, "the info").items():
         name = f"{prefix}{key}"
-        if name in _SUCCESS and not _is_success(value):
-            raise EnvironmentFault(f"info['{name}'] must be a number or a bool, got {value!r}")
+        if name in SUCCESS and not _is_success(value):
+            raise EnvironmentFault(
+                f"info['{name}'] must be a number or a bool, got {shown_value(value, 200)}"
+            )
         if isinstance(value, Mapping):
             flat |= flat_info(value, f"{name}/")
         elif isinstance(value, np.ndarray | np.void):  # the environment may change it later
@@ -245,11 +321,10 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
 
 def _is_success(value: object) -> bool:
     """Return whether a value can be a success, or a degree of success."""
-    if isinstance(value, bool | int | float):
-        return value == value  # not NaN
-    return isinstance(value, np.generic | np.ndarray) and (
-        not value.shape and value.dtype.kind in "biuf" and bool(np.isfinite(value))
-    )
+    if not isinstance(value, int | float | np.generic | np.ndarray):
+        return False
+    number = np.asarray(value)
+    return not number.shape and number.dtype.kind in "biuf" and bool(np.isfinite(number))
 
 
 def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
@@ -257,7 +332,7 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
 
     As in Gymnasium's vector environments, a name that only some rows have gets zeros for the others
     and a boolean array `_<name>` of the rows that have it. A name whose shape differs between
-    the rows has no array form and is left out.
+    the rows, or with an integer of more than 64 bits, has no array form and is left out.
     """
     batch: dict[str, Array] = {}
     if not any(infos):
@@ -265,7 +340,7 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
     for name in dict.fromkeys(name for info in infos for name in info):
         values = [np.asarray(info[name]) if name in info else None for info in infos]
         known = [value for value in values if value is not None]
-        if len({value.shape for value in known}) > 1:
+        if len({value.shape for value in known}) > 1 or any(v.dtype.hasobject for v in known):
             continue
         if len(known) == len(values):
             batch[name] = np.stack(known)

@@ -9,30 +9,34 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.records import ACTION_MASK, BoolArray
+from coach_rl.core.shown_text import shown_value
 from coach_rl.core.spaces import Space, choice_sizes
-from coach_rl.environments.gymnasium.layout import PLAIN_KEY, layout_of
+from coach_rl.environments.gymnasium.layout import PLAIN_KEY, as_dict, column_of, layout_of
+from coach_rl.environments.gymnasium.rows import flag, start_pair, step_values
 
 INFO, METHOD = "info:", "method:"
 """Beginnings of the sources of masks."""
 
 
 def shown_mask(given: object, sizes: tuple[int, ...], source: str) -> BoolArray:
-    """A mask [M] as an environment gives it: one array, or one for each choice.
+    """A mask [M] as an environment gives it: one array, or one for each choice or part of several.
 
     Raises:
-        EnvironmentFault: It has another number of entries than there are actions.
+        EnvironmentFault: It has another number of entries than there are actions, or one that is no
+            number.
     """
-    parts = given if isinstance(given, list | tuple) else [given]
-    try:
-        mask = np.concatenate([np.asarray(part).reshape(-1) for part in parts]) > 0
-    except (TypeError, ValueError):
-        mask = np.zeros(0, np.bool_)
-    if len(mask) != sum(sizes):
+    whole = column_of(given)
+    several = given if np.iterable(given) else ()  # which may have different lengths
+    parts = [whole] if whole.ndim == 1 else [column_of(part) for part in several]
+    ends = set(np.cumsum([part.size for part in parts]).tolist())
+    if not {sum(sizes)} <= ends <= set(np.cumsum(sizes).tolist()) or any(
+        part.ndim != 1 or part.dtype.kind not in "biuf" or np.isnan(part).any() for part in parts
+    ):
         raise EnvironmentFault(
-            f"the action mask of '{source}' must have {sum(sizes)} entries, one for each action, "
-            f"got {' '.join(repr(given).split()):.80}"
+            f"the action mask of '{source}' must have {sum(sizes)} entries, one number for each "
+            f"action (of several choices, in one array for each), got {shown_value(given, 80)}"
         )
-    return mask
+    return np.concatenate(parts) > 0
 
 
 def with_mask_space(shown: Space, sizes: tuple[int, ...], source: str) -> spaces.Dict:
@@ -93,12 +97,12 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=options)
+        observation, info = start_pair(self.env.reset(seed=seed, options=options))
         return self._with_mask(observation, info, is_final=False), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        shown = self._with_mask(observation, info, is_final=bool(terminated))
+        observation, reward, terminated, truncated, info = step_values(self.env.step(action))
+        shown = self._with_mask(observation, info, is_final=flag(terminated, "terminated"))
         return shown, reward, terminated, truncated, info
 
     def _with_mask(
@@ -107,7 +111,7 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
         """The observation with the mask; after a terminated step an info may lack it."""
         if self._key is None:
             given = self._method()
-        elif self._key in info:
+        elif self._key in as_dict(info, "the info"):
             given = info[self._key]
         elif is_final:
             given = np.zeros(sum(self._sizes), np.bool_)

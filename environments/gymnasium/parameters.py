@@ -143,9 +143,9 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
     max_episode_steps: Positive[int] | Literal[-1] | None = None
     """Time limit; None keeps the registered one (a class has none); -1: never, as in Gymnasium."""
     action_repeat: Positive[int] = 1
-    """Steps of the environment in a step here, all with the same action; rewards are summed, an end
-    stops them. Environment steps are those here, of duration 1; a time limit counts the
-    environment's own."""
+    """Steps of the environment in a step here, all with the same action; rewards are summed. An end
+    stops them, and so does the observation's `action_mask` where it forbids the action. Environment
+    steps are those here, of duration 1; a time limit counts the environment's own."""
     vectorization: Literal["sync", "subprocess", "vector"] = "sync"
     """sync: one row after the other in this process, fastest for light environments. subprocess:
     rows spread over worker processes, for environments with slow steps. vector: the level makes a
@@ -165,7 +165,8 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         require(
             self.action_repeat == 1 or self.action_mask is None,
             "GymnasiumParameters.action_repeat repeats actions, which action_mask may forbid then; "
-            "leave one of them out",
+            "leave one of them out, or let the environment show its mask in the observation, under "
+            f"'{ACTION_MASK}': a repetition ends where that forbids the action",
         )
 
     def recipe(self) -> Recipe:

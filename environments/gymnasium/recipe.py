@@ -3,7 +3,8 @@
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -12,7 +13,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
-from coach_rl.core.shown_text import shown_level
+from coach_rl.core.shown_text import shown_error, shown_level, shown_value
 from coach_rl.core.typed_values import FrozenMapping, thawed
 from coach_rl.environments.faults import raised_at
 
@@ -129,11 +130,11 @@ def registered(level: str) -> EnvSpec | None:
     module_name, colon, name = level.rpartition(":")
     if not colon:
         return _known(level)
-    module = imported(module_name, kind="environment")
-    if hasattr(module, name):
+    if named_in(module_name, name, kind="environment") is not None:
         return None
     if name in gymnasium.registry:
         return gymnasium.spec(name)
+    module = sys.modules[module_name]
     raise UnknownNameError("environment", shown_level(level), _offers(module_name, module))
 
 
@@ -178,13 +179,12 @@ def entry_point(
             f"{kind} '{name}' must be named as module:Class, "
             "e.g. gymnasium.wrappers:FlattenObservation"
         )
-    module = imported(module_name, kind=kind)
-    found = getattr(module, attribute, None)
+    found = named_in(module_name, attribute, kind=kind)
     if not callable(found):
         package = module_name.partition(".")[0]
         offers = [
             shown_level(f"{module_name}:{other}")
-            for other, value in vars(module).items()
+            for other, value in vars(sys.modules[module_name]).items()
             if callable(value) and not other.startswith("_") and _package(value) == package
         ]
         raise UnknownNameError(kind, shown_level(name), offers)
@@ -209,26 +209,38 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
     Raises:
         ConfigurationError: It, or something it needs, is not installed, or its code fails.
     """
-    try:
+    with _import_errors(f"the {kind}'s module '{module_name}'"):
         return importlib.import_module(module_name)
+
+
+def named_in(module_name: str, name: str, *, kind: str) -> Any:
+    """The object that a module has under a name, and may import only now; None without one.
+
+    Raises:
+        ConfigurationError: See `imported`.
+    """
+    module = imported(module_name, kind=kind)
+    with _import_errors(f"the {kind} '{shown_level(f'{module_name}:{name}')}'"):
+        return getattr(module, name, None)
+
+
+@contextmanager
+def _import_errors(what: str) -> Iterator[None]:
+    """Translate the errors of an import; see `imported`."""
+    try:
+        yield
     except (CoachError, KeyboardInterrupt):
         raise
     except ImportError as error:
-        module, extra = _missing(error)
-        if extra is not None:
-            raise ConfigurationError(
-                f"the {kind}'s module '{module_name}' cannot be imported: {module} is not "
-                f"installed; {how_to_install(extra)}"
-            ) from error
-        raise ConfigurationError(
-            f"the {kind}'s module '{module_name}' cannot be imported: {error}; install the "
-            "package, start coach in the folder of the file (with --trust MODULE for a run that "
-            "was made elsewhere), or put the file beside the preset"
-        ) from error
+        reason = _lacking(error) or (
+            f"{shown_value(error, form=str)}; install the package, start coach in the folder of "
+            "the file (with --trust MODULE for a run that was made elsewhere), or put the file "
+            "beside the preset"
+        )
+        raise ConfigurationError(f"{what} cannot be imported: {reason}") from error
     except BaseException as error:
         raise ConfigurationError(
-            f"the {kind}'s module '{module_name}' cannot be imported: {type(error).__name__}: "
-            f"{error} ({raised_at(error)})"
+            f"{what} cannot be imported: {shown_error(error)} ({raised_at(error)})"
         ) from error
 
 
@@ -255,20 +267,16 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
     except (CoachError, KeyboardInterrupt):
         raise
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
-        module, extra = _missing(error)
-        if extra is not None:
-            raise ConfigurationError(
-                f"{what} cannot be made: {module} is not installed; {how_to_install(extra)}"
-            ) from error
-        raise ConfigurationError(f"{what} needs a package that is missing: {error}") from error
+        reason = _lacking(error) or f"a package is missing: {shown_value(error, form=str)}"
+        raise ConfigurationError(f"{what} cannot be made: {reason}") from error
     except BaseException as error:
         advice = "check its kwargs"
-        if isinstance(error, TypeError) and "render_mode" in f"{what} {error}":
+        if isinstance(error, TypeError) and "render_mode" in f"{what} {shown_error(error)}":
             advice = (
                 "to be filmed or played, it takes render_mode and has render(); else film nothing"
             )
         raise ConfigurationError(
-            f"{what} cannot be made: {type(error).__name__}: {error} ({raised_at(error)}); {advice}"
+            f"{what} cannot be made: {shown_error(error)} ({raised_at(error)}); {advice}"
         ) from error
 
 
@@ -311,15 +319,16 @@ def _import_entry_point(spec: EnvSpec) -> None:
             importlib.import_module(spec.entry_point.partition(":")[0])
 
 
-def _missing(error: BaseException) -> tuple[str, str | None]:
-    """The missing module that caused an error, and its extra, if it has one."""
+def _lacking(error: BaseException) -> str:
+    """The missing module that caused an error, and how to install it; empty if no extra has it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ModuleNotFoundError) and cause.name is not None:
             root = cause.name.partition(".")[0]
-            return root, EXTRAS.get(root)
+            is_extra = root in EXTRAS
+            return f"{root} is not installed; {how_to_install(EXTRAS[root])}" if is_extra else ""
         cause = cause.__cause__
-    return "", None
+    return ""
 
 
 def _offers(module_name: str, module: object) -> list[str]:

@@ -1,15 +1,34 @@
 """Actions that are repeated within a step of a Gymnasium environment."""
 
-from typing import Any, SupportsFloat
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import reduce
+from typing import Any
 
 import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.core.records import ACTION_MASK, is_agent_end, is_agent_reward
+from coach_rl.core.spaces import choice_sizes, forbidden
+from coach_rl.environments.gymnasium.layout import (
+    SUCCESS,
+    Info,
+    Layout,
+    entry,
+    flat_info,
+    layout_of,
+)
+from coach_rl.environments.gymnasium.rows import flag, number, step_values
 
 
 class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment whose step is several of the inner one's with the same action.
 
-    Rewards are summed; observation and info are those of the last inner step, which is the one that
-    ends the episode, if one does.
+    The last inner step is one that ends the episode, or after which the observation's `action_mask`
+    forbids the action. The observation is that of the last one. Rewards are summed, as are agents'
+    own rewards in the info. A success, and an agent's own end, in any inner step is one of the
+    step; other infos are the last that were given.
 
     Args:
         env: The environment, with its time limit.
@@ -19,13 +38,46 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], *, count: int) -> None:
         super().__init__(env)
         self._count = count
+        shown = getattr(env, "observation_space", None)
+        mask = shown.spaces.get(ACTION_MASK) if isinstance(shown, spaces.Dict) else None
+        self._masked: Layout | None = None
+        """Layout of the mask and of actions; None without a mask."""
+        if (
+            mask is not None
+            and np.prod(mask.shape or ()) == sum(choice_sizes(env.action_space)) > 0
+        ):
+            only = spaces.Dict({ACTION_MASK: mask})
+            self._masked = layout_of(only, env.action_space, level=str(env.unwrapped))
 
-    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        total = float(reward)
-        for _ in range(self._count - 1):
-            if terminated or truncated:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        total, known = 0.0, Info()
+        for _ in range(self._count):
+            # The environment may change its action in place.
+            answer = step_values(self.env.step(deepcopy(action)))
+            observation, reward, terminated, truncated, info = answer
+            total += number(reward)
+            known = _joined(known, flat_info(info))
+            is_over = flag(terminated, "terminated") | flag(truncated, "truncated")
+            if is_over or (self._masked and _is_forbidden(action, observation, self._masked)):
                 break
-            observation, reward, terminated, truncated, info = self.env.step(action)
-            total += float(reward)
-        return observation, total, terminated, truncated, info
+        return observation, total, terminated, truncated, {**info, **known}
+
+
+def _is_forbidden(action: object, observation: object, layout: Layout) -> bool:
+    """Return whether the observation's mask forbids the action."""
+    (mask,) = layout.leaves(observation)
+    parts = [np.asarray(reduce(entry, path, action))[None] for path in layout.action_paths]
+    space = layout.spaces.action
+    named = dict(zip(space.spaces, parts, strict=True)) if isinstance(space, spaces.Dict) else None
+    return bool(forbidden(space, named or parts[0], mask[None]).any())
+
+
+def _joined(before: Mapping[str, Any], now: Info) -> Info:
+    """The infos of several steps, from those before and those of the last one."""
+    joined: dict[str, Any] = {**before, **now}
+    for name in before.keys() & now.keys():
+        if is_agent_reward(name):
+            joined[name] = before[name] + now[name]
+        elif name in SUCCESS or is_agent_end(name):
+            joined[name] = max(before[name], joined[name])
+    return joined

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from ctypes import c_int
 from functools import partial
@@ -13,20 +14,20 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError, ConfigurationError, EnvironmentFault, SpaceError
 from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.seeding import generator_state, load_generator_state
-from coach_rl.core.shown_text import shown_level
+from coach_rl.core.shown_text import shown_level, shown_value
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.core.typed_values import describe_value
 from coach_rl.environments.faults import (
     OldInterface,
     RowFailure,
     Unstable,
-    close_failure,
+    close_failures,
     failure_of,
     instability_counters,
     is_finite,
     is_users_interrupt,
     non_finite,
+    non_finite_places,
 )
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
@@ -273,15 +274,9 @@ class LocalRows:
     def close(self) -> list[str]:
         """Warnings about environments that failed to close; all are closed."""
         rows, self._rows = self._rows, []
-        failures = []
-        for row, number in zip(rows, self._numbers, strict=False):  # not all may have been made
-            try:
-                row.env.close()
-            except BaseException as error:
-                if is_users_interrupt(error):
-                    raise
-                failures.append(close_failure(error, env=row.env, level=self._level, row=number))
-        return failures
+        made = zip(rows, self._numbers, strict=False)  # not all may have been
+        closed = (close_failures(row.env, level=self._level, row=n) for row, n in made)
+        return [failure for failures in closed for failure in failures]
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""
@@ -351,20 +346,17 @@ class LocalRows:
         self, rows: IntArray, observation: Observation, reward: FloatArray, verb: str
     ) -> Iterator[tuple[int, RowFailure]]:
         """The failures of rows with NaN or infinity."""
-        for place, index in enumerate(rows.tolist()):
-            shown = {key: values[place] for key, values in observation.items()}
-            if not all(map(is_finite, map(np.atleast_1d, (reward[place], *shown.values())))):
-                yield (
-                    place,
-                    non_finite(
-                        shown,
-                        float(reward[place]),
-                        env=self._rows[index].env,
-                        level=self._level,
-                        row=self._numbers[index],
-                        verb=verb,
-                    ),
-                )
+        for place in non_finite_places(observation, reward):
+            index = int(rows[place])
+            failure = non_finite(
+                {key: values[place] for key, values in observation.items()},
+                float(reward[place]),
+                env=self._rows[index].env,
+                level=self._level,
+                row=self._numbers[index],
+                verb=verb,
+            )
+            yield place, failure
 
     def _guarded(self, index: int, verb: str, call: Callable[..., T], *arguments: object) -> T:
         """The call's result; any error becomes a fault that names the row."""
@@ -414,6 +406,7 @@ class Row:
         """The generator before the present episode's unseeded reset; None after a seeded one."""
         self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
         self._rewards = 0.0
+        self._steps = 0
         self._last: Leaves = []
 
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
@@ -425,9 +418,7 @@ class Row:
         if self._instabilities is not None:
             self._instabilities[:] = 0
         self.given = answer = self.env.reset(seed=seed)
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise OldInterface("it gave no pair (observation, info)")
-        observation, info = answer
+        observation, info = start_pair(answer)
         if self._actions is not None:
             self._actions.clear()
         self._rewards = 0.0
@@ -443,22 +434,15 @@ class Row:
             self._actions.append(leaves)
         answer: Any = self.env.step(self._layout.nested_action(leaves))
         self.given = answer
-        try:
-            observation, given, terminated, truncated, info = answer
-        except (TypeError, ValueError) as error:
-            if isinstance(answer, tuple):
-                raise OldInterface(f"step gave {len(answer)} values, not 5") from error
-            raise EnvironmentFault(
-                "step must return (observation, reward, terminated, truncated, info), got "
-                f"{describe_value(answer)}"
-            ) from error
-        reward = given if type(given) is float else _number(given)
+        observation, given, terminated, truncated, info = step_values(answer)
+        reward = given if type(given) is float else number(given)
         self._rewards += reward
-        self._last = self._layout.leaves(observation)
+        self._steps += 1
+        self._last = self._layout.leaves(observation, self._steps)
         if type(terminated) is not bool:
-            terminated = _flag("terminated", terminated)
+            terminated = flag(terminated, "terminated")
         if type(truncated) is not bool:
-            truncated = _flag("truncated", truncated)
+            truncated = flag(truncated, "truncated")
         if self._instabilities is not None and np.count_nonzero(self._instabilities):
             raise Unstable
         found = {} if type(info) is dict and not info else flat_info(info)
@@ -542,19 +526,43 @@ def require_one_layout(layout: Layout, first: Layout, *, level: str) -> None:
         )
 
 
-def _number(reward: object) -> float:
-    if isinstance(reward, _NUMBERS):
-        return float(reward)
-    if type(reward) is np.ndarray and not reward.ndim and reward.dtype.kind in "biuf":
-        return float(reward)
-    raise EnvironmentFault(f"the reward must be a number, got {reward!r}")
+def start_pair(answer: object) -> tuple[Any, ...]:
+    """Observation and info, as `reset` returns them; OldInterface if it has returned another."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise OldInterface("it gave no pair (observation, info)")
+    return answer
 
 
-def _flag(name: str, value: object) -> bool:
-    """An episode's end as a bool, from a bool, 0 or 1."""
+def step_values(answer: object) -> Sequence[Any]:
+    """Observation, reward, ends and info, as `step` returns them.
+
+    Raises:
+        EnvironmentFault: It has returned something else.
+    """
+    if isinstance(answer, tuple | list) and len(answer) == 5:
+        return answer
+    if isinstance(answer, tuple):
+        raise OldInterface(f"step gave {len(answer)} values, not 5")
+    raise EnvironmentFault(
+        "step must return (observation, reward, terminated, truncated, info), got "
+        f"{shown_value(answer, 200)}"
+    )
+
+
+def number(reward: object, name: str = "the reward") -> float:
+    """A reward as a float, from a number of any kind; EnvironmentFault if it is none."""
+    is_array = type(reward) is np.ndarray and not reward.ndim and reward.dtype.kind in "biuf"
+    if is_array or isinstance(reward, _NUMBERS):
+        with suppress(OverflowError):  # of an integer of more digits than a float has
+            return float(reward)  # type: ignore[arg-type]  # one of the above
+    raise EnvironmentFault(f"{name} must be a number, got {shown_value(reward, 200)}")
+
+
+def flag(value: object, name: str) -> bool:
+    """An episode's end as a bool, from a bool, 0 or 1; EnvironmentFault if it is none."""
     is_flag = isinstance(value, int | np.generic | np.ndarray) and not np.ndim(value)
     if not is_flag or np.asarray(value).dtype.kind not in "biu" or value not in (0, 1):
-        raise EnvironmentFault(f"{name} must be True or False, got {value!r}")
+        raise EnvironmentFault(f"{name} must be True or False, got {shown_value(value, 200)}")
     return bool(value)
 
 

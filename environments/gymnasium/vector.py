@@ -21,6 +21,7 @@ from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     EnvironmentFault,
+    NonFiniteError,
     warn,
 )
 from coach_rl.core.records import (
@@ -29,24 +30,32 @@ from coach_rl.core.records import (
     BoolArray,
     Directive,
     EnvResponse,
+    FloatArray,
     IntArray,
     Observation,
     take,
 )
+from coach_rl.core.shown_text import shown_value
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.typed_values import Arguments, thawed
 from coach_rl.environments.faults import (
     SettingsWatch,
     SpaceWatch,
-    close_failure,
+    close_failures,
+    is_finite,
     is_users_interrupt,
+    non_finite,
+    non_finite_places,
     vector_fault,
 )
 from coach_rl.environments.gymnasium.environment import response_of
 from coach_rl.environments.gymnasium.layout import (
     Info,
+    as_array,
+    as_dict,
     batched_infos,
+    column_of,
     entry,
     flat_info,
     layout_of,
@@ -58,7 +67,7 @@ from coach_rl.environments.gymnasium.recipe import (
     registered,
     wrapped,
 )
-from coach_rl.environments.gymnasium.rows import RowsAnswer
+from coach_rl.environments.gymnasium.rows import RowsAnswer, start_pair, step_values
 from coach_rl.environments.inbox import Inbox, row_seeds
 
 T = TypeVar("T")
@@ -98,6 +107,7 @@ class VectorEnvironment:
         """The last action of every row, [N, ...] each."""
         self._held = np.zeros(vector.num_envs, np.bool_)
         """[N] whether the row's episode has ended without its next first observation."""
+        self._steps = 0
         self._reset_infos: set[str] = set()
         """Names of the infos of an episode's start, as the last reset gave them."""
         self._watch = SpaceWatch(self._layout.spaces, level=level)
@@ -168,18 +178,20 @@ class VectorEnvironment:
             self._closed = True
             self._inbox.stop("the environment is closed; build a new one")
             try:
-                self._vector.close()
-            except BaseException as error:
-                if is_users_interrupt(error):
-                    raise
-                failure = close_failure(error, env=self._vector, level=self._level, row=None)
-                warn(failure)
+                with self._settings:
+                    for failure in close_failures(self._vector, level=self._level, row=None):
+                        warn(failure)
+            except EnvironmentFault as error:  # about settings, which are put back
+                warn(str(error))
 
     def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
         """Copies of the observations and infos after a reset of every row."""
-        observation, info = self._vector.reset(seed=seed)
-        self._reset_infos = set(info)
-        return self._arrays(observation), [_row_info(info, row) for row in range(self.num_envs)]
+        observation, info = start_pair(self._vector.reset(seed=seed))
+        known = _by_rows(info, self.num_envs)
+        self._reset_infos = set(known)
+        shown = self._arrays(observation)
+        self._require_finite("reset", shown, np.zeros(self.num_envs))
+        return shown, [_row_info(known, row) for row in range(self.num_envs)]
 
     def _step(self) -> tuple[IntArray, RowsAnswer]:
         """Rows that can be answered after one step of the vector environment, and their answer."""
@@ -196,32 +208,41 @@ class VectorEnvironment:
     def _stepped(self) -> tuple[RowsAnswer, BoolArray]:
         """Copies of the results of one step, and the rows that ended, [N]."""
         given = self._layout.nested_action([values.copy() for values in self._actions])
-        seen, reward, terminated, truncated, info = self._vector.step(given)
-        observation = now = self._arrays(seen)
-        terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
+        seen, reward, terminated, truncated, info = step_values(self._vector.step(given))
+        self._steps += 1
+        terminated = self._column("terminated", terminated, np.bool_)
+        truncated = self._column("truncated", truncated, np.bool_)
+        has_start = self._held.any() or (terminated | truncated).any()
+        observation = now = self._arrays(seen, 0 if has_start else self._steps)
+        known = _by_rows(info, self.num_envs)
         ended = (terminated | truncated) & ~self._held
         if self._mode is AutoresetMode.SAME_STEP and ended.any():
             observation = {key: values.copy() for key, values in now.items()}
             for row in np.flatnonzero(ended).tolist():
-                for values, leaf in zip(observation.values(), self._final(info, row), strict=True):
+                last = self._final(info, known, row)
+                for values, leaf in zip(observation.values(), last, strict=True):
                     values[row] = leaf
         answer = RowsAnswer(
             observation=observation,
             first_observation=now,
-            reward=np.array(reward, np.float64),
+            reward=self._column("reward", reward, np.float64),
             terminated=terminated,
             truncated=truncated,
-            infos=[self._step_info(info, row) for row in range(self.num_envs)],
+            infos=[self._step_info(known, row) for row in range(self.num_envs)],
         )
+        self._require_finite("step", observation, np.where(self._held, 0.0, answer.reward))
+        if observation is not now:
+            self._require_finite("reset", now, np.zeros(self.num_envs))
         return answer, ended
 
     def _reset_rows(self, answer: RowsAnswer, ended: BoolArray) -> Observation:
         """Next observations of all rows, [N, ...] each, after a reset of those that ended."""
-        again, _ = self._vector.reset(options={"reset_mask": ended.copy()})
+        again, _ = start_pair(self._vector.reset(options={"reset_mask": ended.copy()}))
         fresh = self._arrays(again)
         first = {key: values.copy() for key, values in answer.observation.items()}
         for key, values in first.items():
             values[ended] = fresh[key][ended]
+        self._require_finite("reset", first, np.zeros(self.num_envs))
         return first
 
     def _released(self, answer: RowsAnswer, ended: BoolArray) -> tuple[IntArray, RowsAnswer]:
@@ -259,21 +280,30 @@ class VectorEnvironment:
         There `final_info` has what the environment gave. Of the other entries, those of the next
         episode's start are left out; the rest was added by wrappers, for the rows in their masks.
         """
-        final = info.get("final_info")
-        masks = info.get("_final_info")
-        if final is None or (masks is not None and not masks[row]):
+        final, masks = info.get("final_info"), info.get("_final_info")
+        own = None if masks is not None and not masks[row] else final
+        if own is not None:
+            own = _row_info(own, row) if isinstance(own, Mapping) else own[row]
+        if own is None:
             return _row_info(info, row)
         added = {
             name: values
             for name, values in info.items()
             if name not in self._reset_infos and (name.startswith("_") or f"_{name}" in info)
         }
-        return _row_info(added, row) | _row_info(final, row)
+        return _row_info(added, row) | flat_info(own)
 
-    def _final(self, info: BatchInfo, row: int) -> list[object]:
-        """The true last observation of a row that was reset in the same step."""
-        final = info.get("final_obs")
-        masks = info.get("_final_obs")
+    def _final(self, info: BatchInfo, known: BatchInfo, row: int) -> list[object]:
+        """The true last observation of a row that was reset in the same step.
+
+        Args:
+            info: The info of all rows.
+            known: Its entries by rows.
+            row: The row's number.
+        """
+        final, masks = info.get("final_obs"), known.get("_final_obs")
+        if not isinstance(final, Mapping | tuple):
+            final = known.get("final_obs")
         if final is None or (masks is not None and not masks[row]):
             raise EnvironmentFault(
                 f"'{self._level}' resets in the same step, but gave no final_obs for row {row}; "
@@ -283,21 +313,56 @@ class VectorEnvironment:
             return [values[row] for values in self._arrays(final).values()]
         return self._layout.leaves(final[row])
 
-    def _arrays(self, observation: Any) -> Observation:
-        """Copies of the batched observation's flat arrays, [N, ...] each."""
+    def _arrays(self, observation: Any, step: int = 0) -> Observation:
+        """Copies of the batched observation's flat arrays, [N, ...] each; see `check_cast`."""
         arrays: Observation = {}
         parts = self._layout.spaces.observation.spaces.items()
         for path, (key, space) in zip(self._layout.observation_paths, parts, strict=True):
             values = observation
             for name in path:
                 values = entry(values, name)
-            arrays[key] = np.array(values, space.dtype)
-            if arrays[key].shape != (self.num_envs, *(space.shape or ())):
+            given = as_array(values, key, observation)
+            if given.shape != (self.num_envs, *(space.shape or ())):
                 raise EnvironmentFault(
-                    f"'{self._level}' gave observation '{key}' the shape {arrays[key].shape}, "
+                    f"'{self._level}' gave observation '{key}' the shape {given.shape}, "
                     f"its space has {(self.num_envs, *(space.shape or ()))}"
                 )
+            self._layout.check_cast(key, given, step)
+            arrays[key] = np.array(given, space.dtype)
         return arrays
+
+    def _column(self, name: str, values: object, dtype: type[np.generic]) -> Array:
+        """A copy of the values of all rows, [N] float64 or bool.
+
+        Raises:
+            EnvironmentFault: They have another shape, or are no numbers, or neither 0 nor 1.
+        """
+        given = column_of(values)
+        fits = given.shape == (self.num_envs,) and given.dtype.kind in "biuf"
+        column = given.astype(dtype) if fits else given
+        if not fits or (dtype is np.bool_ and (column != given).any()):
+            raise EnvironmentFault(
+                f"'{self._level}' gave {name} as {given.dtype} of the shape {given.shape}, "
+                f"{shown_value(values, 80)}; it must be one "
+                f"{'bool' if dtype is np.bool_ else 'number'} for each row, of the shape "
+                f"{(self.num_envs,)}"
+            )
+        return column
+
+    def _require_finite(self, verb: str, shown: Observation, reward: FloatArray) -> None:
+        """Raise `NonFiniteError` about the first row with NaN or infinity."""
+        if all(map(is_finite, (reward, *shown.values()))):
+            return
+        row = non_finite_places(shown, reward)[0]
+        failure = non_finite(
+            {key: values[row] for key, values in shown.items()},
+            float(reward[row]),
+            env=self._vector,
+            level=self._level,
+            row=row,
+            verb=verb,
+        )
+        raise NonFiniteError(failure.message, evidence=failure.evidence)
 
     def _guarded(self, verb: str, call: Callable[[], T]) -> T:
         try:
@@ -305,7 +370,7 @@ class VectorEnvironment:
                 return call()
         except BaseException as error:
             self._inbox.stop_after(error)
-            if is_users_interrupt(error):
+            if isinstance(error, NonFiniteError) or is_users_interrupt(error):
                 raise
             raise vector_fault(error, env=self._vector, level=self._level, verb=verb) from error
 
@@ -369,7 +434,29 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
         ) from error
 
 
+def _by_rows(info: object, count: int) -> BatchInfo:
+    """The entries of a vector environment's info that have a value for each row, and their masks.
+
+    Those of the whole, such as its speed, are left out.
+    """
+    return {
+        str(name): _by_rows(values, count) if isinstance(values, Mapping) else values
+        for name, values in as_dict(info, "the info").items()
+        if isinstance(values, Mapping)
+        or (isinstance(values, list | tuple) and len(values) == count)
+        or (isinstance(values, np.ndarray) and values.shape[:1] == (count,))
+    }
+
+
 def _row_info(info: BatchInfo, row: int) -> Info:
+    """One row of a vector environment's info in its flat form."""
+    try:
+        return flat_info(_row_of(info, row))
+    except EnvironmentFault as error:
+        raise EnvironmentFault(f"row {row}: {error}") from error
+
+
+def _row_of(info: BatchInfo, row: int) -> dict[str, object]:
     """One row of a vector environment's info; `_name` is the mask of rows that have `name`."""
     found: dict[str, object] = {}
     for name, values in info.items():
@@ -379,8 +466,8 @@ def _row_info(info: BatchInfo, row: int) -> Info:
         mask = info.get(f"_{name}")
         if mask is not None and not mask[row]:
             continue
-        found[name] = _row_info(values, row) if isinstance(values, Mapping) else values[row]
-    return flat_info(found)
+        found[name] = _row_of(values, row) if isinstance(values, Mapping) else values[row]
+    return found
 
 
 def _picked(held: BoolArray, before: Array, now: Array) -> Array:

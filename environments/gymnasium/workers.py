@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from coach_rl.core.errors import CoachError, ConfigurationError
+from coach_rl.core.errors import CoachError, ConfigurationError, EnvironmentFault
 from coach_rl.core.records import Action, Array, IntArray, Observation
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.state import State
@@ -108,7 +108,7 @@ class WorkerRows:
             for share in shares:
                 worker = self._started(share.tolist(), RowLimit(limits, start_method), start_method)
                 self._workers.append(worker)
-            layouts = self._call(LocalRows.shared_layout, self._every_worker())
+            layouts = self._layouts(self._every_worker())
             for layout in layouts:
                 require_one_layout(layout, layouts[0], level=recipe.level)
         except BaseException:
@@ -210,8 +210,30 @@ class WorkerRows:
         """Start a lost worker again; its rows have no episode."""
         self._workers[number].limit.progress.value = -1
         self._workers[number].process.restart()
-        (layout,) = self._call(LocalRows.shared_layout, {number: ()})
+        (layout,) = self._layouts({number: ()})
         require_one_layout(layout, self.layout, level=self._recipe.level)
+
+    def _layouts(self, started: Mapping[int, tuple[()]]) -> list[Layout]:
+        """The layouts of workers that have started.
+
+        Raises:
+            EnvironmentFault: One has not; its environments are made when it starts.
+        """
+        try:
+            return self._call(LocalRows.shared_layout, started)
+        except WorkerLost as lost:
+            number = next(n for n in started if self._workers[n].process.is_lost)
+            rows, advice = self._workers[number].rows, ""
+            if lost.is_hung:
+                advice = (
+                    "; that is faults.reset_seconds, in which a worker starts Python, imports the "
+                    "environment's modules and makes its environments: set a longer one"
+                )
+            name = f"rows {rows[0]} to {rows[-1]}" if len(rows) > 1 else f"row {rows[0]}"
+            raise EnvironmentFault(
+                f"{name} of '{shown_level(self._recipe.level)}' failed in construction: "
+                f"{lost}{advice}"
+            ) from lost
 
     def _revived(self, number: int, lost: WorkerLost) -> RowsStart:
         """Start a lost worker again, with every row where it was but the one that was at work.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.ranges import Positive
+from coach_rl.core.ranges import Positive, Threads
 from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.typed_values import Arguments, FrozenMapping, frozen
 from coach_rl.environments.faults import FaultParameters
@@ -62,7 +62,7 @@ class SimulationParameters(ABC):
 
     -1: never, as in `gymnasium.make`.
     """
-    threads: Positive[int] | None = None
+    threads: Threads | None = None
     """Threads that step, the calling one included; None: one per processor this process may use."""
     render_width: Positive[int] | None = None
     """Frame width in pixels; None: the task's own."""

@@ -1,9 +1,9 @@
 """PettingZoo's environments, parallel and turn-based: all agents as one environment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import gymnasium
 import numpy as np
@@ -16,6 +16,7 @@ from coach_rl.core.records import ACTION_MASK, AGENTS, REWARD, TERMINATED, TRUNC
 from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.typed_values import thawed
+from coach_rl.environments.gymnasium.layout import as_dict
 from coach_rl.environments.gymnasium.masks import INFO, shown_mask, with_mask, with_mask_space
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
 from coach_rl.environments.gymnasium.recipe import (
@@ -24,8 +25,12 @@ from coach_rl.environments.gymnasium.recipe import (
     entry_point,
     guarded,
     imported,
+    named_in,
     wrapped,
 )
+from coach_rl.environments.gymnasium.rows import flag, number, start_pair, step_values
+
+T = TypeVar("T")
 
 PARALLEL, TURN_BASED = "parallel_env", "env"
 """Names of the functions that make an environment in modules of PettingZoo's."""
@@ -91,8 +96,8 @@ class ParallelRecipe(Recipe):
         makes = (pettingzoo.ParallelEnv, pettingzoo.AECEnv)
         name = self.level
         if ":" not in name:
-            has_parallel = hasattr(imported(name, kind="environment"), PARALLEL)
-            name = f"{name}:{PARALLEL if has_parallel else TURN_BASED}"
+            parallel = named_in(name, PARALLEL, kind="environment")
+            name = f"{name}:{TURN_BASED if parallel is None else PARALLEL}"
         maker = entry_point(
             name, kind="environment", makes=makes, unannotated=(PARALLEL, TURN_BASED)
         )
@@ -116,7 +121,8 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
 
     Observations and actions are dicts by the agents' names, the reward is the sum of theirs.
     Agents may leave before the others: from then on their part of the observation stays the last
-    one, their part of the action is ignored and their reward is 0. The episode ends when all have
+    one, their part of the action is ignored and their reward is 0; an agent that terminates needs
+    no last observation, one that is truncated does. The episode ends when all have
     left: truncated if any of the last was truncated, otherwise terminated. Each agent's reward and
     end are in the info under the names of `core.agent_info`, its own info under
     `agents/<name>/info`.
@@ -186,9 +192,9 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         """Start an episode.
 
         Raises:
-            EnvironmentFault: Some agents are missing at the start.
+            EnvironmentFault: Some agents, or their observations or masks, are missing at the start.
         """
-        observations, infos = self.parallel.reset(seed=seed, options=options)
+        observations, infos = start_pair(self.parallel.reset(seed=seed, options=options))
         missing = [name for name in self.names if name not in self.parallel.agents]
         if missing:
             raise EnvironmentFault(
@@ -207,23 +213,36 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         """One step of the agents that are still there.
 
         Raises:
-            EnvironmentFault: An agent appeared later, or left without an end.
+            EnvironmentFault: An agent appeared later, or left without an end, or a part of the
+                answer is missing or no number, flag or dict.
         """
         playing = self._playing()
         given = {name: action[name] for name in self.parallel.agents}
-        observations, rewards, terminations, truncations, infos = self.parallel.step(given)
+        answer = step_values(self.parallel.step(given))
+        observations, rewards, terminations, truncations, infos = answer
+        if self._shows_turns:  # players that are out may have had their turns since
+            game, mover = self.parallel.aec_env, self.parallel.aec_env.agent_selection
+            if mover in game.agents:
+                observations = {**observations, mover: game.observe(mover)}
+                infos = {**infos, mover: game.infos.get(mover, {})}
         self._elapsed += 1
         late = self._elapsed >= self._limit
+        own = dict.fromkeys(self.names, 0.0)
         for name in playing:
-            self._terminated[name] = bool(terminations[name])
-            self._truncated[name] = bool(truncations[name]) or (late and not terminations[name])
-            self._seen[name] = self._shown(name, observations, infos)
+            own[name] = _of_agent(name, rewards, "reward", number)
+            terminated = _of_agent(name, terminations, "termination", flag)
+            truncated = _of_agent(name, truncations, "truncation", flag)
+            self._terminated[name] = terminated
+            self._truncated[name] = truncated or (late and not terminated)
+            shown = as_dict(observations, "the observations")
+            if shown.get(name) is not None or not terminated:  # that of a dead agent is never used
+                self._seen[name] = self._shown(name, shown, infos)
         left = self._playing()
         for name in playing:
             if name not in left:  # kept from now on; the environment may reuse its arrays
                 self._seen[name] = deepcopy(self._seen[name])
-        self._check_agents(left)
-        own = {name: float(rewards[name]) if name in playing else 0.0 for name in self.names}
+        out = {name for name in terminations if terminations[name] or truncations.get(name)}
+        self._check_agents(left, waiting=out if self._shows_turns else set())
         over = not left
         cut = over and any(self._truncated[name] for name in playing)
         info = self._info(own, infos)
@@ -246,24 +265,27 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
     def _shown(
         self,
         name: str,
-        observations: Mapping[str, object],
-        infos: Mapping[str, Mapping[str, object]],
+        observations: object,
+        infos: object,
     ) -> object:
         """An agent's observation, with its mask.
 
         One that allows nothing, as of an agent that waits for its turn, becomes one that allows
         everything: what it does then has no effect.
         """
-        seen, own = observations[name], infos.get(name, {})
+        seen = _of_agent(name, observations, "observation", lambda part, _: part)
+        own = _own_info(name, infos)
         if self._mask is not None:
-            nothing = np.zeros(sum(self._choices[name]), np.bool_)
-            if self._mask not in own and not (self._terminated[name] or self._truncated[name]):
+            given = own.get(self._mask)
+            if given is None and not (self._terminated[name] or self._waits(name)):
                 raise EnvironmentFault(
                     f"the info of agent '{name}' has no '{self._mask}', which action_mask names; "
                     f"it has {', '.join(map(str, own)) or 'nothing'}"
                 )
-            given = own.get(self._mask, nothing)
-            seen = with_mask(seen, shown_mask(given, self._choices[name], f"{INFO}{self._mask}"))
+            if given is None:
+                given = np.zeros(sum(self._choices[name]), np.bool_)
+            source = f"{INFO}{self._mask}' of agent '{name}"
+            seen = with_mask(seen, shown_mask(given, self._choices[name], source))
         if isinstance(seen, dict) and ACTION_MASK in seen and not np.any(seen[ACTION_MASK]):
             seen = {**seen, ACTION_MASK: np.ones_like(seen[ACTION_MASK])}
         return seen
@@ -274,11 +296,22 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
             name for name in self.names if not (self._terminated[name] or self._truncated[name])
         ]
 
-    def _check_agents(self, left: list[str]) -> None:
-        """Raise `EnvironmentFault` unless the environment has exactly the agents that continue."""
+    def _waits(self, name: str) -> bool:
+        """Return whether it is another agent's turn, or no one's because this one's is cut off."""
+        return self._shows_turns and (
+            self._truncated[name] or self.parallel.aec_env.agent_selection != name
+        )
+
+    def _check_agents(self, left: list[str], *, waiting: set[str]) -> None:
+        """Raise `EnvironmentFault` unless the environment has exactly the agents that continue.
+
+        Args:
+            left: Those agents.
+            waiting: Agents that are out, and may be there until their turn would come.
+        """
         if self._elapsed >= self._limit:
             return
-        present = set(self.parallel.agents)
+        present = set(self.parallel.agents) - waiting
         lost = [name for name in left if name not in present]
         if lost:
             raise EnvironmentFault(
@@ -292,9 +325,7 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
                 "agents may leave early, but they cannot come back"
             )
 
-    def _info(
-        self, rewards: dict[str, float], infos: dict[str, dict[str, object]]
-    ) -> dict[str, object]:
+    def _info(self, rewards: dict[str, float], infos: object) -> dict[str, object]:
         """The info of each agent, by the names of `core.agent_info`.
 
         Without `active_agent`, PettingZoo's text of whose turn it is.
@@ -307,10 +338,28 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
                     TRUNCATED: self._truncated[name],
                     OWN_INFO: {
                         key: value
-                        for key, value in infos.get(name, {}).items()
+                        for key, value in _own_info(name, infos).items()
                         if not (self._shows_turns and key == ACTIVE)
                     },
                 }
                 for name in self.names
             }
         }
+
+
+def _of_agent(name: str, values: object, what: str, read: Callable[[Any, str], T]) -> T:
+    """An agent's own part of what the environment has returned, as `read` returns it.
+
+    Raises:
+        EnvironmentFault: There is none, or `read` refuses it.
+    """
+    parts = as_dict(values, f"the {what}s")
+    if name not in parts:
+        others = ", ".join(map(str, parts)) or "no agent"
+        raise EnvironmentFault(f"there is no {what} of agent '{name}', but of {others}")
+    return read(parts[name], f"the {what} of agent '{name}'")
+
+
+def _own_info(name: str, infos: object) -> Mapping[Any, Any]:
+    """An agent's own info; empty if the environment gives none."""
+    return as_dict(as_dict(infos, "the infos").get(name, {}), f"the info of agent '{name}'")

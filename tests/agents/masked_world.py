@@ -7,9 +7,8 @@ from gymnasium import spaces
 
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes, first_action
+from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes, first_action, forbidden
 from coach_rl.environments.world import WorldEnvironment, WorldStep
-from coach_rl.testing.allowed_actions import forbidden
 
 TAKEN = Counter()
 """Number of actions taken, by choice and action."""

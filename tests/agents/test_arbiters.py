@@ -1,6 +1,6 @@
 """Members that act in turn: each gets exactly its own decisions, and what came until the next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,12 +15,16 @@ from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
+from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.gated_recurrence import GRU
+from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import SuccessRate
 from coach_rl.core.parts import description_of, trajectories_of
-from coach_rl.core.records import GraphRequest, Outcome, agent_info
+from coach_rl.core.records import HIDDEN_STATE, GraphRequest, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -525,3 +529,68 @@ def test_speaker_and_listener_in_turn_equal_those_at_once():
             if path != "/durations":
                 np.testing.assert_array_equal(in_turn[name][path], values, err_msg=path)
         assert set(in_turn[name]["/durations"].ravel()) <= {1, 2}
+
+
+def recurrent(name, reset):
+    plain = ppo(name, 20, normalised=False)
+    torso = TorsoParameters(middleware=(8,), recurrence=GRU(size=4, reset=reset))
+    algorithm = replace(plain.algorithm, minibatch=10, sequence=4)
+    return replace(plain, network=ActorCriticParameters(torso=torso), algorithm=algorithm)
+
+
+def noting(agent, noted):
+    """Notes what an agent is shown, what it acts on, its hidden state, and where it starts."""
+    act, choose = agent.act, agent.choose
+
+    def acts(row_state, request, clock):
+        noted.append([request.observation["observation"], request.starts])
+        return act(row_state, request, clock)
+
+    def chooses(row_state, request, clock):
+        noted[-1] += [request.observation["observation"], request.observation[HIDDEN_STATE]]
+        return choose(row_state, request, clock)
+
+    agent.act, agent.choose = acts, chooses
+
+
+@pytest.mark.parametrize("reset", ["sub_episode", "episode"])
+@pytest.mark.parametrize(
+    "freezing",
+    [
+        {"frozen_from": EnvironmentSteps(31), "frozen_until": EnvironmentSteps(51)},
+        {"frozen_from": SuccessRate(rate=0.5, over=20, level="low")},
+        {"turn": EnvironmentSteps(20)},
+    ],
+    ids=["from", "success", "turn"],
+)
+@pytest.mark.parametrize("arbiter", ["turns", "selected"])
+def test_group_with_an_arbiter_that_freezes_acts_on_the_newest_observation_and_remembers(
+    arbiter, freezing, reset
+):
+    arbiters = {
+        "turns": Turns(order=("a", "a", "a", "b")),
+        "selected": SelectedTurns(agent=recurrent("chooser", reset), every=4),
+    }
+    members = tuple(GroupMember(agent=recurrent(name, reset)) for name in ("a", "b"))
+    group = AgentGroupParameters(members=members, arbiter=arbiters[arbiter])
+    turn, near = freezing.get("turn"), replace(PLACES, threshold=(2.0, 2.0))
+    levels = (
+        LevelParameters(name="main", agent=group, **freezing),
+        LevelParameters(name="low", agent=ddpg("low", 10), goal_space=near, horizon=2, turn=turn),
+    )
+    schedule = ScheduleParameters(training=EnvironmentSteps(90), evaluation_interval=None)
+    environment = PointMassParameters(max_episode_steps=1_000)
+    manager = GraphManager(
+        GraphParameters(levels=levels, environment=environment, schedule=schedule)
+    )
+    manager.create_graph(Runtime(seed=0, device="cpu"))
+    noted = {name: [] for name in manager.graph.agents["main"].members}
+    for name, agent in manager.graph.agents["main"].members.items():
+        noting(agent, noted[name])
+    manager.run()
+    for decisions in noted.values():
+        assert len(decisions) > 5
+        for number, (shown, starts, seen, hidden) in enumerate(decisions):
+            np.testing.assert_array_equal(shown, seen)
+            assert bool(starts[0]) == (number == 0)
+            assert hidden.any() == (number > 0)

@@ -12,7 +12,9 @@ from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.testing import check_goals
+from coach_rl.testing.states import assert_same_state
 from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.agents.test_learned_goals import finished, with_workers
 from tests.contracts.test_goal_contract import at
 from tests.refusals import check_refused
 
@@ -209,6 +211,72 @@ def test_stack_with_a_curriculum_resumed_equals_whole_run(top, low, curriculum, 
     assert_resumes(partial(built, params), tmp_path, after(100))
 
 
+COMBINED = {
+    "reach": {"reach": BY_SUCCESS},
+    "bounds": {"bounds": rl.LinearSchedule(start=0.3, end=1.0), "center": (0.4, 0.0)},
+    "reach and bounds": {"reach": BY_SUCCESS, "bounds": rl.LinearSchedule(start=0.3, end=1.0)},
+    "reach and threshold": {"reach": BY_SUCCESS, "threshold": SHRINKING},
+}
+
+
+def above_hindsight(low, goals, curriculum, **given):
+    """A stack whose low level learns in hindsight: after 1 or 3 steps, or HAC below HAC."""
+    low = replace(TD3, memory=replace(HER, n_step=low)) if isinstance(low, int) else low
+    params = of(TD3, low, goals=goals, curriculum=curriculum, **given)
+    top, low_level = params.levels
+    if low is HAC:
+        top = replace(top, agent=HAC, **ON_TOP, testing_rate=0.3)
+    return replace(params, levels=(top, low_level))
+
+
+@pytest.mark.parametrize("low", [1, 3], ids=["one step", "three steps"])
+@pytest.mark.parametrize("observed", ["absolute", "relative"])
+@pytest.mark.parametrize("names", ["reach", "bounds", "reach and bounds"])
+def test_hindsight_under_a_curriculum_of_actions_rewards_the_goals_shown(names, observed, low):
+    goals = replace(GOALS, observed=observed)
+    manager, _ = run(above_hindsight(low, goals, COMBINED[names]))
+    _, agent = agents_of(manager)
+    found = agent.memory.sampler(300)
+    sent = agent.memory.store.read("/observations/desired_goal", found["/positions"].numpy())
+    assert (sent != found["/observations/desired_goal"].numpy()).any(axis=1).mean() > 0.3
+    then = found[f"/next_observations/{PLACE}"].numpy()
+    shown = found["/next_observations/desired_goal"].numpy()
+    away = np.abs(shown if observed == "relative" else shown - then)
+    near = (away <= 0.04).all(axis=1)
+    assert 10 < near.sum() < 290
+    if low != 3:
+        np.testing.assert_array_equal(found["/rewards"], near - 1.0)
+    manager.close()
+
+
+def test_hindsight_actions_above_a_growing_reach_stand_for_what_was_achieved():
+    growing = rl.LinearSchedule(start=0.5, end=1.0)
+    manager, _ = run(above_hindsight(HAC, GOALS, {"reach": growing}, training=300))
+    top, _ = agents_of(manager)
+    found, store = top.memory.sampler(2_000), top.memory.store
+    positions = found["/positions"].numpy()
+    before, after = (
+        store.read(f"/{when}observations/{PLACE}", positions) for when in ("", "next_")
+    )
+    half = np.array((0.4, 0.2)) * growing(manager.graph.clock)
+    sent, shown = (found[each].numpy() for each in ("/goal_space/sent", "/actions"))
+    replaced = np.abs(shown - np.clip(sent / half, -1, 1)).max(axis=1) > 1e-4
+    never_clipped = (np.abs(after - before) < 0.5 * np.array((0.4, 0.2))).all(axis=1)
+    chosen = replaced & never_clipped
+    assert chosen.sum() > 100
+    np.testing.assert_allclose(shown[chosen], ((after - before) / half)[chosen], atol=1e-5)
+    manager.close()
+
+
+@pytest.mark.parametrize(("names", "low"), [*zip(COMBINED, (1, HAC, 1, HAC), strict=True)])
+def test_hindsight_under_a_curriculum_resumes_and_collects_alike(names, low, tmp_path):
+    params = above_hindsight(low, GOALS, COMBINED[names], training=120)
+    assert_resumes(partial(built, params), tmp_path, after(70))
+    alone, collected = finished(params), with_workers(params, "inline")
+    assert alone[0] == collected[0]
+    assert_same_state(alone[1], collected[1])
+
+
 def test_goals_of_a_curriculum_keep_the_promises_of_goal_spaces():
     goals = replace(GOALS, key="observation", elements=(0, 1))
     manager = built(of(goals=goals, curriculum={"threshold": SHRINKING}))
@@ -245,11 +313,26 @@ def changed(params, index=0, **changes):
     return lambda: built(replace(params, levels=tuple(levels))).close()
 
 
+@parameter_class
+class ShowsHalf(rl.GoalSpace):
+    """Goals at half of their distance."""
+
+    def show(self, goal, observation):
+        return {key: each / 2 for key, each in super().show(goal, observation).items()}
+
+
+SHOWS_HALF = ShowsHalf(**{each.name: getattr(GOALS, each.name) for each in fields(GOALS)})
+HINDSIGHT = replace(TD3, memory=HER)
 REACH = {"reach": BY_SUCCESS}
 THRESHOLD = {"threshold": SHRINKING}
 ON_TOP = {"goal_space": replace(GOALS, relative=False, reach=None), "horizon": 5}
 ASYNCHRONOUS = rl.CollectionParameters(workers=1, mode="asynchronous", ticks=2, staleness=4)
 REFUSED = [  # call, kind of error, message
+    (
+        made(low=HINDSIGHT, goals=SHOWS_HALF, curriculum=REACH),
+        ConfigurationError,
+        "hindsight shows its goals as GoalSpace.show does, and ShowsHalf overrides show;",
+    ),
     (
         lambda: rl.SuccessSchedule(values=(1.0,), advance=0.2),
         ParameterError,
@@ -316,12 +399,7 @@ REFUSED = [  # call, kind of error, message
         ConfigurationError,
         "level 'low' has a curriculum, and collection.mode='asynchronous'",
     ),
-    (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO computes ... no curriculum of reach"),
-    (
-        changed(of(HAC, curriculum=REACH), **ON_TOP),
-        ConfigurationError,
-        "hindsight, which replaces actions, keeps goals ... no curriculum of reach or bounds",
-    ),
+    (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO keeps ... no curriculum of reach"),
     (
         changed(of(rl.GraphAgentParameters(), curriculum=THRESHOLD), **ON_TOP),
         ConfigurationError,
@@ -330,7 +408,7 @@ REFUSED = [  # call, kind of error, message
     (
         made(low=replace(TD3, memory=rl.ReplayMemoryParameters(n_step=3)), curriculum=THRESHOLD),
         ConfigurationError,
-        "level 'low': ScheduledGoalSpace changes, and judges single transitions ... n_step=3",
+        "level 'low': GoalSpace learns or follows a curriculum, and judges single ... n_step=3",
     ),
     (
         made(goals=replace(GOALS, reward=lambda step: step.reward), curriculum=THRESHOLD),

@@ -452,7 +452,8 @@ CASES = {
         ),
         (
             lambda: learners.build("sac", box=spaces.Dict({"a": spaces.Discrete(2)})),
-            "flat Box ... use DQN, SAC or PPO for discrete actions and PPO for others",
+            "flat Box ... use DQN, SAC or PPO in a Discrete or a flat MultiDiscrete space and PPO "
+            "in others",
         ),
         *(
             (

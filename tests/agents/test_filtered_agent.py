@@ -1,12 +1,18 @@
 """The half that all agents share, under an algorithm that only writes down what it is given."""
 
+import warnings
+from dataclasses import replace
+
 import decisions
 import numpy as np
 import pytest
 from decisions import request
 from gymnasium import spaces
 
+from coach_rl.agents.agent_rows import check_finite
 from coach_rl.agents.filtered_agent import FilteredAgent
+from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.goals import GOAL_KEY
@@ -14,6 +20,12 @@ from coach_rl.core.records import ActionInfo
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
+from coach_rl.filters import (
+    InputFilter,
+    ObservationClippingFilter,
+    ObservationNormalizationFilter,
+    RewardClippingFilter,
+)
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99, (1,))})
@@ -425,6 +437,61 @@ def test_observe_number_not_finite_stores_and_learns_nothing(what, bad):
         agent.observe(state, answer, TRAIN)
     assert agent.stored == []
     assert agent.input_filter.learned == learned
+
+
+LARGE = np.array([[1.0], [-1e300]])
+
+
+@pytest.mark.parametrize("what", ["x", "reward"])
+def test_numbers_that_float32_makes_infinite_are_refused(what):
+    agent = Scribe(filtered=False)
+    state = started(agent)
+    answer = outcome(index(0, 2), [1, 2], [7, 8])
+    named = {"x": answer.observation["x"].astype(np.float64), GOAL_KEY: np.zeros((2, 1))}
+    changed = (
+        {"reward": LARGE[:, 0]} if what == "reward" else {"observation": {**named, "x": LARGE}}
+    )
+    with pytest.raises(NonFiniteError, match=f"{what}'? that float32 makes infinite in row 2"):
+        agent.observe(state, replace(answer, **changed), TRAIN)
+    assert agent.stored == []
+
+
+def test_large_numbers_that_a_filter_scales_pass():
+    limits = {"low": -10.0, "high": 10.0}
+    filters = InputFilter(
+        observation={"x": (ObservationClippingFilter(**limits),)},
+        reward=(RewardClippingFilter(**limits),),
+    ).build(spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (1,), np.float64), GOAL_KEY: BOX}))
+    check_finite(index(0, 2), {"x": LARGE}, LARGE[:, 0], filters)
+    for observation, reward in (({GOAL_KEY: LARGE}, None), ({"x": LARGE * np.inf}, None)):
+        with pytest.raises(NonFiniteError, match="in row"):
+            check_finite(index(0, 2), observation, reward, filters)
+
+
+@pytest.mark.parametrize(
+    ("space", "filtered", "warns"),
+    [
+        (spaces.Box(5.5e6 - 1e3, 5.5e6 + 1e3, (2,), np.float64), {}, True),
+        (spaces.Box(5.5e6 - 1e3, 5.5e6 + 1e3, (2,), np.float32), {}, False),  # is so already
+        (spaces.Box(5.5e6 - 1e6, 5.5e6 + 1e6, (2,), np.float64), {}, False),
+        (spaces.Box(5.5e6, 5.5e6, (2,), np.float64), {}, False),
+        (spaces.Box(-np.inf, np.inf, (2,), np.float64), {}, False),
+        (
+            spaces.Box(5.5e6 - 1e3, 5.5e6 + 1e3, (2,), np.float64),
+            {"x": (ObservationNormalizationFilter(),)},
+            False,
+        ),
+    ],
+)
+def test_observations_too_far_from_0_for_float32_warn(space, filtered, warns):
+    built = EnvironmentSpaces(observation=spaces.Dict({"x": space}), action=BOX)
+    agent = PPOAgentParameters(input_filter=InputFilter(observation=filtered))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        agent.build(AgentContext(spaces=built, num_envs=1))
+    messages = [str(each.message) for each in warned]
+    assert len(messages) == warns
+    assert all("'x' to multiples of 0.5, more than a millionth" in each for each in messages)
 
 
 def test_whole_numbers_are_never_taken_for_not_finite():

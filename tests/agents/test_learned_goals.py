@@ -436,7 +436,7 @@ REFUSED = [  # call, kind of error, message
     (
         made(LINEAR, replace(TD3, memory=SEQUENCES)),
         ConfigurationError,
-        "level 'low': LinearGoals changes, and judges single transitions ... n_step=3",
+        "level 'low': LinearGoals learns or follows a curriculum, and judges single ... n_step=3",
     ),
     (
         made(

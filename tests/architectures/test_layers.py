@@ -1,6 +1,11 @@
 import subprocess
 import sys
 
+import pytest
+import torch
+
+from coach_rl.architectures.layers import EnsembleLinear, linear
+
 BUILD_LAYERS = """
 import sys
 import torch
@@ -18,3 +23,13 @@ def test_a_network_is_built_without_importing_torchs_compiler():
         [sys.executable, "-c", BUILD_LAYERS], capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_layer_without_inputs_gives_its_bias(orthogonal):
+    """Of an observation without elements, which Gymnasium allows."""
+    options = {"rng": torch.Generator(), "gain": 1.0, "orthogonal": orthogonal}
+    one, several = linear(0, 3, **options), EnsembleLinear(2, 0, 3, **options)
+    assert one(torch.zeros(4, 0)).tolist() == [[0.0] * 3] * 4
+    assert several(torch.zeros(2, 4, 0)).tolist() == [[[0.0] * 3] * 4] * 2

@@ -1,5 +1,7 @@
 """Settings in TOML files: `--config FILE`, and `coach describe --toml`, which writes one."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from coach_rl.configuration.config_file import config_text, read_config
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.shown_text import printable
 from coach_rl.core.steps import EnvironmentEpisodes
 from tests.cli.commands import coach, only_run
 from tests.small_runs import FAKE, manifest_of, preset
@@ -91,7 +95,7 @@ def test_step_units_and_components_are_written_as_calls() -> None:
     [
         (None, "cannot read file.toml: No such file or directory"),
         ("learning_rate = x", "file.toml is no TOML: Invalid value (at line 1, column"),
-        ("\xff", "cannot read file.toml: it is no text in UTF-8"),
+        ("\xff", "file.toml is damaged: byte 0 and what follows is no text"),
         (
             "steps = 20\npreset = 'other'",
             "file.toml, line 2: the file is for the preset other, not for fake_preset; `coach "
@@ -125,3 +129,103 @@ def test_mistake_on_the_command_line_is_not_blamed_on_the_file(
     Path("file.toml").write_text("learning_rate = 0.5")
     assert coach("-p", FAKE, "--config", "file.toml", "-cp", "agent.layrs=3") == 2
     assert "file.toml" not in capsys.readouterr().err
+
+
+def test_length_given_twice_in_a_file_is_refused_with_both_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("twice.toml").write_text("steps = 300\nschedule.training = 400\n")
+    assert coach("describe", "CartPole_PPO", "--config", "twice.toml") == 2
+    message = "twice.toml, lines 1 and 2: steps and schedule.training set the same parameter"
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["steps = 300", "schedule.training = 300"])
+@pytest.mark.parametrize("given", [("--steps", "500"), ("-cp", "schedule.training=500")])
+def test_length_of_the_command_line_replaces_that_of_a_file(
+    text: str, given: tuple[str, str]
+) -> None:
+    Path("file.toml").write_text(f"{text}\n")
+    words = ("-p", FAKE, "-ntb", "--plain", "-e", "run", "--config", "file.toml", *given)
+    assert coach(*words) == 0
+    assert manifest_of(only_run("run"))["parameters"]["schedule"]["training"]["count"] == 500
+
+
+def test_written_file_with_a_length_by_its_path_sets_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written(capsys, "CartPole_PPO", "-cp", "schedule.training=1000")
+    preset = load_preset(find_preset("CartPole_PPO"))
+    read = preset.configure(read_config(Path("file.toml")).values)
+    assert read.parameters == preset.configure({"schedule.training": 1000}).parameters
+
+
+HOSTILE = {
+    "arrays nested too deeply": "a = " + "[" * 3000 + "]" * 3000,
+    "arrays nested deeply": "learning_rate = " + "[" * 40 + "]" * 40,
+    "tables nested too deeply": "a = " + "{a = " * 3000,
+    "a path of 5,000 parts": ".".join(["a"] * 5000) + " = 1",
+    "a path of 200,000 parts": ".".join(["a"] * 200_000) + " = 1",
+    "a header of 200 parts": f"[{'.'.join(['a'] * 200)}]\nb = 1",
+    "a key of 1 MB": "a" * 1_000_000 + " = 1",
+    "a key of 100 kB": "a" * 100_000 + " = 1",
+    "a number of 5,000 digits": "learning_rate = " + "9" * 5000,
+    "3,000 unknown names": "".join(f"k{number} = 1\n" for number in range(3000)),
+    "300 unknown names": "".join(f"k{number} = 1\n" for number in range(300)),
+    "many blanks": f'agent.layers = """\n{" " * 3000}!\n"""\nlearning_rate = -1',
+    "blanks in a header": f'x = """\n[{" " * 3000}a\n"""',
+    "a path and a quoted key": 'agent.layers = [1]\n"agent.layers" = [2]',
+    "a table and a quoted key": '"agent.layers" = [1]\n[agent]\nlayers = [2]',
+    "an empty name in a path": '"agent." = "FakeAgent()"',
+    "more text than is read": "#" * 65_000_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_config_hostile_file_is_refused_in_one_line_that_names_it(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("file.toml").write_text(text)
+    assert coach("-p", FAKE, "--config", "file.toml") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "file.toml" in line
+    assert len(line) < 1000
+
+
+@pytest.mark.parametrize(
+    "name", ["/dev/zero", "pipe", "folder", "a\0b.toml", "~no_such_user/a", "a" * 300]
+)
+def test_config_that_is_no_file_is_refused_in_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    assert coach("-p", FAKE, "--config", name) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert printable(name) in line
+
+
+def test_same_path_twice_in_a_file_is_refused_with_both_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("file.toml").write_text('agent.layers = [1]\n\n"agent.layers" = [2]\n')
+    assert coach("-p", FAKE, "--config", "file.toml") == 2
+    message = "file.toml, lines 1 and 3: agent.layers is given twice; give one"
+    assert message in capsys.readouterr().err
+
+
+def test_blamed_finds_all_lines_of_an_error_with_few_builds() -> None:
+    Path("file.toml").write_text("".join(f"k{number} = {number}\n" for number in range(500)))
+    config, built = read_config(Path("file.toml")), []
+
+    def build(values: Mapping[str, object]) -> None:
+        built.append(values)
+        if {"k20", "k400"} <= values.keys():
+            raise ConfigurationError("they don't fit")
+
+    with (
+        pytest.raises(ConfigurationError, match="lines 21 and 401: they don't fit"),
+        config.blamed(build),
+    ):
+        build(config.values)
+    assert len(built) < 50

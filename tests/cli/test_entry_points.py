@@ -1,5 +1,6 @@
 """Presets and commands of installed packages, found by entry points."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,9 @@ Lost = gaits.presets.lost
 [coach.commands]
 gait = gaits.commands:gait
 exact = gaits.commands:exact
+ends = gaits.commands:ends
+returns = gaits.commands:returns
+leaving = gaits.leaving:gait
 train = gaits.commands:gait
 lost_command = gaits.lost:gait
 moduleless = gaits.commands
@@ -26,6 +30,9 @@ missing = gaits.commands:nothing
 number = gaits.commands:NUMBER
 """
 COMMANDS = """
+import sys
+from ast import literal_eval
+
 NUMBER = 3
 
 
@@ -35,6 +42,14 @@ def gait(words):
 
 def exact(words):
     raise ValueError(f"no {words[0]}")
+
+
+def ends(words):
+    sys.exit(*map(literal_eval, words))
+
+
+def returns(words):
+    return literal_eval(words[0])
 """
 
 
@@ -49,6 +64,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source = FAKE.read_text()
     (presets / "walk.py").write_text(f"{source}\n\njump = graph_manager\n")
     (site / "gaits" / "commands.py").write_text(COMMANDS)
+    (site / "gaits" / "leaving.py").write_text("import sys\n\nsys.exit(0)\n")
     metadata = site / "gaits-1.2.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gaits\nVersion: 1.2\n")
@@ -103,6 +119,87 @@ def test_command_of_a_package_gets_its_words(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
+    ("words", "code", "printed"),
+    [
+        (("ends",), 0, ""),
+        (("ends", "None"), 0, ""),
+        (("ends", "0"), 0, ""),
+        (("ends", "5"), 5, ""),
+        (("ends", "True"), 1, ""),
+        (("ends", "'no gait'"), 1, "no gait\n"),
+        (("returns", "5"), 5, ""),
+        (("returns", "True"), 0, ""),
+        (("returns", "'text'"), 0, ""),
+    ],
+)
+def test_command_of_a_package_ends_with_its_exit_code(
+    words: tuple[str, ...], code: int, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach(*words) == code
+    assert capsys.readouterr().err == printed
+
+
+MALFORMED = {
+    "a line without a value": b"Walk",
+    "an empty value": b"Walk =",
+    "no name": b" = walk",
+    "no module": b"Walk = :go",
+    "punctuation": b"Walk = !!!",
+    "dots alone": b"Walk = ..",
+    "a control character in the value": b"Walk = wa\x1b[2Jlk:go",
+    "NUL in the value": b"Walk = wa\x00lk:go",
+    "a control character in the name": b"W\x1b[2Jalk = walk:go",
+    "a mark of direction in the name": "W\u202ealk = walk:go".encode(),
+    "bytes that are no UTF-8": b"W\xffalk = walk:go",
+    "many blanks": b"Walk = a" + b" " * 100_000 + b"!",
+    "a name of 100,000 letters": b"W" * 100_000 + b" = walk",
+    "a module of 100,000 parts": b"Walk = " + b"a." * 100_000 + b"a",
+}
+
+
+@pytest.mark.parametrize("group", ["coach.presets", "coach.commands"])
+@pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_entry_point_is_a_line_of_the_list(
+    line: bytes, group: str, package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = package.parent / "broken-0.1.dist-info"
+    broken.mkdir()
+    (broken / "entry_points.txt").write_bytes(b"[%s]\n%s\n" % (group.encode(), line))
+    assert coach("-l") == 0
+    listed = capsys.readouterr().out
+    assert len(listed) < 50_000
+    (about,) = (each for each in listed.splitlines() if "broken 0.1" in each)
+    assert about.isprintable()
+    assert "cannot be used: " in about
+    assert coach("gait") == 0
+    assert coach("describe", "CartPole_PPO", "--toml") == 0
+
+
+def test_entry_points_that_are_no_file_are_left_out(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("pipe", "folder", "link"):
+        (package.parent / f"{name}-1.dist-info").mkdir()
+    os.mkfifo(package.parent / "pipe-1.dist-info" / "entry_points.txt")
+    (package.parent / "folder-1.dist-info" / "entry_points.txt").mkdir()
+    (package.parent / "link-1.dist-info" / "entry_points.txt").symlink_to("/dev/zero")
+    assert coach("-l") == 0
+    assert "coach gait" in capsys.readouterr().out
+
+
+def test_list_preset_of_a_package_that_cannot_be_read_is_a_line(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk = package / "presets" / "walk.py"
+    for text in ("x = " + "-" * 100_000 + "1", '"""Walk\x1b[2J."""', "\x00"):
+        walk.write_text(text)
+        assert coach("-l") == 0
+        (line,) = (each for each in capsys.readouterr().out.splitlines() if "Jump" in each)
+        assert line.isprintable()
+        assert "(gaits 1.2)" in line
+
+
+@pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         ("train Lost", 2, "'Lost' of the package gaits 1.2 cannot be used: there is no module"),
@@ -111,6 +208,7 @@ def test_command_of_a_package_gets_its_words(capsys: pytest.CaptureFixture[str])
         ("missing", 2, "the command 'missing' of the package gaits 1.2 cannot be used: Attribute"),
         ("number", 2, "the command 'number' of the package gaits 1.2 cannot be used: NUMBER is"),
         ("exact word", 1, "ValueError: no word"),
+        ("leaving", 2, "the command 'leaving' of the package gaits 1.2 cannot be used: SystemExit"),
         ("gati", 2, "unknown command 'gati'"),
     ],
 )

@@ -68,6 +68,16 @@ def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> N
             "'3rd' cannot name an environment; use letters, digits and",
         ),
         ("preset class", "'class' cannot name a preset"),
+        *(
+            (f"{kind} {name}", f"'{name}' cannot name ")
+            for kind in ("environment", "agent", "preset")
+            for name in ("_", "__", "_1", "True_", "None_")
+        ),
+        ("environment Class", "'Class' cannot name an environment"),
+        ("agent " + "a" * 253, "cannot write to .: File name too long; choose another folder"),
+        ("agent Other --to a\0b", "cannot write to a\\x00b: embedded null byte"),
+        ("agent Link", "link.py exists, and nothing is written"),
+        ("agent Linked", "test_linked.py exists, and nothing is written"),
         ("environment random", "there is a module random already"),
         ("agent numpy", "there is a module numpy already"),
         ("network Mine", "invalid choice: 'network'"),
@@ -80,8 +90,11 @@ def test_new_invalid_input_error(
 ) -> None:
     Path("Mine.py").touch()
     Path("test_tested.py").touch()
-    assert coach("new", *words.split()) == 2
+    for link in ("link.py", "test_linked.py"):
+        Path(link).symlink_to("outside.py")
+    before = {path.name for path in Path().iterdir()}
+    assert coach("new", *words.split(" ")) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
-    assert {path.name for path in Path().iterdir()} == {"Mine.py", "test_tested.py"}
+    assert {path.name for path in Path().iterdir()} == before
     assert not Path("Mine.py").read_text()

@@ -97,7 +97,7 @@ PHASES = [
 
 
 @pytest.mark.parametrize(("changes", "begun"), PHASES, ids=["heatup", "training", "test", "final"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2])
 def test_a_signal_to_the_whole_group_saves_and_ends_a_run_in_any_phase(
     runs: list[Run], tmp_path: Path, number: signal.Signals, changes: str, begun: str
 ) -> None:

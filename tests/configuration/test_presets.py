@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from coach_rl.configuration.preset_file import REQUIRED, Preset, load_preset
-from coach_rl.configuration.presets import describe_presets, find_preset, shipped_presets
+from coach_rl.configuration.presets import (
+    any_task_presets,
+    describe_presets,
+    find_preset,
+    shipped_presets,
+)
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 
 FAKE = Path(__file__).parent.parent / "fake_preset.py"
@@ -114,6 +120,35 @@ def test_configure_unused_steps_of_their_default_are_accepted(
     source = PARTS.format(line="", schedule="training=500", algorithm="")
     preset = load(write(source.replace("graph_manager()", "graph_manager(steps: int = 500)")))
     assert preset.configure({"steps": 500}).parameters.schedule.training == EnvironmentSteps(500)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "level", "usual"),
+    [
+        ("PPO", "MountainCar-v0", 100_000),
+        ("DQN", "MountainCar-v0", 100_000),
+        ("SAC", "MountainCarContinuous-v0", 100_000),
+        ("PPO", "CartPole-v1", 100_000),
+        ("PPO", "half_cheetah", 1_000_000),
+    ],
+)
+def test_configure_the_length_that_none_stands_for_is_accepted(
+    algorithm: str, level: str, usual: int
+) -> None:
+    preset = load_preset(any_task_presets()[algorithm])
+    given = preset.configure({"level": level, "steps": usual})
+    assert given.parameters == preset.configure({"level": level}).parameters
+    assert given.parameters.schedule.training == EnvironmentSteps(usual)
+
+
+@pytest.mark.parametrize("default", ["int", "int | None = None", "int = 500"])
+def test_configure_unused_steps_are_refused_whatever_their_default(
+    write: Callable[[str], Path], default: str
+) -> None:
+    source = PARTS.format(line="", schedule="training=500", algorithm="")
+    preset = load(write(source.replace("graph_manager()", f"graph_manager(*, steps: {default})")))
+    with pytest.raises(ConfigurationError, match="does not use its argument 'steps'"):
+        preset.configure({"steps": 600})
 
 
 def test_build_lossless_values_are_converted(

@@ -103,6 +103,12 @@ class CountsTests(PPOAgent):
         return super().act(row_state, request, clock)
 
 
+class ActsByLearns(PPOAgent):
+    def act(self, row_state, request, clock):
+        action = super().act(row_state, request, clock)
+        return action if clock.learns else -action
+
+
 class ReportsNothingFinite(PPOAgent):
     def train(self, clock):
         report = super().train(clock)
@@ -177,6 +183,7 @@ BROKEN = {
     "rows_and_actions_stay_together": (SortsRows, "return actions in their order"),
     "greedy_in_test": (ExploresInTest, "choose greedily where request.greedy"),
     "evaluations_change_nothing": (CountsTests, "/decisions"),
+    "workers_act_as_the_run_does": (ActsByLearns, "read clock.trains"),
     "training_counts_its_steps": (ReportsNothingFinite, "'train/policy_loss' = nan"),
     "training_changes_the_policy": (HidesItsPolicy, "SavedAttribute(name, policy=True)"),
     "training_is_not_due_before_it_is_announced": (AnnouncesTooMuch, "never too large"),

@@ -196,7 +196,7 @@ FIELDS = [
     (partial(PiecewiseSchedule, points=((9, 1.0), (5, 2.0))), P, "got [9, 5]"),
     *(
         (partial(EnvironmentSteps, count), P, "EnvironmentSteps.count must be a whole number")
-        for count in (-1, 1.0, True, "3", None, np.int64(3))
+        for count in (-1, 1.5, True, "3", None, np.int64(-3), np.True_, float("inf"), float("nan"))
     ),
     (lambda: TrainingSteps(1) - TrainingSteps(2), P, "got -1"),
     (partial(require_unit, 5, StepUnit, "length"), P, "got 5; write EnvironmentSteps(3000)"),

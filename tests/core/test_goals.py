@@ -1,10 +1,12 @@
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.goals import GoalSpace, turned_into, wrapped
+from coach_rl.core.errors import CoachWarning
+from coach_rl.core.goals import GoalRounding, GoalSpace, turned_into, wrapped
 from coach_rl.core.parameter_classes import parameter_class
 
 PLANE = GoalSpace(low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), elements=(2, 0))
@@ -194,3 +196,58 @@ def test_turned_into_other_elements_stay_to_the_bit():
     np.testing.assert_allclose(turned, [[4.0 - 2 * np.pi, 20.0], [0.1 + 0.2, -20.0]])
     assert turned[1, 0] == 0.1 + 0.2
     assert values[0, 0] == 4.0, "what was given stays"
+
+
+def rounding_warnings(space, *goals):
+    """Warnings about the bounds of a goal space, and about goals [R, G]."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        check = GoalRounding(space)
+        for each in goals:
+            check.check(np.asarray(each))
+    assert all(issubclass(each.category, CoachWarning) for each in warned)
+    return [str(each.message) for each in warned]
+
+
+def on_map(low, high, threshold=0.05):
+    return GoalSpace(low=(0.0, low), high=(1.0, high), threshold=(0.05, threshold), key="place")
+
+
+@pytest.mark.parametrize(("low", "high"), [(5.4e6, 5.6e6), (-5.6e6, -5.4e6), (70_000.3, 1e9)])
+def test_goal_rounding_bounds_far_from_0_warn_at_once(low, high):
+    (message,) = rounding_warnings(on_map(low, high), [[0.5, 5.5e6 + 0.2]])
+    apart = "0.0078125" if low == 70_000.3 else "0.5"
+    assert f"float32 numbers are {apart} apart near the goal" in message
+    assert "of 'place', and the threshold of element 1 is 0.05" in message
+    assert "subtract an origin" in message
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.inf, np.inf), (0.0, 1e7), (-1e7, 1e7)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_goal_rounding_goals_far_from_0_warn_once(low, high, dtype):
+    near, far = np.array([[0.5, 3.3]], dtype), np.array([[0.5, 3.3], [0.5, -66_000.3]], dtype)
+    space = on_map(low, high)
+    assert not rounding_warnings(space, near)
+    (message,) = rounding_warnings(space, near, far, far)
+    assert "0.0078125 apart near the goal -66000.3" in message
+
+
+@pytest.mark.parametrize(
+    ("goal", "threshold", "warns"),
+    [
+        (65_535.9, 0.05, False),  # 2**-8 apart: less than a tenth of the threshold
+        (65_536.1, 0.05, True),  # 2**-7 apart: more
+        (1.0, 1e-6, False),  # a bit, which is exact
+        (0.9, 1e-6, False),  # 6e-8 apart
+        (1.1, 1e-6, True),  # 1.2e-7 apart
+        (5.5e6, 0.0, False),  # goals that have to be equal
+        (5.5e6, 100.0, False),
+    ],
+)
+def test_goal_rounding_tenth_of_threshold_is_allowed(goal, threshold, warns):
+    found = rounding_warnings(on_map(-1e9, 1e9, threshold), [[0.0, goal]])
+    assert bool(found) == warns
+
+
+def test_goal_rounding_times_behind_goals_do_not_count():
+    assert not rounding_warnings(on_map(-1.0, 1.0), np.array([[0.0, 0.5, 1e9]]))

@@ -2,7 +2,19 @@
 
 import pytest
 
-from coach_rl.core.shown_text import one_line, printable
+import coach_rl as rl
+from coach_rl.core.errors import ParameterError, in_one_line
+from coach_rl.core.shown_text import (
+    csv_cell,
+    one_line,
+    printable,
+    printable_lines,
+    shortened,
+    shown_error,
+    shown_value,
+    without_tags,
+)
+from tests.refusals import check_refused
 
 
 @pytest.mark.parametrize(
@@ -24,3 +36,85 @@ def test_printable_controls_are_escaped_and_other_text_kept(text: str, shown: st
 
 def test_one_line_line_ends_are_spaces() -> None:
     assert one_line(" a\n b\x1b[0m\r\n") == r"a b\x1b[0m"
+
+
+def test_shortened_keeps_both_ends() -> None:
+    assert shortened("abc", 3) == "abc"
+    assert shortened("a" * 5 + "b" * 5, 4) == "aa [... of 10 characters ...] bb"
+
+
+class Failing(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (ValueError("a\n b"), "ValueError: a b"),
+        (ValueError(), "ValueError"),
+        (Failing(), "Failing: a value of Failing, whose __str__ raises SystemExit"),
+    ],
+)
+def test_error_is_shown_in_one_line(error: Exception, shown: str) -> None:
+    assert shown_error(error) == shown
+    assert in_one_line(error_with_place(error)).startswith(f"{shown} (")
+
+
+def error_with_place(error: Exception) -> Exception:
+    """The error after it was raised somewhere."""
+    try:
+        raise error
+    except type(error) as raised:
+        return raised
+
+
+def test_value_without_text_is_shown() -> None:
+    assert shown_value(Failing()) == "a value of Failing, whose __repr__ raises SystemExit"
+    assert len(shown_error(ValueError("far " * 1_000_000))) < 2_100
+
+
+def test_printable_lines_keep_line_ends() -> None:
+    assert printable_lines("a\x1b\nb\r") == "a\\x1b\nb\\r"
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@x", "'@x"),
+        ("a=b", "a=b"),
+        ("walk/x\n\x1b", "walk/x\\n\\x1b"),
+    ],
+)
+def test_csv_cell_is_no_formula(text: str, cell: str) -> None:
+    assert csv_cell(text) == cell
+
+
+def test_without_tags_shows_html() -> None:
+    assert without_tags("a <script>") == "a &lt;script>"
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "a\nb", "a\x00", "\u202eab", "\ud800", "\u200b"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        rl.PPOAgentParameters,
+        rl.DQNAgentParameters,
+        rl.SACAgentParameters,
+        rl.UniformAgentParameters,
+    ],
+)
+def test_name_that_is_not_printable_is_refused(kind: type, name: str) -> None:
+    message = f"{kind.__name__}.name must be printable text"
+    check_refused(lambda: kind(name=name), ParameterError, message)
+
+
+def test_name_of_a_shared_agent_that_is_not_printable_is_refused() -> None:
+    member = rl.GroupMember(agent=rl.PPOAgentParameters(name="a"), shares="\x1b")
+    message = "GroupMember.shares must be printable text"
+    check_refused(lambda: rl.AgentGroupParameters(members=(member,)), ParameterError, message)

@@ -2,11 +2,15 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.core.errors import ActionError
 from coach_rl.core.spaces import (
     actions_from_uniform,
+    cast_tolerance,
     check_actions,
     clipped_to_space,
     first_action,
+    loss_of_cast,
+    meaning_of,
     uniform_size,
 )
 
@@ -127,3 +131,83 @@ def test_first_action_discrete_is_its_start():
     assert first_action(spaces.Discrete(3, start=-2)) == -2
     np.testing.assert_array_equal(first_action(spaces.MultiDiscrete([2, 3], start=[4, 5])), [4, 5])
     assert first_action(spaces.Box(2, 3, (4,))) == 0
+
+
+FAR = spaces.Box(np.float32([5e6, 0, 1]), np.float32([5.001e6, np.inf, 1]))
+"""A range of 1,000 far from 0, one without an end, and one without a width."""
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "lost"),
+    [
+        (np.int64([1, 300]), np.int8, (1, "300 (int64), which int8 makes 44")),
+        (np.int64([[1], [2], [-1]]), np.uint8, (2, "-1 (int64), which uint8 makes 255")),
+        (np.float64([1.0, 0.5]), np.int64, (1, "0.5 (float64), which int64 makes 0")),
+        (np.float64([1e300, 0]), np.float32, (0, "1e+300 (float64), which float32 makes inf")),
+        (np.array([2]), np.bool_, (0, "2 (int64), which bool makes True")),
+        (np.float64([np.nan, np.inf, -np.inf, 0.1]), np.float32, None),
+        (np.int64([-128, 127]), np.int8, None),
+        (np.float64([3.0, -4.0]), np.int8, None),
+        (np.array([True]), np.float32, None),
+    ],
+)
+def test_loss_of_cast_first_changed_number_is_named(values, dtype, lost):
+    assert loss_of_cast(values, dtype) == lost
+
+
+def test_loss_of_cast_nan_in_integers_is_lost():
+    assert loss_of_cast(np.array([np.nan]), np.int64)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "is_lost"),
+    [
+        ([5_000_000.5, 0, 1], False),  # exact
+        ([5_000_000.25, 0, 1], True),  # an error of 0.25 in a range of 1,000
+        ([5e6, 123_456_789.3, 1], False),  # no range
+        ([5e6, 0, 1.0000000001], False),  # no width
+        ([5e6, 1e39, 1], True),  # infinite
+    ],
+)
+def test_loss_of_cast_floats_may_err_by_millionth_of_range(values, is_lost):
+    lost = loss_of_cast(np.array([values]), np.float32, cast_tolerance(FAR))
+    assert (lost is not None) == is_lost
+
+
+def test_meaning_of_spaces_equal_where_numbers_mean_the_same():
+    same = [
+        (spaces.Discrete(4), spaces.Discrete(4, dtype=np.int32)),
+        (spaces.Box(-1, 1, (2,), np.float32), spaces.Box(-1, 1, (2,), np.float64)),
+        (spaces.Box(0.1, 0.7, (2,), np.float32), spaces.Box(0.1, 0.7, (2,), np.float64)),
+        (spaces.Box(0, 255, (2,), np.uint8), spaces.Box(0, 255, (2,), np.float32)),
+        (
+            spaces.Dict({"a": spaces.Discrete(2), "b": spaces.MultiBinary(3)}),
+            spaces.Dict({"b": spaces.MultiBinary(3), "a": spaces.Discrete(2)}, sort_keys=False),
+        ),
+    ]
+    for left, right in same:
+        assert meaning_of(left, bounds=True) == meaning_of(right, bounds=True)
+    others = [
+        spaces.Discrete(4),
+        spaces.Discrete(4, start=2),
+        spaces.Discrete(5),
+        spaces.MultiDiscrete([3, 4]),
+        spaces.MultiDiscrete([3, 9]),
+        spaces.MultiDiscrete([3, 4], start=[5, -2]),
+        spaces.MultiBinary(2),
+        spaces.MultiBinary(3),
+        spaces.Box(-1, 1, (2,)),
+        spaces.Box(np.float32([-1, 0]), np.float32([1, 1])),
+        spaces.Box(0, 10, (2,)),
+        spaces.Dict({"a": spaces.Discrete(4)}),
+        spaces.Dict({"b": spaces.Discrete(4)}),
+    ]
+    assert len({meaning_of(each, bounds=True) for each in others}) == len(others)
+    assert meaning_of(spaces.Box(-1, 1, (2,))) == meaning_of(spaces.Box(0, 10, (2,)))
+
+
+def test_check_actions_fraction_in_integer_box_is_refused():
+    space = spaces.Box(0, 10, (1,), np.int64)
+    check_actions(space, np.array([[3.0], [10.0]]))
+    with pytest.raises(ActionError, match=r"\[0\.7\] of row 1 lies outside .* round it"):
+        check_actions(space, np.array([[3.0], [0.7]]))

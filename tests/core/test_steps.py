@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
+    Hours,
     TrainingSteps,
 )
 
@@ -28,3 +30,12 @@ def test_steps_of_one_kind_add_subtract_and_compare(kind):
 def test_steps_of_different_kinds_are_never_equal():
     assert EnvironmentSteps(5) != EnvironmentEpisodes(5)
     assert TrainingSteps(5) != EnvironmentSteps(5)
+
+
+@pytest.mark.parametrize("number", [np.int64(1000), np.uint8(100), 1e3, np.float32(1e3)])
+@pytest.mark.parametrize("kind", [*KINDS, Hours])
+def test_steps_whole_number_of_any_type_is_taken_as_plain_number(kind, number):
+    made = kind(number)
+    assert made == kind(int(number))
+    assert type(made.count) in (int, float)
+    assert type(made.count) is int or kind is Hours

@@ -3,10 +3,12 @@
 import os
 import signal
 import time
+from typing import ClassVar
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 TROUBLE = 1
 """The action that makes trouble in a step."""
@@ -89,10 +91,22 @@ def sleeps(env, *answer):
     time.sleep(60)
 
 
+class Speechless(Exception):
+    """Has no text, and no value that could be shown."""
+
+    def __str__(self):
+        raise RuntimeError("in str")
+
+    __repr__ = __str__
+
+
 IN_STEP = {
     "raised": raises(ZeroDivisionError("the wheels came off")),
     "exits": raises(SystemExit(3)),
     "base exception": raises(BaseException("rare")),
+    "no text": raises(ValueError()),
+    "failing text": raises(Speechless()),
+    "long text": raises(ValueError("far " * 1_000_000)),
     "leaves": lambda *_: os._exit(3),
     "killed": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
     "crashed": lambda *_: os.kill(os.getpid(), signal.SIGSEGV),
@@ -112,6 +126,9 @@ IN_STEP = {
     "array reward": gives(1, np.ones(1)),
     "complex reward": gives(1, 1j),
     "text reward": gives(1, "1"),
+    "long text reward": gives(1, "far " * 1_000_000),
+    "reward without repr": gives(1, Speechless()),
+    "huge reward": gives(1, 10**400),
     "text flag": gives(2, "no"),
     "none flag": gives(3, None),
     "array flag": gives(2, np.zeros(1, np.bool_)),
@@ -120,6 +137,7 @@ IN_STEP = {
     "none info": gives(4, None),
     "bad success": gives(4, {"is_success": "yes"}),
     "nan success": gives(4, {"is_success": float("nan")}),
+    "huge success": gives(4, {"is_success": 10**400}),
     "four values": lambda env, *answer: (*answer[:2], True, {}),
     "no tuple": lambda env, *answer: answer[1],
 }
@@ -154,6 +172,28 @@ class Touchy(Fails):
         if seed is not None and seed > 1000:
             raise RuntimeError("no such seed")
         return super().reset(seed=seed)
+
+
+class NeverMade(Fails):
+    """Is not made: its worker ends or hangs first."""
+
+    def __init__(self, how):
+        IN_STEP[how](self)
+
+
+class Forks(Fails):
+    """Forks its process in a step, and continues in both."""
+
+    children: ClassVar = []
+
+    def step(self, action):
+        if action == TROUBLE:
+            self.children.append(os.fork())
+        return super().step(action)
+
+
+def forks(num_envs) -> VectorEnv:
+    return SyncVectorEnv([Forks] * num_envs)
 
 
 class Slow(Fails):

@@ -1,6 +1,8 @@
 """Small Gymnasium environments, well-behaved and not, named as `little_environments:Class`."""
 
 import os
+import sys
+from typing import ClassVar
 
 import gymnasium
 import numpy as np
@@ -305,6 +307,49 @@ class OneBufferVector(VectorEnv):
         self.counts[rows], self.rewards[rows], self.over[rows] = 0, 0, False
 
 
+class Gives(VectorEnv):
+    """Rows of two steps that give what `values` has, by name; the others are as they should be."""
+
+    values: ClassVar = {}
+
+    single_observation_space = spaces.Dict(
+        {"place": spaces.Box(-9, 9, (2,), np.float32), "count": spaces.Discrete(9)}
+    )
+    single_action_space = spaces.Discrete(2)
+    metadata: ClassVar = {"autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def __init__(self, num_envs):
+        self.num_envs, self.time = num_envs, 0
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return self.values.get("start", self.seen()), self.values.get("start info", {})
+
+    def step(self, actions):
+        self.time += 1
+        over = np.full(self.num_envs, self.time % 2 == 0)
+        given = {
+            "observation": self.seen(),
+            "reward": np.ones(self.num_envs),
+            "terminated": over,
+            "truncated": over & False,
+        }
+        info = self.values.get("info", {})
+        last = {"final_obs": self.seen(), "_final_obs": over} if over.any() else {}
+        info = self.values.get("info", {})
+        changed = {**given, **self.values}
+        changed["info"] = {**last, **info} if isinstance(info, dict) else info
+        return tuple(changed[name] for name in (*given, "info"))
+
+    def seen(self):
+        place = np.zeros((self.num_envs, 2), np.float32)
+        return {"place": place, "count": np.full(self.num_envs, self.time)}
+
+
+def gives(num_envs) -> VectorEnv:
+    return Gives(num_envs)
+
+
 def one_buffer(num_envs, mode) -> VectorEnv:
     return OneBufferVector(num_envs, mode)
 
@@ -349,6 +394,12 @@ class Far(Endless):
         return {"box": box, "mode": 8 if is_far and self.key == "mode" else 7}
 
 
+class Signalled(KeyboardInterrupt):
+    """A signal to the run, such as Ctrl-C."""
+
+    signal = 2
+
+
 class FailsToClose(Plain):
     """Fails when it is closed, in a way of its own."""
 
@@ -357,7 +408,12 @@ class FailsToClose(Plain):
         self.how = how
 
     def close(self):
-        raise {"error": RuntimeError("stuck"), "exit": SystemExit(0)}[self.how]
+        raise {
+            "error": RuntimeError("stuck"),
+            "exit": SystemExit(0),
+            "interrupt": KeyboardInterrupt("mine"),
+            "signal": Signalled(),
+        }[self.how]
 
 
 def fail_to_close(num_envs, how) -> VectorEnv:
@@ -388,6 +444,29 @@ class Meddles(Plain):
                 "device": lambda: torch.set_default_device("meta"),
                 "threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
             }[self.setting]()
+
+
+class Mutes(Meddles):
+    """Takes the standard streams from its process."""
+
+    def __init__(self, where, render_mode=None):
+        super().__init__("streams", where)
+        self.render_mode = render_mode
+
+    def meddle(self, where):
+        if where == self.where:
+            sys.stdout = sys.stderr = None
+
+    def render(self):
+        self.meddle("render")
+        return super().render()
+
+    def close(self):
+        self.meddle("close")
+
+
+def mute(num_envs, **kwargs) -> VectorEnv:
+    return SyncVectorEnv([lambda: Mutes(**kwargs)] * num_envs)
 
 
 class Exits(Plain):

@@ -86,6 +86,109 @@ class Hunt(ParallelEnv):
         return self.place.copy()
 
 
+class Answers(Hunt):
+    """Hunters of which the hawk or the hound is out in the second step, with an answer of its own.
+
+    Args:
+        end: How they are out: terminated, truncated or both.
+        left_out: Parts of that answer without the hound.
+        changed: Parts of that answer, by their place in it, with another value for the hound, or
+            as a whole.
+    """
+
+    def __init__(self, end="", left_out=(), changed=None, whole=None):
+        super().__init__(limit=99)
+        self.end, self.left_out = end, tuple(left_out)
+        self.changed, self.whole = changed or {}, whole or {}
+
+    def step(self, actions):
+        self.time += 1
+        names = self.agents
+        answer = [
+            {name: self._seen(name) for name in names},
+            dict.fromkeys(names, 1.0),
+            dict.fromkeys(names, False),
+            dict.fromkeys(names, False),
+            {name: {} for name in names},
+        ]
+        if self.time == 2:
+            for place, kind in ((2, "terminated"), (3, "truncated")):
+                answer[place]["hound"] = self.end in (kind, "both")
+            answer[1]["hound"] = -10.0
+            self.agents = names[1:] if self.end else names
+            for place in self.left_out:
+                del answer[place]["hound"]
+            for place, value in self.changed.items():
+                answer[int(place)]["hound"] = value
+            for place, value in self.whole.items():
+                answer[int(place)] = value
+        return tuple(answer)
+
+
+class KnockOut(pettingzoo.AECEnv):
+    """A game in turn: action 3 puts out the player before the mover, who stays until its turn.
+
+    Args:
+        way: How that player is out: terminated or truncated.
+        masked: Whether infos have masks: of the mover alone, which forbid its last action.
+    """
+
+    metadata: ClassVar = {"name": "knock_out", "is_parallelizable": False, "render_modes": []}
+    render_mode = None
+
+    def __init__(self, way="terminated", masked=False):
+        self.possible_agents = ["p0", "p1", "p2"]
+        self.way, self.masked = way, masked
+
+    def observation_space(self, agent):
+        return spaces.Box(-99, 99, (2,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(5)
+
+    def observe(self, agent):
+        return np.array([self.possible_agents.index(agent), self.moves], np.float32)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.moves, self.agent_selection = self.possible_agents[:], 0, "p0"
+        for name, value in (("rewards", 0.0), ("_cumulative_rewards", 0.0)):
+            setattr(self, name, dict.fromkeys(self.agents, value))
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._give_masks()
+
+    def step(self, action):
+        mover = self.agent_selection
+        following = self.agents[(self.agents.index(mover) + 1) % len(self.agents)]
+        if mover not in self._playing():
+            self._was_dead_step(action)
+            self.agent_selection = following if self.agents else mover
+        else:
+            assert not self.masked or action != 4, "forbidden"
+            self._clear_rewards()
+            self.moves += 1
+            self.rewards[mover] += 1
+            playing = self._playing()
+            if action == 3 and len(playing) == 3:
+                ends = self.terminations if self.way == "terminated" else self.truncations
+                ends[playing[playing.index(mover) - 1]] = True
+            if self.moves >= 8:
+                self.terminations = dict.fromkeys(self.agents, True)
+            self.agent_selection = following
+            self._accumulate_rewards()
+        self._give_masks()
+
+    def _playing(self):
+        return [
+            each for each in self.agents if not (self.terminations[each] or self.truncations[each])
+        ]
+
+    def _give_masks(self):
+        self.infos = {name: {} for name in self.agents}
+        if self.masked and self.agents:
+            self.infos[self.agent_selection]["legal"] = np.array([1, 1, 1, 1, 0], np.int8)
+
+
 class Birds(ParallelEnv):
     """Two birds of one kind, with actions of both kinds, for so many steps."""
 

@@ -1,9 +1,11 @@
 """What levels and wrappers may name: nothing is called that doesn't say it makes environments."""
 
+import sys
+
 import pytest
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.gymnasium import GymnasiumParameters, recipe
 from coach_rl.environments.pettingzoo import PettingZooParameters
 
 CODE = """
@@ -139,3 +141,55 @@ def test_parallel_environment_needs_the_annotation(tmp_path):
             num_envs=1
         )
     assert not told.exists()
+
+
+LAZY = """
+def __getattr__(name):
+    if name in ("Late", "parallel_env"):
+        import a_package_that_is_missing
+    if name == "Extra":
+        import ogbench_missing
+    if name == "Broken":
+        raise RuntimeError("in its import")
+    raise AttributeError(name)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Late", "No module named 'a_package_that_is_missing'; install the package"),
+        ("Broken", "RuntimeError: in its import (lazy_of_mine.py, line 8)"),
+    ],
+)
+@pytest.mark.parametrize("what", ["environment", "wrapper", "vector environment", "several agents"])
+def test_name_that_is_imported_late_error_names_what_is_missing(tmp_path, name, reason, what):
+    (tmp_path / "lazy_of_mine.py").write_text(LAZY)
+    level = f"lazy_of_mine:{name}"
+    parameters = {
+        "environment": lambda: GymnasiumParameters(level=level),
+        "wrapper": lambda: GymnasiumParameters(level="CartPole-v1", wrappers=(level,)),
+        "vector environment": lambda: GymnasiumParameters(level=level, vectorization="vector"),
+        "several agents": lambda: PettingZooParameters(level=level),
+    }[what]()
+    kind = "wrapper" if what == "wrapper" else "environment"
+    with pytest.raises(ConfigurationError) as caught:
+        parameters.build(num_envs=1)
+    assert f"the {kind} '{level}' cannot be imported: {reason}" in str(caught.value)
+    sys.modules.pop("lazy_of_mine")
+
+
+def test_module_whose_parallel_env_is_imported_late_error_names_what_is_missing(tmp_path):
+    pytest.importorskip("pettingzoo")
+    (tmp_path / "lazy_of_mine.py").write_text(LAZY)
+    with pytest.raises(ConfigurationError, match="'lazy_of_mine:parallel_env' cannot be imported"):
+        PettingZooParameters(level="lazy_of_mine").build(num_envs=1)
+    sys.modules.pop("lazy_of_mine")
+
+
+def test_missing_extra_behind_a_late_name_error_tells_how_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(recipe.EXTRAS, "ogbench_missing", "ogbench")
+    (tmp_path / "lazy_of_mine.py").write_text(LAZY)
+    message = refused(tmp_path, level="lazy_of_mine:Extra")
+    assert "cannot be imported: ogbench_missing is not installed; `pip install" in message
+    sys.modules.pop("lazy_of_mine")

@@ -336,6 +336,26 @@ BUILDS = [
         S,
         "the observation of 'Pair-v0' has a Sequence space at '1'; allowed ... FlattenObs",
     ),
+    *(
+        (
+            partial(
+                layout_of, *((shown, BOX) if what == "observation" else (BOX, shown)), level="A-v0"
+            ),
+            S,
+            f"the {what} of 'A-v0' has a Dict space with the key ... of type int; keys must be str",
+        )
+        for what in ("observation", "action")
+        for shown in (
+            spaces.Dict({1: BOX, 0: BOX}),
+            spaces.Dict({"slots": spaces.Dict({1: BOX})}),
+            spaces.Tuple([spaces.Dict({1: BOX})]),
+            spaces.Dict({1: BOX, "1": BOX}),
+        )
+    ),
+    *(
+        (partial(layout_of, shown, BOX, level="A-v0"), S, f"is {shown}, which has no parts")
+        for shown in (spaces.Dict({}), spaces.Tuple(()), spaces.Dict({"a": spaces.Dict({})}))
+    ),
     (lambda: row_seeds([1, 2], 3), P, "got 2 seeds for 3 rows"),
     *(
         (partial(row_seeds, bad, 3), P, "whole number of 0 or more")
@@ -480,6 +500,7 @@ PUTS = [
             ),
         )
     ),
+    (put(np.full((3, 1), 0.7), space=spaces.Box(0, 9, (1,), np.uint8)), "[0.7] of row 0 lies out"),
     (put({"a": np.zeros((3, 2))}, space=DICT), "needs the keys"),
     (
         put({"a": np.zeros((3, 2)), "b": np.zeros(1, np.int64)}, space=DICT),

@@ -1,13 +1,15 @@
 """Environments that fail: the row restarts or the run stops, and no other row notices."""
 
+import os
 import signal
+import sys
 import time
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from failing_environments import IN_RESET, IN_STEP, TROUBLE
+from failing_environments import IN_RESET, IN_STEP, TROUBLE, Forks, sleeps
 from little_environments import FailsToClose
 
 from coach_rl.core.errors import ActionError, CoachWarning, EnvironmentFault, NonFiniteError
@@ -16,7 +18,9 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 
 ROWS, ROW, STEPS = 4, 2, 8
-CRASHES = {"raised", "exits", "base exception", "raised in reset"}
+CRASHES = {
+    "raised", "exits", "base exception", "no text", "failing text", "long text", "raised in reset",
+}  # fmt: skip
 LOSES_PROCESS = {"leaves", "killed", "crashed", "hung", "left in reset", "hung in reset"}
 NON_FINITE = {
     "nan observed", "infinity observed", "nan reward", "infinite reward", "nan in reset",
@@ -133,6 +137,8 @@ def test_failed_row_stop_error_has_diagnosis(how, vectorization):
         lived(environment)
     line = str(stop.value)
     assert "\n" not in line
+    assert len(line) < 2_500
+    assert len(str(stop.value.evidence.get("traceback", ""))) < 25_000
     done = 12 if how in IN_RESET and how not in LOSES_PROCESS else 11  # ROW's third step, or not
     assert f"environment step {done}" in line
     assert "failing_environments.py, line " in line or how in {"leaves", "killed", "left in reset"}
@@ -263,7 +269,7 @@ def test_rare_observation_outside_space_warns_once(key, vectorization):
     environment.close()
 
 
-@pytest.mark.parametrize("how", ["error", "exit"])
+@pytest.mark.parametrize("how", ["error", "exit", "interrupt"])
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess", "vector"])
 def test_close_error_warns_per_row(how, vectorization):
     level = "fail_to_close" if vectorization == "vector" else "FailsToClose"
@@ -277,13 +283,89 @@ def test_close_error_warns_per_row(how, vectorization):
     with pytest.warns(CoachWarning) as warned:
         environment.close()
     environment.close()  # once: warnings are errors
-    error = {"error": "RuntimeError: stuck", "exit": "SystemExit: 0"}[how]
+    error = {
+        "error": "RuntimeError: stuck",
+        "exit": "SystemExit: 0",
+        "interrupt": "KeyboardInterrupt: mine",
+    }[how]
     names = ["vector environment"] if vectorization == "vector" else ["row 0 of", "row 1 of"]
     assert [str(each.message) for each in warned] == [
         f"{name} 'little_environments:{level}' failed in close: {error} "
         f"(little_environments.py, line {CLOSE_LINE}); the run is not affected"
         for name in names
     ]
+
+
+@pytest.mark.parametrize(
+    ("level", "vectorization"), [("FailsToClose", "sync"), ("fail_to_close", "vector")]
+)
+def test_signal_while_closing_is_raised(level, vectorization):
+    environment = GymnasiumParameters(
+        level=f"little_environments:{level}", kwargs={"how": "signal"}, vectorization=vectorization
+    ).build(num_envs=1)
+    with pytest.raises(KeyboardInterrupt):
+        environment.close()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "subprocess", "vector"])
+def test_forked_environment_continues_in_one_process(vectorization):
+    level = "forks" if vectorization == "vector" else "Forks"
+    environment = GymnasiumParameters(
+        level=f"failing_environments:{level}",
+        vectorization=vectorization,
+        processes=2 if vectorization == "subprocess" else None,
+        start_method="fork",
+    ).build(num_envs=ROWS)
+    responses = lived(environment)
+    environment.close()
+    assert not any(response.faults for response in responses)
+    assert [int(response.observation["count"][ROW]) for response in responses[1:7]] == [
+        *range(1, 7)
+    ]
+    for child in Forks.children:  # those of workers are not known here
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    Forks.children.clear()
+
+
+@pytest.mark.parametrize(
+    ("vectorization", "where"),
+    [
+        *(("sync", where) for where in ("construction", "reset", "step", "render", "close")),
+        *(("vector", where) for where in ("construction", "reset", "step", "close")),
+    ],
+)
+def test_standard_streams_are_put_back(vectorization, where):
+    before = sys.stdout, sys.stderr
+    parameters = GymnasiumParameters(
+        level=f"little_environments:{'mute' if vectorization == 'vector' else 'Mutes'}",
+        kwargs={"where": where},
+        vectorization=vectorization,
+    )
+    if vectorization == "sync":
+        parameters = parameters.drawable()
+    environment = one_step(parameters)
+    if where == "render":
+        environment.render()
+    environment.close()
+    assert (sys.stdout, sys.stderr) == before
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (
+            "hung",
+            "took more than 0.3 s (failing_environments.py, line {}); that is faults.reset_se",
+        ),
+        ("leaves", "died (exit code 3)"),
+    ],
+)
+def test_worker_lost_before_it_begins_error_names_rows_and_limit(how, message):
+    with pytest.raises(EnvironmentFault) as caught:
+        build(how, "subprocess", level="NeverMade")
+    line = sleeps.__code__.co_firstlineno + 1
+    begin = "rows 0 to 1 of 'failing_environments:NeverMade' failed in construction: "
+    assert f"{begin}its worker process {message.format(line)}" in str(caught.value)
 
 
 def test_probe_close_error_does_not_stop():
@@ -306,6 +388,7 @@ def one_step(parameters):
     environment.reset(seed=0)
     environment.send(np.zeros(2, np.int64))
     environment.recv()
+    return environment
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from coach_rl.core.errors import (
     ActionError,
     ConfigurationError,
     EnvironmentFault,
+    NonFiniteError,
 )
 from coach_rl.environments.gymnasium import GymnasiumParameters, VectorEnvironment
 from coach_rl.environments.gymnasium.vector import autoreset_mode
@@ -232,3 +233,138 @@ def test_autoreset_mode_from_metadata():
     for mode in MODES:
         vector = little_environments.plains(1, mode)
         assert autoreset_mode(vector, level="plains").value == mode
+
+
+def steps_of(monkeypatch, num_envs=3, **values):
+    """The answers to four steps of an environment that gives these values."""
+    monkeypatch.setattr(little_environments.Gives, "values", values, raising=False)
+    environment = build("little_environments:gives", num_envs)
+    answers = [environment.reset(seed=0)]
+    for _ in range(4):
+        environment.send(np.zeros(num_envs, np.int64))
+        answers.append(environment.recv())
+    return answers
+
+
+NAN = {"place": np.array([[0, 0], [0, np.nan], [0, 0]], np.float32), "count": np.zeros(3, int)}
+ONES = np.ones(3, np.float32)
+
+
+WRONG_FORMS = {  # of as many rows
+    "column": lambda rows: np.ones((rows, 1), np.float32),
+    "line": lambda rows: np.ones((1, rows + 1)),
+    "too many": lambda rows: np.ones(rows + 1),
+    "number": lambda _: 1.0,
+    "number of numpy": lambda _: np.float32(1),
+    "none": lambda _: None,
+    "nones": lambda rows: [None] * rows,
+    "texts": lambda rows: ["1"] * rows,
+    "ragged": lambda _: [1, [2, 3]],
+    "complex": lambda rows: np.full(rows, 1j),
+    "huge": lambda rows: [10**400] * rows,
+    "dict": lambda _: {"a": 1},
+}
+
+
+@pytest.mark.parametrize("name", ["reward", "terminated", "truncated"])
+@pytest.mark.parametrize("form", WRONG_FORMS)
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_rewards_and_ends_of_another_form_error_names_them(monkeypatch, name, form, num_envs):
+    with pytest.raises(EnvironmentFault, match=f"gave {name} as .* of the shape .*for each row"):
+        steps_of(monkeypatch, num_envs, **{name: WRONG_FORMS[form](num_envs)})
+
+
+@pytest.mark.parametrize("wrong", [2 * ONES, ONES * np.nan, -ONES])
+def test_ends_that_are_neither_true_nor_false_error(monkeypatch, wrong):
+    with pytest.raises(EnvironmentFault, match="gave terminated as float32"):
+        steps_of(monkeypatch, terminated=wrong)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"observation": NAN}, r"row 1 of .* failed in step: the observation 'place'\[1\] is nan"),
+        ({"start": NAN}, r"row 1 of .* failed in reset: the observation 'place'\[1\] is nan"),
+        ({"reward": [0.0, 0.0, np.inf]}, "row 2 of .* failed in step: the reward is inf"),
+        (
+            {"info": {"final_obs": NAN, "_final_obs": ONES > 0}, "terminated": ONES > 0},
+            "row 1 of .* failed in step: the observation 'place'",
+        ),
+    ],
+)
+def test_non_finite_value_error_names_the_row(monkeypatch, values, message):
+    with pytest.raises(NonFiniteError, match=message):
+        steps_of(monkeypatch, **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"observation": {"place": NAN["place"]}}, "has no 'count', which its space has"),
+        ({"observation": None}, "has no 'count', which its space has; got None"),
+        ({"observation": {**NAN, "place": [[1.0], [2.0, 3.0], []]}}, "'place' must be an array"),
+        ({"info": None}, "the info must be a dict, got None"),
+        ({"info": {"is_success": ["yes"] * 3}}, r"row 0: info\['is_success'\] must be a number"),
+        ({"info": {"final_obs": 1.0}, "terminated": ONES > 0}, "gave no final_obs for row 0"),
+    ],
+)
+def test_malformed_answer_of_a_vector_environment_error(monkeypatch, values, message):
+    with pytest.raises(EnvironmentFault, match=message):
+        steps_of(monkeypatch, **values)
+
+
+NOT_BY_ROWS = {
+    "fps": 60.0,
+    "log": {"mean": 1.0, "deep": {"text": "abc"}},
+    "none": None,
+    "object": object(),
+    "number": np.float32(1),
+    "short": np.ones(2),
+    "long": [1, 2, 3, 4],
+    "name": "abc",
+    7: "abc",
+    "_mask": True,
+}
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_infos_without_a_value_for_each_row_are_left_out(monkeypatch, num_envs):
+    by_rows = {
+        "time": np.arange(num_envs),
+        5: list(range(num_envs)),
+        "log": {"own": [2.0] * num_envs},
+    }
+    names = np.array(["abc", "de", "f"][:num_envs], object)
+    whole = {**NOT_BY_ROWS, "log": {**NOT_BY_ROWS["log"], **by_rows["log"]}}
+    info = {**whole, **{key: each for key, each in by_rows.items() if key != "log"}, "names": names}
+    answers = steps_of(monkeypatch, num_envs, info=info, **{"start info": info})
+    for answer in answers:
+        assert set(answer.info) == {"time", "5", "log/own", "names"}
+        assert answer.info["names"].tolist() == names.tolist()
+        np.testing.assert_array_equal(answer.info["time"], range(num_envs))
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_final_infos_are_read_by_rows(monkeypatch, is_array):
+    over = np.array([False, True, True])
+    final = {"is_success": over, "name": "abc", "fps": 60.0}
+    if is_array:
+        final = np.array([None, {"is_success": True}, {"is_success": True}], object)
+    info = {"final_info": final, "_final_info": over}
+    answer = steps_of(monkeypatch, info=info)[2]
+    assert set(answer.info) == {"is_success", "_is_success"}
+    assert answer.info["is_success"].tolist() == over.tolist()
+    assert answer.info["_is_success"].tolist() == over.tolist()
+
+
+def test_error_of_one_row_names_it():
+    environment = build("little_environments:plains")
+    environment.reset(seed=0)
+    for action in (0, 0, 3):
+        environment.send(np.array([0, action, 0]))
+        if action < 3:
+            environment.recv()
+    with pytest.raises(
+        EnvironmentFault, match=r"^row 1 of vector environment '.*' failed in step: Z"
+    ):
+        environment.recv()

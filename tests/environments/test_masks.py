@@ -1,5 +1,6 @@
 """Masks of Gymnasium environments: wherever they come from, each state shows its own."""
 
+import masked_environments
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -7,12 +8,18 @@ from little_environments import Gadget
 from masked_environments import Doors, ShownDoors
 
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, ParameterError
-from coach_rl.core.spaces import FORBIDDEN, actions_from_uniform, allowed_choice, uniform_size
+from coach_rl.core.spaces import (
+    FORBIDDEN,
+    actions_from_uniform,
+    allowed_choice,
+    forbidden,
+    uniform_size,
+)
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.gymnasium.masks import ShownMasks
+from coach_rl.environments.gymnasium.masks import ShownMasks, shown_mask
 from coach_rl.testing import check_environment
-from coach_rl.testing.allowed_actions import forbidden, has_masks, with_allowed_actions
+from coach_rl.testing.allowed_actions import has_masks, with_allowed_actions
 
 HERE = "masked_environments"
 STRICT = FaultParameters(on_crash="stop")
@@ -169,3 +176,80 @@ def test_masks_of_nested_actions_have_entries_of_all_discrete_parts():
     assert masked.observation_space["action_mask"] == spaces.MultiBinary(3 + 5 + 2 * 4)
     observation, _ = masked.reset(seed=0)
     assert observation["action_mask"].tolist() == [1] * 16
+
+
+ONE, TWO, NESTED = (4,), (2, 3), (3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "given"),
+    [
+        (ONE, [1, 0, 2, 0.5]),
+        (ONE, np.array([True, False, True, True])),
+        (ONE, [np.array([1, 0, 1, 1])]),
+        (TWO, [1, 0, 1, 1, 1]),
+        (TWO, (np.array([1, 0]), [1, 1, 1])),
+        (TWO, [[1, 0], [1, 1, 1]]),
+        ((2, 2), np.array([[1, 0], [1, 1]])),
+        (NESTED, [[1, 0, 1], [1, 1, 1, 1]]),
+    ],
+)
+def test_mask_is_one_array_or_one_for_each_part(sizes, given):
+    mask = shown_mask(given, sizes, "info:legal")
+    assert mask.dtype == np.bool_
+    assert mask.shape == (sum(sizes),)
+    assert not mask[1]
+    assert mask.sum() == {ONE: 3, TWO: 4, (2, 2): 3, NESTED: 6}[sizes]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "given"),
+    [
+        (ONE, [1, 0, np.nan, 1]),
+        (ONE, np.array([1, 0, 1j, 1])),
+        (ONE, [[1], [0], [1], [1]]),
+        (ONE, [[1, 0], [1, 1]]),
+        (ONE, [[[1, 0, 1, 1]]]),
+        (ONE, np.ones((4, 1))),
+        (ONE, ["1", "0", "1", "1"]),
+        (ONE, [1, None, 1, 1]),
+        (ONE, [1, 10**400, 1, 1]),
+        (ONE, {0: 1, 1: 0, 2: 1, 3: 1}),
+        (ONE, "1011"),
+        (ONE, np.ones(())),
+        (ONE, np.ones(5)),
+        (TWO, [[1, 0, 1], [1, 1]]),
+        (TWO, [[1, 0], [1, np.nan, 1]]),
+        (TWO, [[1], [0], [1], [1], [1]]),
+    ],
+)
+def test_mask_of_another_form_is_malformed(sizes, given):
+    with pytest.raises(EnvironmentFault, match=f"'info:legal' must have {sum(sizes)} entries"):
+        shown_mask(given, sizes, "info:legal")
+
+
+@pytest.mark.parametrize("source", ["info:action_mask", "method:action_masks"])
+@pytest.mark.parametrize("how", ["step", "reset", "info", "flag"])
+def test_masked_environment_that_answers_wrong_is_malformed(monkeypatch, source, how):
+    wrong = {
+        "step": lambda *_, **__: None,
+        "reset": lambda *_, **__: np.zeros(2, np.float32),
+        "info": lambda *_, **__: (np.zeros(2, np.float32), 1.0, False, False, None),
+        "flag": lambda *_, **__: (np.zeros(2, np.float32), 1.0, "no", False, {}),
+    }
+    level = f"{how}_of_a_test"
+
+    class Wrong(Doors):
+        pass
+
+    setattr(Wrong, how if how in ("step", "reset") else "step", wrong[how])
+    monkeypatch.setattr(masked_environments, level, Wrong, raising=False)
+    environment = GymnasiumParameters(level=f"{HERE}:{level}", action_mask=source).build(num_envs=1)
+
+    def begin():
+        environment.reset(seed=0)
+        environment.send(np.zeros(1, np.int64))
+        environment.recv()
+
+    with pytest.raises(EnvironmentFault, match=r"must be|must return|gave no pair"):
+        begin()

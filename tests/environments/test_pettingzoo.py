@@ -1,6 +1,7 @@
 """PettingZoo's parallel environments behind the contract, and equal to themselves run bare."""
 
 import importlib.util
+import re
 import sys
 from copy import deepcopy
 
@@ -242,7 +243,7 @@ def test_load_irreproducible_environment_error(monkeypatch):
             "little_parallel:Hint",
             UnknownNameError,
             "unknown environment 'little_parallel:Hint'; did you mean 'little_parallel:Hunt' or "
-            "'little_parallel:Birds' or 'little_parallel:Nameless'?",
+            "'little_parallel:Birds' or 'little_parallel:KnockOut'?",
         ),
         (
             "little_parallel:Nameless",
@@ -361,4 +362,145 @@ def test_masks_of_agents_that_are_not_there_are_refused():
     settings = {"kwargs": {"by_info": True}, "action_mask": "info:mask"}
     environment = PettingZooParameters(level="masked_parallel:Turns", **settings).build(num_envs=1)
     with pytest.raises(EnvironmentFault, match=r"agent 'one' has no 'mask'.*it has legal"):
+        environment.reset(seed=0)
+
+
+def second_step(**settings):
+    """The answer to the step in which the hound of `Answers` is out."""
+    environment = PettingZooParameters(level="little_parallel:Answers", kwargs=settings).build(
+        num_envs=2
+    )
+    environment.reset(seed=0)
+    for _ in range(2):
+        space = environment.spaces.action
+        environment.send(actions_from_uniform(space, np.full((2, uniform_size(space)), 0.5)))
+        answer = environment.recv()
+    environment.close()
+    return answer
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize("end", ["terminated", "both"])
+@pytest.mark.parametrize(
+    "how", [{"left_out": (0,)}, {"changed": {"0": None}}, {"left_out": (0, 4)}]
+)
+def test_terminated_agent_needs_no_last_observation(end, how):
+    answer = second_step(end=end, **how)
+    assert not answer.faults
+    assert answer.info[agent_info("hound", "terminated")].all()
+    assert answer.info[agent_info("hound", "reward")].tolist() == [-10, -10]
+    assert (answer.observation["hound/nose"] == 2).all(), "its last one stands"
+
+
+MALFORMED = [
+    ({"end": "truncated", "left_out": (0,)}, "there is no observation of agent 'hound', but of h"),
+    ({"left_out": (0,)}, "there is no observation of agent 'hound', but of hawk, hare"),
+    ({"left_out": (1,)}, "there is no reward of agent 'hound', but of hawk, hare"),
+    ({"end": "terminated", "left_out": (1,)}, "there is no reward of agent 'hound'"),
+    ({"left_out": (2,)}, "there is no termination of agent 'hound'"),
+    ({"left_out": (3,)}, "there is no truncation of agent 'hound'"),
+    ({"changed": {"1": None}}, "the reward of agent 'hound' must be a number, got None"),
+    ({"changed": {"1": np.ones(1)}}, "the reward of agent 'hound' must be a number, got array"),
+    ({"changed": {"1": "1"}}, "the reward of agent 'hound' must be a number, got '1'"),
+    ({"changed": {"1": 10**400}}, "the reward of agent 'hound' must be a number, got 1000"),
+    ({"changed": {"2": None}}, "the termination of agent 'hound' must be True or False, got None"),
+    ({"changed": {"2": np.zeros(1)}}, "the termination of agent 'hound' must be True or False"),
+    ({"changed": {"3": "no"}}, "the truncation of agent 'hound' must be True or False, got 'no'"),
+    ({"changed": {"0": None}}, "no 'hound/all', which its space has"),
+    ({"changed": {"0": {"all": np.zeros(3, np.float32)}}}, "no 'hound/nose', which its space has"),
+    ({"changed": {"0": {"all": np.zeros(2, np.float32), "nose": 1}}}, "'hound/all' has shape"),
+    ({"changed": {"4": None}}, "the info of agent 'hound' must be a dict, got None"),
+    *(
+        ({"whole": {str(place): None}}, f"the {what}s must be a dict, got None")
+        for place, what in enumerate(("observation", "reward", "termination", "truncation"))
+    ),
+    ({"whole": {"1": 1.0}}, "the rewards must be a dict, got a float"),
+    ({"whole": {"4": None}}, "the infos must be a dict, got None"),
+]
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize(("settings", "message"), MALFORMED)
+def test_malformed_part_of_an_agent_stops_and_names_it(settings, message):
+    """By default malformed values stop; a step that raises would be a restart."""
+    with pytest.raises(EnvironmentFault, match=re.escape(message)):
+        second_step(**settings)
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize("how", [None, ({}, {}, {}, {}), 1.0, [{}] * 3])
+def test_malformed_step_of_a_parallel_environment_stops(monkeypatch, how):
+    import little_parallel
+
+    monkeypatch.setattr(little_parallel.Answers, "step", lambda *_: how)
+    with pytest.raises(EnvironmentFault, match=r"step must return|step gave 4 values"):
+        second_step()
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize("way", ["terminated", "truncated"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_turn_based_player_may_be_out_before_its_turn(way, masked):
+    environment = PettingZooParameters(
+        level="little_parallel:KnockOut",
+        kwargs={"way": way, "masked": masked},
+        action_mask="info:legal" if masked else None,
+    ).build(num_envs=1)
+    answer, names = environment.reset(seed=0), ("p0", "p1", "p2")
+    movers, outs, rewards = [], [], []
+    for move in (3, 0, 0, 0, 0, 0, 0, 0):
+        shown = answer.first_observation
+        if masked:
+            allowed = [shown[f"{name}/action_mask"][0].sum() for name in names]
+            assert sorted(allowed) == [4, 5, 5], "who waits may do anything"
+        turns = [name for name in names if shown[f"turn/{name}"][0]]
+        environment.send({name: np.array([move if name in turns else 4]) for name in names})
+        answer = environment.recv()
+        movers += turns
+        outs.append([bool(answer.info[agent_info(name, way)][0]) for name in names])
+        rewards.append([float(answer.info[agent_info(name, "reward")][0]) for name in names])
+    assert movers == ["p0", "p1", "p0", "p1", "p0", "p1", "p0", "p1"]
+    assert outs[0] == outs[-2] == [False, False, True]
+    assert [sum(each) for each in zip(*rewards, strict=True)] == [4, 4, 0]
+    assert answer.terminated[0]
+    environment.close()
+
+
+@needs_pettingzoo
+@pytest.mark.parametrize("problem", ["none", "truncated"])
+def test_agents_that_act_need_a_mask(monkeypatch, problem):
+    """Who plays, and who is truncated, whose next actions are valued."""
+    import masked_parallel
+
+    class Forgets(masked_parallel.Turns):
+        def step(self, actions):
+            shown, rewards, ends, cuts, infos = super().step(actions)
+            infos["two"] = {"legal": None} if problem == "none" else {}
+            cuts = dict.fromkeys(cuts, problem == "truncated")
+            self.agents = [] if problem == "truncated" else self.agents
+            return shown, rewards, dict.fromkeys(ends, False), cuts, infos
+
+    monkeypatch.setattr(masked_parallel, "Forgets", Forgets, raising=False)
+    environment = PettingZooParameters(
+        level="masked_parallel:Forgets", kwargs={"by_info": True}, action_mask="info:legal"
+    ).build(num_envs=1)
+    mask = environment.reset(seed=0).observation["one/action_mask"] > 0
+    environment.send({"one": allowed_choice(mask, np.zeros(1)), "two": np.zeros(1, np.int64)})
+    with pytest.raises(EnvironmentFault, match="info of agent 'two' has no 'legal'"):
+        environment.recv()
+
+
+@needs_pettingzoo
+def test_malformed_mask_of_an_agent_error_names_it(monkeypatch):
+    import masked_parallel
+
+    class Nans(masked_parallel.Turns):
+        def infos(self):
+            return {name: {"legal": np.full(size, np.nan)} for name, size in self.sizes.items()}
+
+    monkeypatch.setattr(masked_parallel, "Nans", Nans, raising=False)
+    environment = PettingZooParameters(
+        level="masked_parallel:Nans", kwargs={"by_info": True}, action_mask="info:legal"
+    ).build(num_envs=1)
+    with pytest.raises(EnvironmentFault, match="mask of 'info:legal' of agent 'one' must have 3"):
         environment.reset(seed=0)

@@ -69,6 +69,19 @@ def test_exported_goals_that_learn_decide_as_load_does(name, tmp_path):
     assert play_both(run, exported(run, tmp_path / "policy.zip"))
 
 
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_exported_angles_of_the_environments_goals_are_shown_within_bounds(tmp_path):
+    full_turn_on = rl.GoalSpace(
+        key=KEY, elements=(0, 1), low=(5.0, -1.0), high=(5.0 + 2 * np.pi, 1.0),
+        threshold=(0.2, 0.2), angles=(0,),
+    )  # fmt: skip
+    params = two_levels(TD3, TD3, GOALS, training=100).parameters
+    top, low = params.levels
+    levels = (replace(top, goal_space=full_turn_on), low)
+    run = run_of(rl.GraphManager(replace(params, levels=levels)), tmp_path)
+    assert play_both(run, exported(run, tmp_path / "policy.zip"))
+
+
 @parameter_class
 class Judging(rl.LESSONGoalSpace):
     """Slow features with a judge of their own."""

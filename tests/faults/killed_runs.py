@@ -5,7 +5,8 @@
 makes short runs of every shipped preset, kills each at moments of several kinds, some twice, sends
 signals, lets its disk be full, resumes it to its end, and compares what it left behind: the last
 checkpoint's state, the logs, TensorBoard's entries, the summary. `--write` keeps the table in
-benchmarks/results/killed_runs.md; with names of runs only their rows are made again.
+benchmarks/results/killed_runs.md, and its sums in docs/reliability.md; with names of runs only
+their rows are made again.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,9 +35,10 @@ from coach_rl.runs.folder import RunFolder
 
 CHECKOUT = Path(__file__).parent.parent.parent
 RESULTS = CHECKOUT / "benchmarks" / "results" / "killed_runs.md"
+PAGE = CHECKOUT / "docs" / "reliability.md"
 MARK = "<!-- killed runs -->"
-DIFFERENT = "different"
-"""The last column of the table."""
+NO_ROOM, DIFFERENT = "no room on the disk", "different"
+"""The last columns of the table."""
 
 OFTEN = ("--checkpoint_steps", "20")
 """Flags for checkpoints all the time, where records come as often."""
@@ -276,7 +279,7 @@ def disturbances(whole: Ended, rng: np.random.Generator) -> dict[str, Disturbanc
         at = [*moments(whole, rng).values()]
         moment = replace(at[int(rng.integers(len(at)))], sent=number)
         found[number.name] = Disturbance(moment=moment)
-    found["no room on the disk"] = Disturbance(most_bytes=int(10 ** rng.uniform(3, 5)))
+    found[NO_ROOM] = Disturbance(most_bytes=int(10 ** rng.uniform(3, 5)))
     return found
 
 
@@ -364,6 +367,28 @@ def counted(table: str, columns: Sequence[str]) -> dict[str, Counter[str]]:
     }
 
 
+def in_words(table: str) -> str:
+    """The sentence of the page about a table: how many runs, and what was done to them."""
+    columns, _, *rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()]
+    every = dict(zip(columns[1:], map(int, rows[-1][1:]), strict=True))
+    different = every.pop(DIFFERENT)
+    full = every.pop(NO_ROOM)
+    signals = sum(count for kind, count in every.items() if kind.startswith("SIG"))
+    killed = sum(every.values()) - signals
+    found = f"{different:,} were different" if different else "none was different"
+    return (
+        f"Of {killed + signals + full:,} such runs of {len(rows) - 1} settings, {found}: "
+        f"{killed:,} were killed, {signals:,} received a signal, {full:,} had no room on the disk."
+    )
+
+
+def with_sentence(page: str, sentence: str) -> str:
+    """A page whose paragraph about the table is this sentence, and the link to the table."""
+    start = page.index("Of ", page.index("its last checkpoint is compared."))
+    end = page.index("[Each preset's runs]")
+    return f"{page[:start]}{textwrap.fill(sentence, 120)}\n\n{page[end:]}"
+
+
 def main() -> int:
     """Kill, resume, compare, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -388,6 +413,7 @@ def main() -> int:
     print(found)
     if given.write:
         RESULTS.write_text(f"{before}{MARK}\n{found}\n{MARK}{after}")
+        PAGE.write_text(with_sentence(PAGE.read_text(), in_words(found)))
     return int(any(outcome.difference for outcome in outcomes))
 
 

@@ -4,16 +4,25 @@ import numpy as np
 import pytest
 from killed_processes import Moment, moments
 from killed_runs import (
+    MARK,
+    PAGE,
+    RESULTS,
     Outcome,
     begin,
+    counted,
     difference,
+    in_words,
     killed_and_resumed,
     log_line,
     markdown,
     runs,
     story,
+    with_sentence,
 )
 
+from coach_rl.configuration.presets import shipped_presets
+
+TABLE = RESULTS.read_text().split(MARK)[1]
 EACH_TIME = ("CartPole_PPO", "Pendulum_SAC", "Pendulum_HAC")
 
 
@@ -49,6 +58,18 @@ def test_a_difference_is_noticed():
     assert not difference(log_line(planned), log_line(planned.replace("0.5", "0.25")))
     assert difference({"log": [1, 2]}, {"log": [1]})
     assert difference({"a": 1}, {"b": 1})
+
+
+def test_table_has_a_row_for_every_shipped_preset():
+    _run, *columns = TABLE.strip().splitlines()[0].strip("| ").split(" | ")
+    made = {name.partition(",")[0] for name in counted(TABLE, columns)}
+    assert not shipped_presets().keys() - made
+
+
+def test_page_has_the_sums_of_the_table():
+    page = PAGE.read_text()
+    assert with_sentence(page, in_words(TABLE)) == page
+    assert with_sentence(page, in_words(TABLE.replace("| all | ", "| all | 9"))) != page
 
 
 def test_rows_of_runs_that_are_not_made_again_stay_in_the_table():

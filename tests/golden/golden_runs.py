@@ -6,6 +6,9 @@ can be renamed without these runs staying what they are.
 Record them again after a deliberate change of numbers, and say why in CHANGELOG.md::
 
     python tests/golden/golden_runs.py [NAME ...]
+
+Figures are compared by how they are computed, since other processors round differently: see
+`differences`.
 """
 
 import argparse
@@ -15,6 +18,8 @@ import math
 import os
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +30,16 @@ from safetensors.numpy import load_file
 RECORDED = Path(__file__).with_name("recorded.json")
 UNTIMED = ("evaluation", "level", "train")
 """Kinds of records without memory use or speed."""
-ABSOLUTE = 1e-6
-"""Difference that passes for equal where figures are close to 0."""
+CANCELLING = {"train/policy_loss": 1e-6, "train/q_value": 1e-7}
+"""Means whose terms cancel, and the difference that passes besides: roundings of the terms."""
+DIVERGENCE = "train/approx_kl"
+"""A mean of the squares of changes of log-probabilities, halved."""
+LOG_PROBABILITY = 1e-5
+"""What passes for the rounding of such a change."""
+FLOAT32 = 1.2e-7
+"""Spacing of float32 at 1, from which ratios of probabilities are counted."""
+EXPLAINED = "train/explained_variance"
+"""A quotient by the variance of the returns, which may be close to 0; see `condition`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,6 +308,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "environment.max_episode_steps=20; levels.0.agent.algorithm.rollout=12; "
         "levels.0.agent.algorithm.minibatch=12; levels.1.agent=UniformAgentParameters(); "
         "levels.2.agent=UniformAgentParameters(); levels.3.agent=UniformAgentParameters(); ",
+        tolerance=1e-4,  # twelve advantages that differ by a hundredth of the values, normalised
     ),
     "TMaze_PPO": dict(steps=300, changes=PPO + RECURRENT + "length=4"),
     "TMaze_DQN": dict(
@@ -400,30 +414,109 @@ def networks(tensors: dict[str, np.ndarray[Any, Any]]) -> dict[str, list[float]]
     return {p: [float(v.mean()), float(np.sqrt((v**2).mean()))] for p, v in joined.items()}
 
 
-def differences(found: Any, recorded: Any, tolerance: float, path: str = "") -> list[str]:
-    """Where two trees of figures differ by more than rounding."""
-    if isinstance(recorded, dict):
-        if set(found) != set(recorded):
-            return [f"{path}: other names: {sorted(set(found) ^ set(recorded))}"]
-        return [
-            d
-            for name in recorded
-            for d in differences(found[name], recorded[name], tolerance, f"{path}/{name}")
+def condition(prediction: np.ndarray[Any, Any], target: np.ndarray[Any, Any]) -> float:
+    """How much rounding an explained variance amplifies.
+
+    Returns:
+        The largest change of 1 - var(target - prediction) / var(target) where each prediction and
+        each target changes by a small share of itself, divided by that share.
+    """
+    residual = target - prediction
+    variance, unexplained = target.var(), residual.var()
+    if variance == 0:
+        return 0.0
+    by_residual = (residual - residual.mean()) / variance
+    by_target = unexplained / variance**2 * (target - target.mean())
+    change = np.abs(by_residual * prediction) + np.abs((by_residual - by_target) * target)
+    return float(2 * change.mean())
+
+
+@contextmanager
+def noted_conditions() -> Iterator[dict[float, float]]:
+    """Notes the `condition` of every explained variance that PPO computes, by its value."""
+    from coach_rl.agents import ppo_agent
+
+    computed, noted = ppo_agent.explained_variance, {}
+
+    def noting(prediction: Any, target: Any) -> Any:
+        value = computed(prediction, target)
+        noted[float(value)] = condition(prediction.double().numpy(), target.double().numpy())
+        return value
+
+    ppo_agent.explained_variance = noting
+    try:
+        yield noted
+    finally:
+        ppo_agent.explained_variance = computed
+
+
+def with_conditions(found: dict[str, Any], noted: dict[float, float]) -> dict[str, Any]:
+    """The figures of a run with what `noted_conditions` noted meanwhile."""
+    log = [
+        each | {"condition": float(f"{noted[each['scalars'][EXPLAINED]]:.3g}")}
+        if EXPLAINED in each["scalars"]
+        else each
+        for each in found["log"]
+    ]
+    return found | {"log": log}
+
+
+def differences(found: dict[str, Any], recorded: dict[str, Any], tolerance: float) -> list[str]:
+    """Where figures of a run differ from recorded ones by more than another processor's rounding.
+
+    Each figure may differ by what the tolerance does to what it is made of:
+
+    - the tolerance, relative to itself, as a rule; for those in `CANCELLING` some more;
+    - an explained variance: what it does if predictions and returns differ by the tolerance;
+    - a KL divergence: what it does if log-probabilities differ by rounding, besides;
+    - a network's mean parameter: the tolerance of their root mean square, since they cancel.
+
+    Args:
+        found: The figures of a run.
+        recorded: Those that it had.
+        tolerance: The run's.
+    """
+    if len(found["log"]) != len(recorded["log"]):
+        return [f"/log: {len(found['log'])} entries instead of {len(recorded['log'])}"]
+    moved = []
+    for number, (one, other) in enumerate(zip(found["log"], recorded["log"], strict=True)):
+        allowed = {
+            name: tolerance * abs(value) + CANCELLING.get(name, 0.0)
+            for name, value in other["scalars"].items()
+        }
+        if DIVERGENCE in allowed:
+            size = math.sqrt(2 * abs(other["scalars"][DIVERGENCE]))
+            allowed[DIVERGENCE] += LOG_PROBABILITY * size + FLOAT32
+        if "condition" in other:
+            allowed[EXPLAINED] = tolerance * other["condition"]
+        moved += [
+            f"/log/{number}/{name}: {one[name]} instead of {other[name]}"
+            for name in other.keys() - {"scalars", "condition"}
+            if one[name] != other[name]
         ]
-    if isinstance(recorded, list):
-        if len(found) != len(recorded):
-            return [f"{path}: {len(found)} entries instead of {len(recorded)}"]
-        pairs = enumerate(zip(found, recorded, strict=True))
-        return [
-            d
-            for i, (one, other) in pairs
-            for d in differences(one, other, tolerance, f"{path}/{i}")
-        ]
-    if isinstance(recorded, float):
-        same = math.isclose(found, recorded, rel_tol=tolerance, abs_tol=ABSOLUTE)
-    else:
-        same = found == recorded
-    return [] if same else [f"{path}: {found} instead of {recorded}"]
+        moved += _beyond(one["scalars"], other["scalars"], allowed, f"/log/{number}/scalars")
+    means, sizes = (
+        tuple(
+            {name: each[at] for name, each in run["networks"].items()} for run in (found, recorded)
+        )
+        for at in (0, 1)
+    )
+    allowed = {name: tolerance * size for name, size in sizes[1].items()}
+    moved += _beyond(*means, allowed, "/networks/mean")
+    return moved + _beyond(*sizes, allowed, "/networks/root_mean_square")
+
+
+def _beyond(
+    found: dict[str, float], recorded: dict[str, float], allowed: dict[str, float], path: str
+) -> list[str]:
+    """Which values differ by more than is allowed, all by name."""
+    if set(found) != set(recorded):
+        return [f"{path}: other names: {sorted(set(found) ^ set(recorded))}"]
+    return [
+        f"{path}/{name}: {found[name]} instead of {value}"
+        for name, value in recorded.items()
+        if not math.isclose(found[name], value, rel_tol=0.0, abs_tol=allowed[name])
+    ]
 
 
 def is_installed(run: GoldenRun) -> bool:
@@ -444,8 +537,8 @@ def record(names: list[str]) -> None:
     """Make the named runs again and keep their figures; without names all."""
     kept = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     for name in names or RUNS:
-        with tempfile.TemporaryDirectory() as folder:
-            kept[name] = rounded(figures(RUNS[name], Path(folder)))
+        with tempfile.TemporaryDirectory() as folder, noted_conditions() as noted:
+            kept[name] = rounded(with_conditions(figures(RUNS[name], Path(folder)), noted))
     write_figures(RECORDED, kept)
 
 

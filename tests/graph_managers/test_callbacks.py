@@ -174,6 +174,18 @@ def test_note_has_histograms_and_pictures():
         assert not note.scalars
 
 
+def test_note_names_are_printable():
+    def noted(record, run):
+        if record.kind == "evaluation":
+            yield run.note({"a\x1b[2J": 1.0}, level="l\u202e", agent="\ud800", arrays={"b\n": [1]})
+
+    manager = manager_with(noted)
+    (note, *_) = (each for each in manager.improve() if each.kind == "note")
+    manager.close()
+    names = (*note.scalars, *note.arrays, note.level, note.agent)
+    assert names == ("a\\x1b[2J", "b\\n", "l\\u202e", "\\ud800")
+
+
 @pytest.mark.parametrize(
     "image", [np.zeros((2, 3)), np.zeros((2, 3, 4), np.uint8), np.zeros(3, np.uint8)]
 )

@@ -12,11 +12,13 @@ from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.arbiters import SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
 from coach_rl.agents.planning.edge_costs import CriticSteps
 from coach_rl.agents.planning.graph_agent import GraphAgentParameters
 from coach_rl.agents.planning.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.core import parameter_class
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
@@ -62,10 +64,16 @@ def on_policy(**change):
     )
 
 
-def off_policy(agent=DDPGAgentParameters, **change):
+def off_policy(agent=DDPGAgentParameters, schedule=None, **change):
     given = {"learning": LEARNING, "normalise_observations": 5.0, "update_mode": "eager"}
-    made = agent(**given, **change)
-    return replace(parameters(training=EnvironmentSteps(180)), agent=made)
+    made = agent(**{**given, **change})
+    return replace(parameters(training=EnvironmentSteps(180), **(schedule or {})), agent=made)
+
+
+def seldom_learning(agent=DDPGAgentParameters, **change):
+    """An agent whose statistics move in many ticks between two of its updates."""
+    learning = replace(LEARNING, updates_per_step=0.1)
+    return off_policy(agent, {"heatup": EnvironmentSteps(0)}, learning=learning, **change)
 
 
 def two_levels():
@@ -176,6 +184,9 @@ def finished(params):
         on_policy,
         off_policy,
         lambda: off_policy(SACAgentParameters),
+        seldom_learning,
+        lambda: seldom_learning(SACAgentParameters),
+        lambda: seldom_learning(TD3AgentParameters),
         two_levels,
         planning,
         members,
@@ -189,6 +200,45 @@ def test_one_worker_makes_the_numbers_of_a_run_without_workers(params):
     alone, collected = finished(params()), finished(with_workers(params(), workers=1))
     assert alone[0] == collected[0]
     assert_same_state(alone[1], collected[1])
+
+
+class ByLearns(OffPolicyAgent):
+    """Chooses otherwise while `clock.learns`, and ends its goals then."""
+
+    def choose(self, row_state, request, clock):
+        info = super().choose(row_state, request, clock)
+        if clock.learns:
+            info.action[:, 0] = 0.5
+        return info
+
+
+class EndsByLearns(ByLearns):
+    def ends(self, row_state, rows, observation, clock):
+        return (observation["observation"][:, 0] > 0) & clock.learns
+
+
+@parameter_class
+class ByLearnsParameters(DDPGAgentParameters):
+    AGENT = ByLearns
+
+
+@parameter_class
+class EndsByLearnsParameters(DDPGAgentParameters):
+    AGENT = EndsByLearns
+
+
+def ending_below():
+    stack = two_levels().stack
+    own = EndsByLearnsParameters(learning=LEARNING, update_mode="eager")
+    top = replace(stack[0], agent=DDPGAgentParameters(learning=LEARNING, update_mode="eager"))
+    low = replace(stack[1], agent=own)
+    return replace(planning(), levels=(top, low))
+
+
+@pytest.mark.parametrize("params", [lambda: off_policy(ByLearnsParameters), ending_below])
+def test_choices_and_ends_by_what_the_clock_learns_are_the_same_in_a_worker(params):
+    alone, collected = finished(params()), finished(with_workers(params(), workers=1))
+    assert alone[0] == collected[0]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import CoachWarning, RunError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
@@ -300,7 +300,8 @@ def drawn_diary(decisions):
 def with_picture(monkeypatch, picture):
     """Give scripted agents a picture of a row."""
 
-    def of_agent(self, row_state, row):
+    def of_agent(self, row_state, row, observation):
+        assert self.seen, "it has decided"
         return picture(len(self.seen))
 
     monkeypatch.setattr(maze_walkers.Scripted, "picture", of_agent, raising=False)
@@ -315,14 +316,16 @@ def test_pictures_of_agents_stand_beside_the_scene(easel, monkeypatch):
     assert scenes == sorted(scenes), "the scene is at the left"
     assert (shots[0].frame[4:, :6] == shots[0].frame[4, 0]).all(), "below it is nothing"
     low = [int(shot.frame[0, -1, 0]) for shot in shots]
-    assert low[:3] == [0, 1, 2], "the lowest level decides at each step"
+    assert low[:3] == [1, 2, 3], "the lowest level decides at each step"
     assert low[-1] == low[-2], "the picture of the end is the one before"
     top = [int(shot.frame[0, 6, 0]) for shot in shots]
     assert top[-1] < low[-1] <= len(agents[1].seen)
 
 
 def test_agents_with_pictures_are_filmed_in_worlds_without_any(monkeypatch):
-    def picture(self, row_state, row):
+    def picture(self, row_state, row, observation):
+        assert {key: len(each) for key, each in observation.items()} == {"observation": 1}
+        assert "observation" in row_state.pending, "it has decided"
         return np.full((6, 4, 3), 9, np.uint8)
 
     monkeypatch.setattr(PPOAgent, "picture", picture, raising=False)
@@ -331,13 +334,51 @@ def test_agents_with_pictures_are_filmed_in_worlds_without_any(monkeypatch):
     assert len(recorder.shots) > 3
 
 
+def test_picture_sees_what_its_level_shows_before_filters(easel, monkeypatch):
+    """The newest state, with the goal of the level above."""
+    shown = []
+
+    def picture(self, row_state, row, observation):
+        shown.append({key: each.shape[0] for key, each in observation.items()})
+        return np.zeros((2, 2, 3), np.uint8)
+
+    monkeypatch.setattr(maze_walkers.Scripted, "picture", picture, raising=False)
+    film(maze_walkers.maze_experiment())
+    assert all(set(each.values()) == {1} for each in shown)
+    assert all(set(each) == {"observation", "achieved_goal", "desired_goal"} for each in shown)
+
+
+@pytest.mark.parametrize("method", ["picture", "marks"])
+def test_method_that_draws_and_fails_is_named_with_its_level(easel, monkeypatch, method):
+    def failing(self, *args):
+        return next(iter(()))
+
+    monkeypatch.setattr(maze_walkers.Scripted, "planning", lambda *_: {}, raising=False)
+    monkeypatch.setattr(maze_walkers.Scripted, "marks", lambda *_: (), raising=False)
+    monkeypatch.setattr(maze_walkers.Scripted, method, failing, raising=False)
+    message = rf"nothing is filmed: level 'high': Scripted.{method} failed: StopIteration"
+    with pytest.warns(CoachWarning, match=message):
+        recorder, _, _ = film(maze_walkers.maze_experiment())
+    assert recorder.take_film() is None
+
+
+def test_picture_without_an_observation_is_refused_with_what_to_write(easel, monkeypatch):
+    monkeypatch.setattr(
+        maze_walkers.Scripted, "picture", lambda self, row_state, row: None, raising=False
+    )
+    message = r"level 'high': write Scripted.picture\(self, row_state, row, observation\)"
+    with pytest.raises(ConfigurationError, match=message):
+        film(maze_walkers.maze_experiment())
+
+
 @pytest.mark.parametrize(
     ("picture", "message"),
     [
+        (lambda decisions: None, "must be uint8 .* got object of shape \\(\\)"),
         (lambda decisions: np.zeros((4, 4)), "must be uint8 .* got float64 of shape \\(4, 4\\)"),
         (
             lambda decisions: np.zeros((4, 4 + decisions, 3), np.uint8),
-            "frames of a film must have one size, got 16 x 4 after 14 x 4",
+            "frames of a film must have one size, got 17 x 4 after 16 x 4",
         ),
     ],
 )

@@ -190,7 +190,7 @@ DESCRIPTIONS = [
     (callbacks(Counting), P, "write Counting(...), with brackets"),
     (callbacks(3), P, "callbacks must be"),
     (lambda: manager_with(Counting), P, "write Counting(...), with brackets"),
-    (lambda: Runtime(threads=0), P, "threads must be int > 0 | None, got 0"),
+    (lambda: Runtime(threads=0), P, "threads must be int in [1, 1024] | None, got 0"),
     (collected(workers=5), P, "collection.workers (5) must be num_envs (4) or less"),
     (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
     (collected(workers=0, on="ray"), P, "but there are no workers"),

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,9 @@ import torch
 from small_runs import parameters, ppo
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.clock import LinearSchedule, Phase
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -285,3 +287,35 @@ def test_records_can_be_written_as_json():
     records, _ = finished(parameters())
     for record in records:
         json.dumps(dict(record.scalars), allow_nan=False)
+
+
+def leaves(*_):
+    sys.exit(0)
+
+
+def leaves_by_the_builtin(*_):
+    exit(0)
+
+
+@pytest.mark.parametrize("function", [leaves, leaves_by_the_builtin])
+@pytest.mark.parametrize("use", ["improve", "evaluate", "run"])
+def test_exit_in_a_users_function_is_an_error_that_names_it(function, use):
+    agent = ScriptedAgentParameters(policy=function)
+    manager = BasicRLGraphManager(replace(parameters(), agent=agent))
+    manager.create_graph(Runtime(device="cpu"))
+    uses = {
+        "improve": lambda: [*manager.improve()],
+        "evaluate": lambda: manager.evaluate(EnvironmentEpisodes(1)),
+        "run": manager.run,
+    }
+    with manager, pytest.raises(RunError, match=f"SystemExit: 0 .* in {function.__name__}\\(\\)"):
+        uses[use]()
+
+
+def test_improve_that_is_iterated_no_further_is_closed():
+    with closing(BasicRLGraphManager(parameters())) as manager:
+        records = manager.improve()
+        next(records)
+        records.close()
+        assert [*records] == []
+        assert next(manager.improve())

@@ -317,6 +317,23 @@ def test_a_success_rate_once_reached_stays_reached():
     manager.close()
 
 
+def test_success_rate_reached_before_a_stop_stays_reached_though_the_rate_has_fallen():
+    easy = replace(PLACES, threshold=(0.6, 0.6))
+    rate = SuccessRate(rate=0.5, over=20, level="low")
+    schedule = {"top": {"frozen_until": rate}, "low": {"goal_space": easy}}
+    with built(parameters(**schedule)) as manager, built(parameters(**schedule)) as resumed:
+        assert changes(until(manager, 600))[-1][:2] == ("top", Phase.TRAIN)
+        low = manager.graph.training.levels[-1]
+        low.sub_episodes.forget()
+        assert not low.sub_episodes.success_rate(rate.over) >= rate.rate
+        resumed.load_state_dict(manager.state_dict())
+        for each in (manager, resumed):
+            assert changes(until(each, 630)) == []
+            assert each.graph.phases.unreached() == []
+            assert each.graph.clock.of_level("top").phase is Phase.TRAIN
+        assert_same_state(manager.state_dict()["agents"], resumed.state_dict()["agents"])
+
+
 def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
     easy = replace(PLACES, threshold=(0.6, 0.6))
     reached, never = SuccessRate(rate=0.01, over=20), SuccessRate(rate=1.0, over=500)

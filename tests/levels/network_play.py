@@ -20,6 +20,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.levels import links_of
+from coach_rl.core.records import Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.graph_managers.graph_stack import build_graph_stack
@@ -353,7 +354,7 @@ class Run:
             seed=5,
             purpose="training",
             signals=None,
-            discount=self.discount,
+            sums=Sums(discount=self.discount),
         )
         self.stack.reset(0)
 

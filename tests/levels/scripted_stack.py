@@ -28,7 +28,7 @@ from coach_rl.architectures.torso import HiddenState
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
-from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse
+from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -358,7 +358,7 @@ def stacked(seeds, levels, clock, discount, graphs, *, highest):
             clock=clock,
             seed=TESTING_SEED,
             above=levels[:index],
-            discount=discount,
+            sums=Sums(discount=discount),
             certifier=certifier(seeds, levels, index, agents[-1], clock, graphs),
         )
     return below, agents[::-1]

@@ -13,7 +13,7 @@ from scripted_stack import Scripted, Walks
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.levels import links_of
-from coach_rl.core.records import Fault
+from coach_rl.core.records import Fault, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.graph_managers.graph_stack import build_graph_stack
@@ -102,7 +102,7 @@ def built(levels, seeds, clock, discount, walks=None):
         seed=SEED,
         purpose="training",
         signals=None,
-        discount=discount,
+        sums=Sums(discount=discount),
     )
     stack.reset(0)
     return stack, [agents[index] for index in range(len(levels))]

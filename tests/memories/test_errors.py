@@ -71,6 +71,14 @@ def add_other_shape():
     build(num_envs=1).add(wrong)
 
 
+def add_pixels(value):
+    """Add a transition whose pixels are floats to a memory of bytes."""
+    space = spaces.Box(0, 255, (2,), np.uint8)
+    wrong = one(0, 1)
+    wrong.observation["observation"] = np.full((1, 2), value)
+    build(num_envs=1, observed=spaces.Dict({"observation": space})).add(wrong)
+
+
 def declare_a(*made):
     SamplerChain([Makes("liar", outputs=("/a",), really=made)])(3)
 
@@ -193,15 +201,25 @@ CASES = {
         (lambda: timed_hindsight.build(strategy="episode"), "or 'final', got 'episode'"),
     ],
     SpaceError: [
+        *(
+            (partial(add_pixels, value), f"has {value} (float64), which uint8 makes ... '/observ")
+            for value in (0.5, 256.0, -1.0)
+        ),
         (lambda: build(observed=PAIR), "cannot keep values of Tuple"),
         (lambda: build(observed=STACKED, frame_stack=("radar",)), "'radar' ... camera, speed"),
         (
             lambda: build(observed=STACKED, frame_stack=("speed",)),
             "axis, 'speed' has ... (1,)",
         ),
-        (observing(desired_goal=None), "the observation key 'desired_goal', ... achieved_goal"),
-        (observing(achieved_goal=None), "needs the observation key 'achieved_goal'"),
-        (observing(desired_goal=spaces.Box(-1, 1, (3,))), "2 elements, 'desired_goal' has 3"),
+        (
+            observing(desired_goal=None),
+            "environment's 'desired_goal', which is not ... achieved_goal",
+        ),
+        (observing(achieved_goal=None), "the goal's key 'achieved_goal' is not observed"),
+        (
+            observing(desired_goal=spaces.Box(-1, 1, (3,))),
+            "'desired_goal' has 3 elements, the goal space 2",
+        ),
         (lambda: timed_hindsight.build(observed=UNTIMED), "needs the observation key 'time_left'"),
     ],
     RunError: [

@@ -131,6 +131,22 @@ def test_frame_ring_stores_each_frame_once():
     assert ring._pool_used - len(ring._free) == kept_ends  # places are used again
 
 
+@pytest.mark.parametrize(("num_rows", "size", "row_capacity"), [(1, 1, 10), (2, 3, 12), (3, 4, 7)])
+def test_frame_ring_full_saves_as_many_frames_as_its_capacity(num_rows, size, row_capacity):
+    memory = build(
+        num_envs=num_rows,
+        observed=observed(size),
+        capacity=num_rows * row_capacity,
+        frame_stack=("camera",),
+    )
+    cameras = Cameras(num_rows, size, seed=0)
+    for _ in range(3 * row_capacity):
+        memory.add(cameras.step(range(num_rows)))
+    ring = memory.store._rings["camera"].state_dict(memory.store.counts)
+    saved = int((ring["frames"].ends - ring["frames"].first).sum()) + len(ring["newest"])
+    assert ring["frames"].capacity == saved  # by which the size of checkpoints is predicted
+
+
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_frame_ring_late_truncation_equals_immediate(n_step):
     common = {"num_envs": 2, "observed": observed(3), "capacity": 24, "n_step": n_step}

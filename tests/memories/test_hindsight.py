@@ -11,6 +11,7 @@ from replay_worlds import build, same_batches
 from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import ALONE, LevelPlace
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
@@ -492,3 +493,28 @@ class JudgesObservations(GoalSpace):
 class ShowsHalf(GoalSpace):
     def show(self, goal, observation):
         return {"desired_goal": goal / 2}
+
+
+@parameter_class
+class Progress(GoalSpace):
+    """Judged by what was achieved before a decision, too."""
+
+    uses_before = True
+
+
+@parameter_class
+class LearnedProgress(Progress):
+    """The same of goals that learn, whose hindsight keeps observations before and after."""
+
+    learns = True
+
+
+def test_hindsight_goals_judged_by_what_was_achieved_before_need_to_learn():
+    refused, *allowed = (
+        HindsightParameters(goal=as_own(GOAL, kind)).at(ALONE)
+        for kind in (Progress, LearnedProgress, Halfway, GoalSpace)
+    )
+    for each in allowed:
+        each.check(OBSERVED)
+    with pytest.raises(ConfigurationError, match=r"Progress\.judge .* achieved before them"):
+        refused.check(OBSERVED)

@@ -1,4 +1,5 @@
 import importlib
+import re
 import warnings
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from gymnasium import spaces
 from replay_worlds import ACTED, OBSERVED, Stream, build
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import Transition
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
 from coach_rl.memories.minari_data import read_minari, write_minari
@@ -170,6 +171,138 @@ def test_minari_dict_actions_and_images_round_trip(data_sets):
     back = build(num_envs=1, observed=observed, acted=acted, prefill=path).trajectories()
     for name, values in shown.items():
         np.testing.assert_array_equal(values, back[name], err_msg=name)
+
+
+def created(path, observed, acted, observations, actions, reward=1.0):
+    """A data set of one episode, as others write them, under a path."""
+    from minari.data_collector import EpisodeBuffer
+    from minari.dataset.minari_storage import MinariStorage
+
+    time = 3
+    path.mkdir(parents=True)
+    storage = MinariStorage.new(
+        path / "data", observation_space=observed, action_space=acted, jpeg_encoding=False
+    )
+    storage.update_metadata({"dataset_id": "made-v0", "minari_version": "0.5.3"})
+    episode = EpisodeBuffer(
+        observations=observations,
+        actions=actions,
+        rewards=np.full(time, reward),
+        terminations=np.zeros(time, np.bool_),
+        truncations=np.arange(time) == time - 1,
+    )
+    storage.update_episodes([episode])
+    return str(path)
+
+
+def drawn(space, count):
+    """So many values of a space, as an episode of a data set has them."""
+    if isinstance(space, spaces.Dict):
+        return {key: drawn(part, count) for key, part in space.items()}
+    space.seed(0)
+    return np.stack([space.sample() for _ in range(count)])
+
+
+PLAIN = spaces.Box(-1, 1, (2,), np.float32)
+IMAGE = spaces.Box(0, 255, (2, 2), np.uint8)
+CHOICE = spaces.Discrete(3)
+OTHERS = {
+    "count": ("actions", spaces.MultiDiscrete([3, 9]), spaces.MultiDiscrete([3, 4])),
+    "start": (
+        "actions",
+        spaces.MultiDiscrete([3, 4]),
+        spaces.MultiDiscrete([3, 4], start=[5, -2]),
+    ),
+    "choice": ("actions", spaces.Discrete(3), spaces.Discrete(3, start=1)),
+    "part": (
+        "actions",
+        spaces.Dict({"a": CHOICE, "b": spaces.MultiDiscrete([2, 9])}),
+        spaces.Dict({"a": CHOICE, "b": spaces.MultiDiscrete([2, 4])}),
+    ),
+    "bounds": ("actions Box(1,) from -1 to 1", spaces.Box(-1, 1, (1,)), spaces.Box(0, 10, (1,))),
+    "bits": ("actions", spaces.MultiBinary(2), spaces.MultiBinary(3)),
+    "seen": ("observations", spaces.MultiDiscrete([9, 9]), spaces.MultiDiscrete([3, 3])),
+    "image": ("observations 'observation'", spaces.Box(0, 1, (2, 2), np.float32), IMAGE),
+    "left": (
+        "observations 'left'",
+        spaces.Dict({"left": spaces.Box(0, 1, (2, 2), np.float32)}),
+        spaces.Dict({"left": IMAGE}),
+    ),
+}
+"""What is named in the refusal, the space of the data and that of the memory."""
+
+
+@needs_minari
+@pytest.mark.parametrize("case", OTHERS)
+def test_minari_data_of_another_meaning_is_refused(data_sets, case):
+    what, theirs, ours = OTHERS[case]
+    is_acted = what.startswith("actions")
+    (observed, acted), (seen, taken) = (
+        (PLAIN, each) if is_acted else (each, CHOICE) for each in (theirs, ours)
+    )
+    path = created(data_sets / "made", observed, acted, drawn(observed, 4), drawn(acted, 3))
+    kept = seen if isinstance(seen, spaces.Dict) else spaces.Dict({"observation": seen})
+    with pytest.raises(SpaceError, match=re.escape(f"has {what} ".strip())):
+        build(num_envs=1, observed=kept, acted=taken, prefill=path)
+
+
+@needs_minari
+@pytest.mark.parametrize(
+    ("values", "lost"),
+    [
+        (np.arange(16, dtype=np.float32).reshape(4, 2, 2), None),
+        (np.full((4, 2, 2), 0.5, np.float32), "0.5 (float32), which uint8 makes 0"),
+        (np.full((4, 2, 2), 256, np.float32), "256.0 (float32), which uint8 makes"),
+    ],
+)
+def test_minari_floats_in_memory_of_bytes_are_kept_where_whole(data_sets, values, lost):
+    space = spaces.Box(0, 255, (2, 2), np.float32)
+    path = created(data_sets / "made", space, CHOICE, values, np.array([0, 1, 2]))
+    observed = spaces.Dict({"observation": IMAGE})
+    if lost is not None:
+        with pytest.raises(SpaceError, match=re.escape(lost)):
+            build(num_envs=1, observed=observed, acted=CHOICE, prefill=path)
+        return
+    shown = build(num_envs=1, observed=observed, acted=CHOICE, prefill=path).trajectories()
+    np.testing.assert_array_equal(shown["/observations/observation"][0], values[:3])
+
+
+@needs_minari
+def test_minari_rewards_that_float32_makes_infinite_are_refused(data_sets):
+    seen = np.zeros((4, 2), np.float32)
+    path = created(data_sets / "made", PLAIN, CHOICE, seen, np.arange(3), reward=1e300)
+    observed = spaces.Dict({"observation": PLAIN})
+    with pytest.raises(SpaceError, match=r"1e\+300 .* under '/rewards'"):
+        build(num_envs=1, observed=observed, acted=CHOICE, prefill=path)
+
+
+@needs_minari
+def test_minari_nested_data_is_read_by_flat_names(data_sets):
+    observed = spaces.Dict(
+        {"n": spaces.Dict({"a": PLAIN}), "pair": spaces.Tuple((spaces.Discrete(5), PLAIN))}
+    )
+    acted = spaces.Dict({"arm": spaces.Dict({"grip": CHOICE})})
+    seen, taken = np.linspace(-1, 1, 8, dtype=np.float32).reshape(4, 2), np.array([2, 0, 1])
+    path = created(
+        data_sets / "made",
+        observed,
+        acted,
+        {"n": {"a": seen}, "pair": (np.arange(4), -seen)},
+        {"arm": {"grip": taken}},
+    )
+    flat = spaces.Dict({"n/a": PLAIN, "pair/0": spaces.Discrete(5), "pair/1": PLAIN})
+    memory = build(num_envs=1, observed=flat, acted=spaces.Dict({"arm/grip": CHOICE}), prefill=path)
+    shown = memory.trajectories()
+    np.testing.assert_array_equal(shown["/observations/n/a"][0], seen[:3])
+    np.testing.assert_array_equal(shown["/next_observations/pair/0"][0], [1, 2, 3])
+    np.testing.assert_array_equal(shown["/observations/pair/1"][0], -seen[:3])
+    np.testing.assert_array_equal(shown["/agents/agent/actions/arm/grip"][0], taken)
+    again = str(data_sets / "again")
+    parts = {"observation_space": flat, "action_space": memory.layout.action_space}
+    write_minari(shown, again, **parts)
+    back = build(num_envs=1, observed=flat, acted=parts["action_space"], prefill=again)
+    for name, values in back.trajectories().items():
+        np.testing.assert_array_equal(values, shown[name], err_msg=name)
 
 
 @needs_minari

@@ -27,6 +27,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.processes import WorkerLost, WorkerProcess
 from coach_rl.processes.worker_messages import WorkerPayload
+from coach_rl.sessions.stop_requests import SAVES, STOPS
 from tests.waiting import PATIENCE, wait_until
 
 STARTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
@@ -210,7 +211,7 @@ def test_worker_signals_are_left_to_the_parent_or_are_its_own(is_independent):
         group, ignores = worker.submit(Counter.mask).result()
         assert (group == worker.pid, ignores) == (is_independent, not is_independent)
         if not is_independent:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            for number in (*STOPS, SAVES):
                 os.kill(worker.pid, number)
             assert worker.submit(Counter.add, 1).result() == 1
 

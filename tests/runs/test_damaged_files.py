@@ -10,14 +10,22 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coach_rl.configuration.strict_json import require_types, sealed
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.state import Appended
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
-from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints
+from coach_rl.runs.checkpoint import (
+    find_checkpoint,
+    list_checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
 from coach_rl.runs.folder import create_run_folder
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run
@@ -345,6 +353,49 @@ def test_resume_resealed_counter_that_cannot_be_is_refused_in_one_line(
     assert changed != text
     reseal(last, changed)
     assert reason in answer(resume, run)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "reason"),
+    [
+        ("task", "threads", 10**9, "threads must be int in [1, 1024] | None, got 1000000000"),
+        ("parameters", "threads", 0, "threads must be int in [1, 1024], got 0"),
+        ("parameters", "num_envs", 10**6, "has num_envs 1,000,000, but"),
+        ("parameters", "num_envs", 10**12, "num_envs must be from 1 to 1,000,000"),
+    ],
+)
+def test_manifest_with_values_that_no_machine_has_room_for_is_refused_in_one_line(
+    run: Path, part: str, name: str, value: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GraphManager, "create_graph", lambda *_, **__: pytest.fail("it is built"))
+    document = json.loads((run / "manifest.json").read_text())[part]
+    edit(run / "manifest.json", {part: document | {name: value}}, seal=True)
+    assert reason in answer(resume, run)
+
+
+@pytest.mark.parametrize(
+    "change", [{"capacity": -5}, {"capacity": 10**15}, {"generation": "x"}, {"generation": True}]
+)
+def test_checkpoint_whose_memory_cannot_be_is_refused_in_one_line(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    entries = Appended(
+        dtype=np.dtype([("reward", "f4")]),
+        first=np.zeros(1, np.int64),
+        ends=np.full(1, 3),
+        capacity=8,
+        read=lambda _, begin, end: {"reward": np.arange(begin, end, dtype=np.float32)},
+    )
+    path = tmp_path / "step_3"
+    write_checkpoint(path, {"memory": entries}, {})
+    assert read_checkpoint(path).state["memory"].capacity == 8
+    state = json.loads((path / "state.json").read_text())
+    state["memory"]["$appended"] |= change
+    reseal(path, json.dumps(state))
+    ((name, value),) = change.items()
+    reason = f"{name} must be from 0 to 1,000,000,000,000, got {value!r}"
+    with pytest.raises(CheckpointError, match=re.escape(reason)):
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize("best", [7, "text", [], {"reward": 1.0}, {"reward": 1.0, "more": 2}])

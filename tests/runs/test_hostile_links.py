@@ -1,19 +1,25 @@
-"""A symbolic link in a run's folder leads nothing outside of it to be written."""
+"""A link in a run's folder, symbolic or hard, leads nothing outside of it to be written."""
 
 import json
 import os
+import shutil
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from socket import gethostname
 
 import numpy as np
 import pytest
+from psutil import Process
 
 from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
-from coach_rl.core.file_writing import make_folder, replacing
+from coach_rl.core.file_writing import make_folder, replacing, without_links
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, write_checkpoint
-from coach_rl.runs.lock import locked
+from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.runs.logs import Cut, write_columns
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import resume_experiment
@@ -23,6 +29,7 @@ from tests.small_runs import contents, log_of
 from tests.telemetry.test_log_files import learned
 
 PRECIOUS = b"precious\n"
+MODES = ("w", "w+", "a", "a+", "r+")
 
 
 @pytest.fixture
@@ -77,7 +84,8 @@ def test_evaluate_linked_folder_nothing_is_written_into_it(tmp_path: Path, outsi
 
 
 def append(path: Path) -> None:
-    LineFile(path).append("line\n")
+    with closing(LineFile(path)) as file:
+        file.append("line\n")
 
 
 def cut(path: Path) -> None:
@@ -105,6 +113,11 @@ def make_arrays(path: Path) -> None:
     write_columns(path, {"a": np.zeros(2)})
 
 
+def reopened(mode: str, path: Path) -> None:
+    with open(path, mode, opener=without_links) as file:
+        file.write("text")
+
+
 @pytest.mark.parametrize(
     ("write", "refused"),
     [(append, OSError), (cut, OSError), (make_arrays, OSError), (take_lock, ConfigurationError),
@@ -123,6 +136,48 @@ def test_writer_link_in_place_of_its_file_is_not_followed(
         with pytest.raises(refused):
             write(link)
     assert contents(outside) == {"file": PRECIOUS}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [append, cut, make_arrays, take_lock, widen, *(partial(reopened, mode) for mode in MODES)],
+)
+def test_writer_hard_link_in_place_of_its_file_leaves_the_other_one_alone(
+    tmp_path: Path, outside: Path, write: Callable[[Path], None]
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    os.link(outside / "file", folder / "file")
+    write(folder / "file")
+    assert contents(outside) == {"file": PRECIOUS}
+
+
+@pytest.mark.parametrize("with_tensorboard", [False, True])
+def test_resume_copy_by_hard_links_leaves_the_original_alone(
+    tmp_path: Path, with_tensorboard: bool
+) -> None:
+    settings = replace(SETTINGS, tensorboard=with_tensorboard)
+    original = run(tmp_path, settings, signal_at=60).folder.path
+    before, lock = contents(original), (original / ".lock").read_bytes()
+    copy = tmp_path / "copy" / original.name
+    shutil.copytree(original, copy, copy_function=os.link)
+    resume_experiment(copy, settings=settings)
+    assert (contents(original), (original / ".lock").read_bytes()) == (before, lock)
+    assert log_of(copy)[-1]["kind"] == "final_evaluation"
+    resume_experiment(original, settings=settings)
+    assert log_of(copy) == log_of(original)
+
+
+def test_resume_copy_by_hard_links_of_a_held_run_is_refused(tmp_path: Path) -> None:
+    original = run(tmp_path, signal_at=60).folder.path
+    copy = tmp_path / "copy" / original.name
+    parent = Process(os.getppid())
+    holder = {"process": parent.pid, "host": gethostname(), "started": parent.create_time()}
+    (original / ".lock").write_text(json.dumps(holder))
+    shutil.copytree(original, copy, copy_function=os.link)
+    with pytest.raises(RunInUseError):
+        resume_experiment(copy, settings=SETTINGS)
+    assert json.loads((original / ".lock").read_text()) == holder
 
 
 def test_checkpoint_link_in_place_of_its_unfinished_folder_keeps_the_target(

@@ -471,7 +471,7 @@ FAILED: list[Case] = [
         for name in [type(error).__name__]
     ),
     *(
-        (None, exits_while_built(error), RunError, f"{name}: ... was raised inside the run")
+        (None, exits_while_built(error), RunError, f"{name}: ... was raised inside the run, in ")
         for error in (SystemExit(0), walks.Stop("enough"))
         for name in [type(error).__name__]
     ),

@@ -2,22 +2,26 @@
 
 import re
 import shutil
+import warnings
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from gymnasium import spaces
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.architectures import ActorCriticParameters, TorsoParameters
 from coach_rl.cli.main import main
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
+from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphParameters,
@@ -26,9 +30,9 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import find_checkpoint
-from coach_rl.sessions.evaluation import evaluate_untrained
-from coach_rl.sessions.loaded_levels import load_levels, loading_report
-from coach_rl.sessions.session import Audience, resume_experiment, run_experiment
+from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
+from coach_rl.sessions.loaded_levels import Meaning, load_levels, loading_report
+from coach_rl.sessions.session import Audience, fork_experiment, resume_experiment, run_experiment
 from coach_rl.testing import assert_same_state
 from tests import small_runs
 from tests.small_runs import QUIET, experiment, manifest_of
@@ -307,6 +311,24 @@ def test_load_flat_agent_starts_from_another_run(flat_run, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [({"sha256": "0" * 64}, "has been changed since"), ({"checkpoint": "gone"}, "not there any")],
+)
+def test_load_of_a_run_that_starts_again_takes_the_recorded_checkpoint(
+    flat_run, tmp_path, changes, what
+):
+    manifest = manifest_of(run(flat(load=str(flat_run)), tmp_path))
+    manager = flat(load=str(flat_run))
+    with live_graph(manager, Runtime(device="cpu")):
+        assert load_levels(manager, manifest) == manifest["loaded"]
+        del manifest["loaded"]["main"]["sha256"]  # by an earlier version
+        assert load_levels(manager, manifest)
+        manifest["loaded"]["main"] |= changes
+        with pytest.raises(ConfigurationError, match=what):
+            load_levels(manager, manifest)
+
+
 def test_load_reads_no_memory(trained, tmp_path):
     other = Path(shutil.copytree(trained, tmp_path / "other"))
     entries = list(find_checkpoint(other / "checkpoints").glob("rows_*.bin"))
@@ -387,3 +409,114 @@ def graph_manager():
         ),
     ))
 """
+
+
+OFFSETS = replace(PLACES, relative=True, reach=(0.5, 0.5), observed="relative")
+
+
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory):
+    """A run whose sub-goals are displacements."""
+    return run(graph(goal_space=OFFSETS), tmp_path_factory.mktemp("ways")).path
+
+
+def loaded_lines(source, goals, level="low", **of_low):
+    """What is said where a level is loaded from a run into a stack with these goals."""
+    params = graph(goal_space=goals, **of_low).parameters
+    name = f"{source}:{level}"
+    levels = tuple(
+        replace(each, load=name) if number == ("top", "low").index(level) else each
+        for number, each in enumerate(params.levels)
+    )
+    with (
+        HRLGraphManager(replace(params, levels=levels)) as manager,
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        manager.create_graph(TASK)
+        load_levels(manager)
+    return [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize(
+    ("level", "changes", "message"),
+    [
+        ("low", {"observed": "absolute"}, "GoalSpace.observed of its goals: relative there, abs"),
+        ("top", {"relative": False, "reach": None}, "relative of the goals of level 1 below: True"),
+    ],
+)
+@pytest.mark.parametrize("partly", [False, True])
+def test_load_goals_of_another_kind_is_refused(ways, level, changes, message, partly):
+    more = {"load_partly": partly} if level == "low" else {}
+    with pytest.raises(ConfigurationError) as raised:
+        loaded_lines(ways, replace(OFFSETS, **changes), level, **more)
+    assert str(raised.value).startswith(f"level '{level}' cannot be loaded from {ways}")
+    assert message in str(raised.value)
+
+
+def test_load_flat_agent_of_environments_goals_below_relative_ones_is_refused(tmp_path):
+    params = graph().parameters
+    world = GoalPointMassParameters()
+    source = experiment(ddpg(), world, num_envs=4, training=40)
+    path = run(source, tmp_path).path
+    goals = replace(OFFSETS, key="achieved_goal", elements=None)
+    top, low = params.levels
+    levels = (top, replace(low, goal_space=goals, load=f"{path}:main"))
+    with HRLGraphManager(replace(params, levels=levels, environment=world)) as manager:
+        manager.create_graph(TASK)
+        with pytest.raises(ConfigurationError, match="absolute there, relative here"):
+            load_levels(manager)
+
+
+@pytest.mark.parametrize(
+    ("level", "changes", "message"),
+    [
+        ("top", {"reach": (0.5, 1.0)}, "bounds of the goals of level 1 below: ([-0.5, -0.5], "),
+        ("top", {"elements": (1, 0)}, "elements of the goals of level 1 below: (0, 1) there, (1,"),
+        ("low", {"elements": (2, 3)}, "elements of its goals: (0, 1) there, (2, 3) here"),
+        ("low", {"reach": None}, "bounds of its goals: ([-0.5, -0.5], [0.5, 0.5]) there, ([-2.0,"),
+    ],
+)
+def test_load_goals_of_other_bounds_warns_in_one_line(ways, level, changes, message):
+    (line,) = loaded_lines(ways, replace(OFFSETS, **changes), level)
+    assert line.startswith(f"level '{level}': its agent was trained with other goals or actions")
+    assert message in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("level", ["low", "top"])
+@pytest.mark.parametrize(
+    "goals",
+    [
+        OFFSETS,
+        replace(OFFSETS, threshold=(0.9, 0.1), reward="dense", reached_within="ball"),
+        replace(OFFSETS, low=tuple(np.full(2, -1.0)), reach=tuple(np.full(2, 0.5, np.float32))),
+        replace(OFFSETS, low=(-1, -1), high=(1, 1), angles=()),
+    ],
+    ids=["same", "other rewards", "numpy", "integers"],
+)
+def test_load_goals_of_equal_meaning_is_silent(ways, goals, level):
+    assert loaded_lines(ways, goals, level, name="legs" if level == "top" else "low") == []
+
+
+def test_meaning_whole_widths_and_elements_are_those_left_out():
+    whole = GoalSpace(low=(-1.0, 0.0), high=(1.0, 3.0), threshold=(0.2, 0.2), relative=True)
+    spelled = replace(whole, reach=(2.0, 3.0), elements=(0, 1))
+    observed = spaces.Dict({"observation": spaces.Box(-1.0, 1.0, (2,))})
+    box = EnvironmentSpaces(observation=observed, action=spaces.Box(-1.0, 1.0, (2,)))
+    wider = replace(box, action=spaces.Box(-2.0, 2.0, (2,)))
+    meanings = [
+        Meaning(graph(goal_space=goals).parameters.levels, each)
+        for goals, each in ((whole, box), (spelled, box), (whole, wider))
+    ]
+    for name in ("top", "low"):
+        meanings[0].require_same(name, meanings[1], name)
+    meanings[0].require_same("top", meanings[2], "top")  # acts in goals alone
+    with pytest.warns(CoachWarning, match="action space: Box.* there, Box.* here"):
+        meanings[0].require_same("low", meanings[2], "low")
+
+
+def test_fork_with_goals_of_another_kind_is_refused(ways):
+    changes = {"levels.1.goal_space.observed": "absolute"}
+    with pytest.raises(ConfigurationError, match="of level 'low' was trained with goals that mean"):
+        fork_experiment(ways, name="other", overrides=changes, steps=EnvironmentSteps(140))

@@ -348,6 +348,31 @@ def test_second_signal_stops_at_once() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
+@pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGXCPU])
+def test_signal_of_a_scheduler_stops_unless_the_program_has_a_handler(
+    number: signal.Signals,
+) -> None:
+    with StopRequests(), StopRequests() as stop, stop.patient():  # a job, and its run
+        os.kill(os.getpid(), number)
+        assert stop.signal == number
+    own: list[int] = []
+    before = signal.signal(number, lambda number, _frame: own.append(number))
+    try:
+        with StopRequests() as stop, stop.patient():
+            os.kill(os.getpid(), number)
+        assert (stop.signal, own) == (None, [number])
+    finally:
+        signal.signal(number, before)
+
+
+def test_limit_of_processor_time_which_is_repeated_lets_the_run_save() -> None:
+    with StopRequests() as stop, stop.patient():
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGXCPU)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
 def test_stop_requests_outside_the_main_thread_ignore_signals() -> None:
     errors: list[BaseException] = []
 

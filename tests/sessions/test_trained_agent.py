@@ -16,13 +16,13 @@ import coach_rl
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import forbidden
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.filters import InputFilter, ObservationStackingFilter
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
-from coach_rl.testing.allowed_actions import forbidden
 from tests.environments.masked_environments import Doors
 from tests.small_runs import QUIET, change_manifest, manifest_of, preset, state_of
 

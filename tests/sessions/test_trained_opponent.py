@@ -17,16 +17,22 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ConnectFourParameters
 from coach_rl.environments.toy.connect_four import SPACES
 from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions import (
     RunSettings,
     TrainedOpponent,
+    evaluate_run,
     fork_experiment,
     load,
+    repeat_experiment,
     resume_experiment,
     run_experiment,
+    trained_opponent,
 )
 from coach_rl.sessions.trained_opponent import TrainedPlayer
+from coach_rl.studies.job import Job, run_job
 from coach_rl.testing.states import assert_same_state
+from tests.small_runs import manifest_of
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
 SMALL = {
@@ -170,6 +176,110 @@ def test_run_whose_opponent_was_moved_is_forked_with_its_new_place(champion, tmp
         settings=SETTINGS,
     )
     assert fork.environment_steps == 256
+
+
+USES = {
+    "resume": lambda run, _: resume_experiment(run, steps=EnvironmentSteps(192), settings=SETTINGS),
+    "in the background": lambda run, _: resume_experiment(
+        run,
+        steps=EnvironmentSteps(192),
+        settings=replace(SETTINGS, background_evaluation=True),
+    ),
+    "fork": lambda run, root: fork_experiment(
+        run, name="fork", root=root, steps=EnvironmentSteps(192), settings=SETTINGS
+    ),
+    "repeat": lambda run, root: repeat_experiment(run, root=root, settings=SETTINGS),
+    "evaluate": lambda run, _: evaluate_run(run, episodes=EnvironmentEpisodes(2)),
+}
+"""What is done with a run against an opponent; its folder and that of the experiments are given."""
+
+
+@pytest.fixture(scope="module")
+def lengthened(tmp_path_factory):
+    """A run whose opponent has trained on since: its folder, the opponent's, and
+    the checkpoint that it had then."""
+    root = tmp_path_factory.mktemp("lengthened")
+    opponent = trained(root, steps=128)
+    recorded = find_checkpoint(opponent / "checkpoints")
+    run = trained(root, opponent=str(opponent), steps=128)
+    kept = shutil.copytree(recorded, root / "kept")
+    resume_experiment(opponent, steps=EnvironmentSteps(256), settings=SETTINGS)
+    if not recorded.exists():
+        shutil.copytree(kept, recorded)
+    return run, opponent, recorded
+
+
+@pytest.fixture
+def copied(lengthened, tmp_path):
+    """The same, with a copy of the run."""
+    run, *opponent = lengthened
+    return Path(shutil.copytree(run, tmp_path / "games" / "copy")), *opponent
+
+
+SLOW = "in the background"
+
+
+@pytest.mark.parametrize(
+    "use", [pytest.param(use, marks=[pytest.mark.slow] * (use == SLOW)) for use in USES]
+)
+def test_run_plays_against_the_recorded_opponent(use, copied, tmp_path, monkeypatch):
+    run, _, recorded = copied
+    loaded = []
+
+    def noted(path, **given):
+        loaded.append(Path(path))
+        return load(path, **given)
+
+    monkeypatch.setattr(trained_opponent, "load", noted)
+    USES[use](run, tmp_path)
+    assert {*loaded} == {recorded}
+    for manifest in tmp_path.rglob("manifest.json"):
+        taken = json.loads(manifest.read_text())["parameters"]["environment"]["opponent"]["taken"]
+        assert taken["checkpoint"] == str(recorded)
+
+
+@pytest.mark.parametrize("change", ["gone", "changed"])
+@pytest.mark.parametrize("use", [use for use in USES if use != SLOW])
+def test_run_whose_opponent_has_changed_is_refused_with_what_to_do(use, change, copied, tmp_path):
+    run, opponent, recorded = copied
+    aside = recorded.rename(tmp_path / "aside")
+    if change == "changed":
+        shutil.copytree(find_checkpoint(opponent / "checkpoints"), recorded)
+    try:
+        with pytest.raises(ConfigurationError) as refused:
+            USES[use](run, tmp_path)
+    finally:
+        shutil.rmtree(recorded, ignore_errors=True)
+        aside.rename(recorded)
+    what = {"gone": "is not there any more", "changed": "has been changed since"}[change]
+    assert f"the checkpoint {recorded}, with which the run began, {what}" in str(refused.value)
+    assert "fork the run with environment.opponent.run=... as it is now" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_fork_that_names_another_opponent_records_that(copied, tmp_path):
+    run, opponent, _ = copied
+    changes = {"environment.opponent.run": f"{opponent}@last"}
+    fork = fork_experiment(
+        run, name="fork", root=tmp_path, overrides=changes, steps=EnvironmentSteps(192)
+    )
+    taken = manifest_of(fork)["parameters"]["environment"]["opponent"]["taken"]
+    assert taken["checkpoint"] == str(find_checkpoint(opponent / "checkpoints"))
+
+
+def test_study_finds_its_run_against_an_opponent_that_has_trained_on(lengthened, tmp_path):
+    _, opponent, _ = lengthened
+    overrides = {**SMALL, "steps": 128, "opponent": str(opponent)}
+    job = Job(
+        preset="ConnectFour_PPO",
+        overrides=overrides,
+        task=Runtime(seed=0, device="cpu"),
+        name="study",
+        root=tmp_path,
+    )
+    first = run_job(job)
+    assert first.state == "done", first.error
+    assert run_job(job).folder == first.folder
 
 
 def test_opponent_of_another_game_is_refused(tmp_path):

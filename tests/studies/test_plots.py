@@ -51,6 +51,18 @@ def test_pictures_tables_and_page_are_written(files):
     assert "| a | point | 3 | 6 | 1 |" in page
 
 
+def test_tables_and_page_show_names_as_text(tmp_path):
+    groups = [
+        write_seeds(tmp_path / name, [1.0, 2.0, 4.0, 5.0, 7.0], level="<b>task")
+        for name in ("<script>a", "=1+1")
+    ]
+    *_, page = drawn(tmp_path / "plots", find_runs(groups)[0])
+    assert "<" not in page.read_text()
+    assert "&lt;script>a" in page.read_text()
+    with (page.parent / "runs.csv").open(newline="") as file:
+        assert {row["group"] for row in csv.DictReader(file)} == {"<script>a", "'=1+1"}
+
+
 def test_plots_tables_have_drawn_numbers(files):
     folder = files[0].parent
     with (folder / "curves.csv").open(newline="") as file:

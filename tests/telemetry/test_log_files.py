@@ -216,6 +216,17 @@ def test_csv_existing_table_keeps_columns(tmp_path):
     assert [line.split(",")[-2:] for line in lines[1:]] == [["1.0", "2.0"], ["4.0", "3.0"]]
 
 
+def test_csv_names_of_scalars_are_no_formulas_and_printable(tmp_path):
+    for _ in range(2):  # a file that is continued has the same columns
+        sink = CsvSink(tmp_path)
+        sink.write(replace(learned(1, agent=""), scalars={"=1+1": 2.0, "walk\x1b\n": 3.0}))
+        sink.close()
+    (file,) = tmp_path.glob("*.csv")
+    header, *rows = file.read_text().splitlines()
+    assert header.endswith(",'=1+1,walk\\x1b\\n")
+    assert len(rows) == 2
+
+
 def test_csv_names_invalid_in_files_are_quoted(tmp_path):
     sink = CsvSink(tmp_path / "run")
     sink.write(learned(1, level="../maze/top", a=1.0))
@@ -399,6 +410,9 @@ def test_image_sink_writes_a_file_a_picture(tmp_path):
     (file,) = (tmp_path / "images").iterdir()
     assert file.name == "step_40_top_goals_a_map.png"
     np.testing.assert_array_equal(np.asarray(Image.open(file)), picture)
+    long = {"goals/" + "é" * 300 + end: picture for end in "ab"}  # stay apart
+    sink.write(replace(note, images=long))
+    assert len([*(tmp_path / "images").iterdir()]) == 3
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):

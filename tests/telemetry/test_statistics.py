@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 
+from coach_rl.core.errors import ParameterError
 from coach_rl.telemetry.statistics import (
     CHUNK,
     SignalWindows,
     bootstrap_interval,
     by_signal,
     interquartile_mean,
+    require_image,
 )
 
 
@@ -142,3 +144,11 @@ def test_signal_windows_nan_shows_in_mean():
     drained = noted([1.0, np.nan]).drain("signals")
     assert np.isnan(drained["signals/gap/mean"])
     assert drained["signals/gap/count"] == 2
+
+
+@pytest.mark.parametrize("shape", [(4097, 2), (2, 4097, 3), (30_000, 30_000)])
+def test_require_image_larger_than_can_be_written_is_refused(shape: tuple[int, ...]) -> None:
+    image = np.broadcast_to(np.uint8(0), shape)
+    with pytest.raises(ParameterError, match=r"the image 'map' .* 4,096 pixels a side, got \["):
+        require_image("map", image)
+    assert require_image("map", np.zeros((4096, 1), np.uint8)).size == 4096

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import PresetReference, find_preset, shipped_presets
 from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.file_writing import without_links
 from coach_rl.runs.checkpoint import list_checkpoints, remove_checkpoint
 from coach_rl.runs.folder import MANIFEST, RunFolder
 from coach_rl.runs.lock import RunInUseError, locked
@@ -133,7 +134,7 @@ class RunCopy:
         """Receive part of a content, from its first bytes to its last."""
         self._arrived.mkdir(parents=True, exist_ok=True)
         part = self._arrived / f"{state.sha256}.part"
-        with part.open("ab" if begin else "wb") as file:
+        with open(part, "ab" if begin else "wb", opener=without_links) as file:
             file.write(data)
         is_whole = begin + len(data) == state.size
         if is_whole and _sha256(part, state.size) == state.sha256:

@@ -21,7 +21,7 @@ from coach_rl.configuration.overrides import (
     parameter_paths,
     read_call,
 )
-from coach_rl.configuration.preset_file import Preset
+from coach_rl.configuration.preset_file import Preset, require_given_once
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.typed_values import fit
 
@@ -184,8 +184,7 @@ def check_search(space: SearchSpace, preset: Preset, fixed: Overrides) -> None:
     typed = {path: (value, kind) for path, value, kind in parameter_paths(parameters)}
     typed |= {name: (each.default, each.annotation) for name, each in preset.panel.items()}
     for name, dimension in space.items():
-        if name in fixed:
-            raise ConfigurationError(f"{name} is given twice, as fixed and as searched; give one")
+        require_given_once(name, fixed, preset.panel, ", as searched and as fixed")
         current, annotation = typed.get(name, (None, None))
         if annotation is Any:
             raise ConfigurationError(

@@ -31,7 +31,7 @@ from coach_rl.core.errors import (
     how_to_install,
     require,
 )
-from coach_rl.core.file_writing import require_no_links
+from coach_rl.core.file_writing import require_no_links, separated
 from coach_rl.core.seeding import integer_seed
 from coach_rl.runs.lock import RunInUseError, locked
 from coach_rl.studies.sweeps.search_space import Drawn, Overrides, SearchSpace
@@ -317,8 +317,8 @@ class Trials:
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend
 
-        journal = self._folder / JOURNAL
-        lock = FileLock(self._folder / ".journal_lock")
+        journal = separated(self._folder / JOURNAL)
+        lock = FileLock(separated(self._folder / ".journal_lock"))
         with lock:
             _drop_torn_line(journal)
         backend = JournalFileBackend(str(journal), lock_obj=lock)  # type: ignore[arg-type]  # alike

@@ -412,7 +412,7 @@ CASES = {
         (diayn(key="option"), "key 'option' is not a Box ... observation"),
         (diayn(key="place"), "key 'place' is not a Box that the agent observes"),
         (diayn(elements=(0, 4)), "elements (0, 4) do not all lie in ... 'observation' of 4"),
-        (hac_without_goals, "level 'top': the goals of the top level come from the"),
+        (hac_without_goals, "level 'top': the goals come from the"),
         (load_graph(wide_grid, graph.build), "those of another grid"),
         (load_graph(fine_grid, graph.build), "agent 'graph' has another graph than the one"),
         (load_graph(fewer_edges, visited_points), "another graph"),

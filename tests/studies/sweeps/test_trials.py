@@ -1,5 +1,7 @@
 """Trials depend on the seed and the trials before them, and are kept in a journal."""
 
+import os
+import shutil
 import sys
 
 import pytest
@@ -68,6 +70,20 @@ def test_trials_of_dead_process_taken_over(opened):
     (left,) = second.left_over()
     assert (left.number, left.overrides, left.evaluations) == (0, trial.overrides, (1.0, 2.0))
     assert second.left_over() == []
+
+
+def test_trials_copied_by_hard_links_leave_the_original_alone(opened, tmp_path):
+    first = opened()
+    finish(first, first.begin(5))
+    first.close()
+    original, lock = tmp_path / "sweep" / JOURNAL, tmp_path / "sweep" / ".journal_lock"
+    lock.write_text("kept")
+    before = original.read_bytes()
+    shutil.copytree(tmp_path / "sweep", tmp_path / "copy", copy_function=os.link)
+    copy = opened(name="copy")
+    assert len(tried(copy)) == 1
+    finish(copy, copy.begin(5))
+    assert (original.read_bytes(), lock.read_text()) == (before, "kept")
 
 
 def test_trials_several_processes_respect_limit(opened):

@@ -1,0 +1,136 @@
+"""Too few actions for the rows are refused wherever an agent acts, by its name."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from skill_stacks import ddpg, ppo
+
+import coach_rl as rl
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.scripted_agent import ActingOnly, ScriptedRows
+from coach_rl.core import parameter_class
+from coach_rl.core.errors import ActionError
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.spaces import actions_from_uniform, uniform_size
+
+GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1), elements=(0, 1))
+
+
+def made(space, count):
+    return actions_from_uniform(space, np.full((count, uniform_size(space)), 0.5))
+
+
+def one(observation, space):
+    return made(space, 1)
+
+
+def two(observation, space):
+    return made(space, 2)
+
+
+def bare(observation, space):
+    """An action without an axis of rows."""
+    found = made(space, 1)
+    return {key: part[0] for key, part in found.items()} if isinstance(found, dict) else found[0]
+
+
+class Planner(ActingOnly):
+    def __init__(self, params, space):
+        super().__init__(params.name)
+        self.policy, self.space = params.policy, space
+
+    def new_rows(self, num_envs, seed):
+        return ScriptedRows()
+
+    def act(self, row_state, request, clock):
+        return self.policy(request.observation, self.space)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannerParameters:
+    policy: object
+    name: str = "planner"
+
+    def build(self, context):
+        return Planner(self, context.spaces.action)
+
+
+class Chooser(OffPolicyAgent):
+    def choose(self, row_state, request, clock):
+        info = super().choose(row_state, request, clock)
+        return replace(info, action=self.params.policy({}, self.action_space))
+
+
+@parameter_class
+class ChooserParameters(rl.TD3AgentParameters):
+    AGENT = Chooser
+    policy: object = None
+
+
+def low(goal_space=GOALS, name="low", **changes):
+    return rl.LevelParameters(name=name, agent=ppo(name), goal_space=goal_space, **changes)
+
+
+def top(agent, *below, **changes):
+    return (rl.LevelParameters(name="top", agent=agent, **changes), *below)
+
+
+def group(first, arbiter=None):
+    members = (rl.GroupMember(agent=first), rl.GroupMember(agent=ddpg("b")))
+    if arbiter is None:
+        members = tuple(replace(each, actions=str(n)) for n, each in enumerate(members))
+    return rl.AgentGroupParameters(members=members, arbiter=arbiter)
+
+
+def scripted(policy):
+    return rl.ScriptedAgentParameters(policy=policy)
+
+
+def chooses(policy):
+    return rl.SelectedTurns(agent=scripted(policy))
+
+
+PLACES = {
+    "above goals": lambda each: top(scripted(each), low(horizon=3)),
+    "above options": lambda each: top(scripted(each), low(OptionSpace(count=3), horizon=3)),
+    "in a graph": lambda each: top(
+        scripted(each), low(name="a", horizon=3), low(name="b", horizon=3), below=("a", "b")
+    ),
+    "flat": lambda each: top(scripted(each)),
+    "member": lambda each: top(group(scripted(each))),
+    "member in turn": lambda each: top(group(scripted(each), rl.Turns())),
+    "selector": lambda each: top(group(ddpg("a"), chooses(each))),
+    "planner": lambda each: top(PlannerParameters(policy=each), low(horizon=3)),
+    "planner in a graph": lambda each: top(
+        PlannerParameters(policy=each),
+        low(name="a", horizon=3),
+        low(name="b", horizon=3),
+        below=("a", "b"),
+    ),
+    "planner as a member": lambda each: top(group(PlannerParameters(policy=each), rl.Turns())),
+    "choose": lambda each: top(ChooserParameters(policy=each), low(horizon=3)),
+}
+
+
+@pytest.mark.parametrize("policy", [one, two, bare])
+@pytest.mark.parametrize("place", PLACES)
+def test_agent_with_other_numbers_of_actions_than_rows_is_refused_and_named(place, policy):
+    manager = rl.GraphManager(
+        rl.GraphParameters(
+            levels=PLACES[place](policy),
+            environment=rl.PointMassParameters(max_episode_steps=7),
+            num_envs=3,
+            schedule=rl.ScheduleParameters(
+                training=rl.EnvironmentSteps(90_000), evaluation_interval=None
+            ),
+        )
+    )
+    with manager:
+        manager.create_graph(rl.Runtime(seed=0, device="cpu"))
+        with pytest.raises(ActionError) as caught:
+            manager.run()
+    names = {"choose": "Chooser.choose", "planner as a member": "Planner.act"}
+    name = names.get(place, "top" if "planner" in place else policy.__name__)
+    assert name in str(caught.value)
+    assert "3 rows were sent [" in str(caught.value)

@@ -1,0 +1,47 @@
+"""Recorded figures hold under the arithmetic of other processors; `make arithmetic` tries more."""
+
+import subprocess
+import sys
+
+import arithmetic
+import pytest
+from golden_runs import RUNS, is_installed
+
+ROOT = arithmetic.HERE.parent.parent
+PARTS = 2
+"""Processes that share the golden runs."""
+
+
+def require_effect(kind):
+    """Skip where all of a kind's variables are without effect; return what they changed."""
+    wanted, missing = arithmetic.kinds()[kind].changes, arithmetic.without_effect(kind)
+    if len(missing) == len(wanted):
+        pytest.skip(f"{arithmetic.probed(kind)[0]}: the same bits as without variables")
+    return [part for part in wanted if part not in missing]
+
+
+@pytest.mark.parametrize("kind", [name for name in arithmetic.kinds() if name != "native"])
+def test_arithmetic_variables_change_bits(kind):
+    changed = require_effect(kind)
+    print(f"{kind}: {arithmetic.probed(kind)[0]}; other bits in {', '.join(changed)}")
+    assert changed
+    plain, found = (arithmetic.probed(name)[1] for name in ("native", kind))
+    assert any(found[part] != plain[part] for part in plain)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_golden_runs_under_the_oldest_arithmetic_give_recorded_figures(part):
+    require_effect("oldest")
+    names = [name for name in RUNS if is_installed(RUNS[name])][part::PARTS]
+    test = "tests/golden/test_golden_runs.py::test_figures_are_those_recorded"
+    made = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
+        + [f"{test}[{name}]" for name in names],
+        env=arithmetic.environment("oldest"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stdout[-4_000:] + made.stderr[-1_000:]
+    assert f"{len(names)} passed" in made.stdout
