@@ -203,19 +203,26 @@ def decision_graph(
         given = _examples(shown.observation, rows)
         if space is not None and not is_top:
             given["level_goal"] = _goals(space, rows)
-        if decision.state:
-            given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
-            given["below"] = torch.arange(rows) % 3
-        if members := decision.ending_members:
-            given[MEMBERS_OVER] = torch.arange(rows * members).reshape(rows, members) % 3 == 0
-        for name, (shape, dtype) in decision.state.items():
-            given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
+        given |= _memory(decision, rows)
         for kind, count in decision.noise.items():
             if samples and count:
                 given[f"noise_{kind}"] = torch.rand((rows, count), generator=_generator())
         return given
 
     return Graph(decide, inputs)
+
+
+def _memory(decision: Decision, rows: int) -> Tensors:
+    """Memory of rows, and whose own episode is over, to try a graph with."""
+    given: Tensors = {}
+    if decision.state:
+        given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
+        given["below"] = torch.arange(rows) % 3
+    if members := decision.ending_members:
+        given[MEMBERS_OVER] = torch.arange(rows * members).reshape(rows, members) % 3 == 0
+    for name, (shape, dtype) in decision.state.items():
+        given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
+    return given
 
 
 def ending_graph(
