@@ -141,7 +141,7 @@ class Policy:
             return _formed(self.spaces["action"], "action", actions, is_single=is_single)
 
     def _ended(self, over: Any, count: int) -> Observation:
-        """Where members' own episodes are over, bool [N] or one by name, as far as it is given."""
+        """Members' names and where their own episodes are over, bool [N] or one for all rows."""
         if over is None and self._needs_ends is not None:
             raise ValueError(
                 f"level '{self._needs_ends}' leaves out members whose own episode is over, which "

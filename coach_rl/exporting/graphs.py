@@ -203,19 +203,26 @@ def decision_graph(
         given = _examples(shown.observation, rows)
         if space is not None and not is_top:
             given["level_goal"] = _goals(space, rows)
-        if decision.state:
-            given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
-            given["below"] = torch.arange(rows) % 3
-        if members := decision.ending_members:
-            given[MEMBERS_OVER] = torch.arange(rows * members).reshape(rows, members) % 3 == 0
-        for name, (shape, dtype) in decision.state.items():
-            given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
+        given |= _memory(decision, rows)
         for kind, count in decision.noise.items():
             if samples and count:
                 given[f"noise_{kind}"] = torch.rand((rows, count), generator=_generator())
         return given
 
     return Graph(decide, inputs)
+
+
+def _memory(decision: Decision, rows: int) -> Tensors:
+    """Memory of rows, and whose own episode is over, to try a graph with."""
+    given: Tensors = {}
+    if decision.state:
+        given["starts"] = given["episodes"] = torch.arange(rows) % 2 == 0
+        given["below"] = torch.arange(rows) % 3
+    if members := decision.ending_members:
+        given[MEMBERS_OVER] = torch.arange(rows * members).reshape(rows, members) % 3 == 0
+    for name, (shape, dtype) in decision.state.items():
+        given[f"state/{name}"] = torch.from_numpy(np.zeros((rows, *shape), dtype))
+    return given
 
 
 def ending_graph(
@@ -271,7 +278,7 @@ def judge_graph(
 
 
 def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors) -> Tensors:
-    """What is sent: the goal of the only level below, called '', or of each and the choice."""
+    """Goals of the levels below by name, with the choice; the only one's is called ''."""
     taking = {name: space for name, space in below.items() if space is not None}
     if len(below) == 1 and isinstance(action, Tensor):
         (sub_goal,) = taking.values()

@@ -208,7 +208,7 @@ class CandidatesPolicy(SquashedPolicy):
         self.hidden_size, self._begin = 0 if hidden is None else hidden.size, 0
 
     def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:
-        """As of `Policy`; the hidden states are the actor's and the critics'."""
+        """Outputs [R, P] and the hidden states after them, the actor's and the critics'."""
         outputs, state = super().outputs(filtered)
         embedder = self.critics.embedder
         states = [state, None if embedder is None else embedder.advance(filtered)[1]]

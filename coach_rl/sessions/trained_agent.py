@@ -191,7 +191,7 @@ class TrainedAgent:
         return _as_taken(self._graph.spaces.own_action, action, is_single=is_single)
 
     def _ended(self, over: Any, rows: int) -> Observation:
-        """Where members' own episodes are over, bool by the name of the info that marks it."""
+        """Names of infos that mark own ends, and where these are given as over, bool [N] or one."""
         if over is None and self._needs_ends is not None:
             raise ConfigurationError(
                 f"level '{self._needs_ends}' of {self.run} leaves out members whose own episode is "

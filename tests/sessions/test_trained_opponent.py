@@ -29,6 +29,7 @@ from coach_rl.sessions import (
     run_experiment,
     trained_opponent,
 )
+from coach_rl.sessions.trained_opponent import TrainedPlayer
 from coach_rl.studies.job import Job, run_job
 from coach_rl.testing.states import assert_same_state
 from tests.small_runs import manifest_of
@@ -285,3 +286,19 @@ def test_opponent_of_another_game_is_refused(tmp_path):
     run = trained(tmp_path, name="Cables_PPO", places=4)
     with pytest.raises(SpaceError, match="was trained for another game"):
         ConnectFourParameters(opponent=TrainedOpponent(run=str(run))).build(num_envs=1)
+
+
+def test_opponent_that_is_a_group_is_given_that_no_member_is_over():
+    given = []
+
+    class Group:
+        def reset(self):
+            given.clear()
+
+        def act(self, observation, *, over=None):
+            given.append(over)
+            return np.zeros(len(observation["action_mask"]), np.int64)
+
+    player = TrainedPlayer(Group(), random_moves=0.5)
+    player.columns({"action_mask": np.ones((2, 7))}, np.ones(2))
+    assert given == [{}]
