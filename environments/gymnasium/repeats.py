@@ -42,10 +42,8 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
         mask = shown.spaces.get(ACTION_MASK) if isinstance(shown, spaces.Dict) else None
         self._masked: Layout | None = None
         """Layout of the mask and of actions; None without a mask."""
-        if (
-            mask is not None
-            and np.prod(mask.shape or ()) == sum(choice_sizes(env.action_space)) > 0
-        ):
+        size = sum(choice_sizes(env.action_space)) if mask is not None else 0
+        if mask is not None and np.prod(mask.shape or ()) == size > 0:
             only = spaces.Dict({ACTION_MASK: mask})
             self._masked = layout_of(only, env.action_space, level=str(env.unwrapped))
 

@@ -187,10 +187,9 @@ class VectorEnvironment:
     def _started(self, seed: Any) -> tuple[Observation, list[Info]]:
         """Copies of the observations and infos after a reset of every row."""
         observation, info = start_pair(self._vector.reset(seed=seed))
-        known = _by_rows(info, self.num_envs)
+        known = _by_rows(as_dict(info, "the info"), self.num_envs)
         self._reset_infos = set(known)
-        shown = self._arrays(observation)
-        self._require_finite("reset", shown, np.zeros(self.num_envs))
+        shown = self._finite("reset", self._arrays(observation))
         return shown, [_row_info(known, row) for row in range(self.num_envs)]
 
     def _step(self) -> tuple[IntArray, RowsAnswer]:
@@ -214,25 +213,22 @@ class VectorEnvironment:
         truncated = self._column("truncated", truncated, np.bool_)
         has_start = self._held.any() or (terminated | truncated).any()
         observation = now = self._arrays(seen, 0 if has_start else self._steps)
-        known = _by_rows(info, self.num_envs)
+        known = _by_rows(as_dict(info, "the info"), self.num_envs)
         ended = (terminated | truncated) & ~self._held
         if self._mode is AutoresetMode.SAME_STEP and ended.any():
             observation = {key: values.copy() for key, values in now.items()}
             for row in np.flatnonzero(ended).tolist():
-                last = self._final(info, known, row)
-                for values, leaf in zip(observation.values(), last, strict=True):
+                for values, leaf in zip(observation.values(), self._final(info, row), strict=True):
                     values[row] = leaf
+        reward = self._column("reward", reward, np.float64)
         answer = RowsAnswer(
-            observation=observation,
-            first_observation=now,
-            reward=self._column("reward", reward, np.float64),
+            observation=self._finite("step", observation, np.where(self._held, 0.0, reward)),
+            first_observation=now if observation is now else self._finite("reset", now),
+            reward=reward,
             terminated=terminated,
             truncated=truncated,
             infos=[self._step_info(known, row) for row in range(self.num_envs)],
         )
-        self._require_finite("step", observation, np.where(self._held, 0.0, answer.reward))
-        if observation is not now:
-            self._require_finite("reset", now, np.zeros(self.num_envs))
         return answer, ended
 
     def _reset_rows(self, answer: RowsAnswer, ended: BoolArray) -> Observation:
@@ -242,8 +238,7 @@ class VectorEnvironment:
         first = {key: values.copy() for key, values in answer.observation.items()}
         for key, values in first.items():
             values[ended] = fresh[key][ended]
-        self._require_finite("reset", first, np.zeros(self.num_envs))
-        return first
+        return self._finite("reset", first)
 
     def _released(self, answer: RowsAnswer, ended: BoolArray) -> tuple[IntArray, RowsAnswer]:
         """Answer of all rows but those that ended now, which are held back."""
@@ -293,18 +288,12 @@ class VectorEnvironment:
         }
         return _row_info(added, row) | flat_info(own)
 
-    def _final(self, info: BatchInfo, known: BatchInfo, row: int) -> list[object]:
-        """The true last observation of a row that was reset in the same step.
-
-        Args:
-            info: The info of all rows.
-            known: Its entries by rows.
-            row: The row's number.
-        """
-        final, masks = info.get("final_obs"), known.get("_final_obs")
-        if not isinstance(final, Mapping | tuple):
-            final = known.get("final_obs")
-        if final is None or (masks is not None and not masks[row]):
+    def _final(self, info: BatchInfo, row: int) -> list[object]:
+        """The true last observation of a row that was reset in the same step."""
+        final: Any = info.get("final_obs")
+        masks: Any = info.get("_final_obs")
+        is_known = isinstance(final, Mapping | tuple) or _has_rows(final, self.num_envs)
+        if not is_known or (_has_rows(masks, self.num_envs) and not masks[row]):
             raise EnvironmentFault(
                 f"'{self._level}' resets in the same step, but gave no final_obs for row {row}; "
                 "its last observation is lost; use another autoreset mode"
@@ -349,20 +338,23 @@ class VectorEnvironment:
             )
         return column
 
-    def _require_finite(self, verb: str, shown: Observation, reward: FloatArray) -> None:
-        """Raise `NonFiniteError` about the first row with NaN or infinity."""
-        if all(map(is_finite, (reward, *shown.values()))):
-            return
-        row = non_finite_places(shown, reward)[0]
-        failure = non_finite(
-            {key: values[row] for key, values in shown.items()},
-            float(reward[row]),
-            env=self._vector,
-            level=self._level,
-            row=row,
-            verb=verb,
-        )
-        raise NonFiniteError(failure.message, evidence=failure.evidence)
+    def _finite(
+        self, verb: str, shown: Observation, reward: FloatArray | None = None
+    ) -> Observation:
+        """The observation; NonFiniteError about the first row with NaN or infinity."""
+        reward = np.zeros(self.num_envs) if reward is None else reward
+        if not all(map(is_finite, (reward, *shown.values()))):
+            row = non_finite_places(shown, reward)[0]
+            own = {key: values[row] for key, values in shown.items()}
+            where: dict[str, Any] = {
+                "env": self._vector,
+                "level": self._level,
+                "row": row,
+                "verb": verb,
+            }
+            failure = non_finite(own, float(reward[row]), **where)
+            raise NonFiniteError(failure.message, evidence=failure.evidence)
+        return shown
 
     def _guarded(self, verb: str, call: Callable[[], T]) -> T:
         try:
@@ -434,29 +426,26 @@ def autoreset_mode(vector: Vector, *, level: str) -> AutoresetMode:
         ) from error
 
 
-def _by_rows(info: object, count: int) -> BatchInfo:
+def _by_rows(info: BatchInfo, count: int) -> BatchInfo:
     """The entries of a vector environment's info that have a value for each row, and their masks.
 
     Those of the whole, such as its speed, are left out.
     """
     return {
         str(name): _by_rows(values, count) if isinstance(values, Mapping) else values
-        for name, values in as_dict(info, "the info").items()
-        if isinstance(values, Mapping)
-        or (isinstance(values, list | tuple) and len(values) == count)
-        or (isinstance(values, np.ndarray) and values.shape[:1] == (count,))
+        for name, values in info.items()
+        if isinstance(values, Mapping) or _has_rows(values, count)
     }
 
 
+def _has_rows(values: object, count: int) -> bool:
+    """Return whether an array or a list has as many values."""
+    if isinstance(values, np.ndarray):
+        return bool(values.shape[:1] == (count,))
+    return isinstance(values, list | tuple) and len(values) == count
+
+
 def _row_info(info: BatchInfo, row: int) -> Info:
-    """One row of a vector environment's info in its flat form."""
-    try:
-        return flat_info(_row_of(info, row))
-    except EnvironmentFault as error:
-        raise EnvironmentFault(f"row {row}: {error}") from error
-
-
-def _row_of(info: BatchInfo, row: int) -> dict[str, object]:
     """One row of a vector environment's info; `_name` is the mask of rows that have `name`."""
     found: dict[str, object] = {}
     for name, values in info.items():
@@ -466,8 +455,8 @@ def _row_of(info: BatchInfo, row: int) -> dict[str, object]:
         mask = info.get(f"_{name}")
         if mask is not None and not mask[row]:
             continue
-        found[name] = _row_of(values, row) if isinstance(values, Mapping) else values[row]
-    return found
+        found[name] = _row_info(values, row) if isinstance(values, Mapping) else values[row]
+    return flat_info(found)
 
 
 def _picked(held: BoolArray, before: Array, now: Array) -> Array:

@@ -28,6 +28,10 @@ from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import Progress, StartMethod, WorkerProcess
 
 T = TypeVar("T")
+_TOO_SLOW = (
+    "; that is faults.reset_seconds, in which a worker starts Python, imports the environment's "
+    "modules and makes its environments: set a longer one"
+)
 
 
 class TimeLimits(NamedTuple):
@@ -223,16 +227,10 @@ class WorkerRows:
             return self._call(LocalRows.shared_layout, started)
         except WorkerLost as lost:
             number = next(n for n in started if self._workers[n].process.is_lost)
-            rows, advice = self._workers[number].rows, ""
-            if lost.is_hung:
-                advice = (
-                    "; that is faults.reset_seconds, in which a worker starts Python, imports the "
-                    "environment's modules and makes its environments: set a longer one"
-                )
-            name = f"rows {rows[0]} to {rows[-1]}" if len(rows) > 1 else f"row {rows[0]}"
+            rows, level = self._workers[number].rows, shown_level(self._recipe.level)
             raise EnvironmentFault(
-                f"{name} of '{shown_level(self._recipe.level)}' failed in construction: "
-                f"{lost}{advice}"
+                f"rows {rows[0]} to {rows[-1]} of '{level}' failed in construction: {lost}"
+                f"{_TOO_SLOW if lost.is_hung else ''}"
             ) from lost
 
     def _revived(self, number: int, lost: WorkerLost) -> RowsStart:

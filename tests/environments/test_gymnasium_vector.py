@@ -304,7 +304,7 @@ def test_non_finite_value_error_names_the_row(monkeypatch, values, message):
         ({"observation": None}, "has no 'count', which its space has; got None"),
         ({"observation": {**NAN, "place": [[1.0], [2.0, 3.0], []]}}, "'place' must be an array"),
         ({"info": None}, "the info must be a dict, got None"),
-        ({"info": {"is_success": ["yes"] * 3}}, r"row 0: info\['is_success'\] must be a number"),
+        ({"info": {"is_success": ["yes"] * 3}}, r"info\['is_success'\] must be a number"),
         ({"info": {"final_obs": 1.0}, "terminated": ONES > 0}, "gave no final_obs for row 0"),
     ],
 )
