@@ -502,7 +502,7 @@ class AgentContext:
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
     decision_infos: Mapping[str, Over] = field(default_factory=dict)
-    """What infos are over a decision of several steps, by name."""
+    """Rules by which infos of steps become those of a decision, by name."""
     runtime: Runtime = ON_CPU
     """The run's settings and services, with the agent's own seed and signals."""
 
