@@ -256,7 +256,7 @@ class EndingAgent(Protocol[Held]):
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> Array:
-        """Return where the option or goal ends, [R] bool; called before `observe` of the same decisions.
+        """Return where the option or goal ends, [R] bool; called before `observe` of the decisions.
 
         Chances, float [R] from 0 to 1, of an agent with `ends_by_chance`.
 

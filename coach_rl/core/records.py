@@ -468,7 +468,7 @@ class Sums:
     """Rules by which results of the level below become those of a decision."""
 
     discount: float = 1.0
-    """Of rewards, per simulator step."""
+    """Discount of rewards per simulator step."""
     infos: Mapping[str, Over] = field(default_factory=dict)
     """Rules for infos, by name; sums of them are not discounted."""
 
