@@ -115,7 +115,7 @@ class BoundMember:
     infos: tuple[str, ...] = ()
     """Names of the infos that its agent keeps with transitions."""
     over: Mapping[str, Over] = field(default_factory=dict)
-    """What infos are over a decision of several steps, by name."""
+    """Rules by which infos of steps become those of a decision, by name."""
     place: int = 0
     """Its number among the members that share its agent."""
     places: int = 1

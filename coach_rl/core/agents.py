@@ -256,7 +256,7 @@ class EndingAgent(Protocol[Held]):
     def ends(
         self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
     ) -> Array:
-        """Return where the option or goal ends, [R] bool; called before `observe` of the same decisions.
+        """Return where the option or goal ends, [R] bool; called before `observe` of the decisions.
 
         Chances, float [R] from 0 to 1, of an agent with `ends_by_chance`.
 
@@ -503,7 +503,7 @@ class AgentContext:
     place: LevelPlace = ALONE
     """The agent's place in the stack."""
     decision_infos: Mapping[str, Over] = field(default_factory=dict)
-    """What infos are over a decision of several steps, by name."""
+    """Rules by which infos of steps become those of a decision, by name."""
     runtime: Runtime = ON_CPU
     """The run's settings and services, with the agent's own seed and signals."""
 

@@ -55,7 +55,7 @@ class GoalStep(NamedTuple):
     """[R] the environment's, summed over these steps."""
     info: Mapping[str, Array]
     """[R, ...] each: what the environment reported in addition: of the last step, or the sum or the
-    maximum of the decision's steps, as `GraphParameters.decision_infos` says."""
+    maximum of the decision's steps, by `GraphParameters.decision_infos`."""
 
 
 class ViewOfAbove(Protocol):

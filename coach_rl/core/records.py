@@ -310,7 +310,7 @@ class Outcome:
     Empty where nothing has moved."""
     info: Mapping[str, Array] = field(default_factory=dict)
     """[R, ...] each: what the environment reported in addition. Of a decision of several steps it
-    is the last step's, the sum or the maximum, as `GraphParameters.decision_infos` says."""
+    is the last step's, the sum or the maximum, by `GraphParameters.decision_infos`."""
 
     def rows_of(self, index: Array) -> "Outcome":
         """The outcome of some of its rows: their places in it, or a mask [R]."""
@@ -459,18 +459,18 @@ def is_agent_end(key: str) -> bool:
 
 
 Over = Literal["sum", "maximum", "last"]
-"""What a decision of several steps takes from an info: the sum or the maximum of its steps that
+"""Rule for an info of a decision of several steps: the sum or the maximum of its steps that
 report it, or the last step's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """What the decisions of a level are of those of the level below."""
+    """Rules by which results of the level below become those of a decision."""
 
     discount: float = 1.0
-    """Of rewards, per simulator step."""
+    """Discount of rewards per simulator step."""
     infos: Mapping[str, Over] = field(default_factory=dict)
-    """What infos are, by name; not discounted."""
+    """Rules for infos, by name; sums of them are not discounted."""
 
 
 PLAIN_SUMS = Sums()
@@ -520,9 +520,9 @@ class InfoWatch:
     """Warns of an agent, or a reward, that learns from a number of a decision's last step alone."""
 
     over: Mapping[str, Over]
-    """The infos of which it is said what they are over a decision."""
+    """Rules for infos, by name."""
     owner: str
-    """What reads them, for the message."""
+    """Name of the reader, for the message."""
     _warned: set[str] = field(default_factory=set)
 
     def of(self, record: Answered) -> Answered:

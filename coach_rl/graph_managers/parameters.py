@@ -355,7 +355,7 @@ class GraphParameters:
     """Discount of rewards per simulator step, where a level adds them up for the one above; one
     factor for all levels, because factors of single levels do not compose."""
     decision_infos: Mapping[str, Over] = FrozenMapping[str]()
-    """What infos of the environment are over a decision of several steps, by name: `sum`, `maximum`
+    """Rules for infos of decisions of several simulator steps, by name: `sum`, `maximum`
     or `last`. Without an entry it is the last step's value; an agent's own rewards are sums, and
     its ends last. Sums are not discounted."""
     validation: ValidationParameters | None = None
@@ -382,7 +382,7 @@ class GraphParameters:
 
     @property
     def sums(self) -> Sums:
-        """What the decisions of a level are of those of the level below."""
+        """Sums of the level below that make the decisions of a level."""
         return Sums(discount=self.reward_discount, infos=self.decision_infos)
 
     def problems(self) -> Iterator[str | ConfigurationError]:

@@ -101,7 +101,7 @@ class LevelRows(Saved):
     is_top: bool
     """The level is the top: its rows begin without a goal from above, and nothing is added up."""
     sums: Sums
-    """What is added up for the level above."""
+    """Rules for the sums that go to the level above."""
     own_time: bool
     """The level's own goals have a time."""
     outer_times: tuple[int, ...]

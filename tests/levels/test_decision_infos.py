@@ -1,6 +1,5 @@
 """Infos of decisions of several steps: sums and maxima by parameter, and warnings without."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,9 @@ from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import add_infos
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.world import WorldStep, plain_spaces
+from tests.agents.resuming import after, amid, assert_resumes
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
 GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0, 0))
 OVER = {"cost": "sum", "height": "maximum", "was_safe": "maximum", "step": "last"}
 
@@ -109,7 +110,7 @@ STACKS = {
 }
 
 
-def run(levels, **more):
+def built(levels, *, seed=0, **more):
     manager = rl.GraphManager(
         rl.GraphParameters(
             levels=levels,
@@ -119,14 +120,18 @@ def run(levels, **more):
                 training=rl.EnvironmentSteps(120),
                 evaluation_interval=rl.EnvironmentSteps(60),
                 evaluation_episodes=rl.EnvironmentEpisodes(1),
+                progress_interval=rl.EnvironmentSteps(2),
             ),
             **more,
         )
     )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*would learn nothing.*")
-        manager.create_graph(rl.Runtime(seed=0, device="cpu"))
-        manager.run()
+    manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def run(levels, **more):
+    manager = built(levels, **more)
+    manager.run()
     return manager
 
 
@@ -155,6 +160,17 @@ def test_infos_of_long_decisions_are_what_the_parameter_says(stack, workers):
     np.testing.assert_array_equal(found["/infos/cost"], duration)
     np.testing.assert_array_equal(found["/infos/height"], -(last - duration + 1))
     np.testing.assert_array_equal(found["/infos/was_safe"], last == duration)
+
+
+@pytest.mark.parametrize("stack", ["three levels", "group in turn above"])
+def test_run_stopped_within_long_decisions_resumes_with_their_infos(stack, tmp_path):
+    levels = STACKS[stack](agent(bonus=minus_cost, infos=tuple(OVER)))
+    assert_resumes(
+        lambda seed: built(levels, seed=seed, decision_infos=OVER),
+        tmp_path,
+        after(64, amid),
+        kinds=("evaluation",),
+    )
 
 
 def test_reward_function_of_a_middle_level_reads_sums():
