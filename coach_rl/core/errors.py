@@ -223,6 +223,19 @@ def exits_as_errors() -> Iterator[None]:
         ) from error
 
 
+def close_safely(what: str, close: Callable[[], object]) -> None:
+    """Close a part of the user's own: where that fails it is a warning, and no exit code changes.
+
+    A KeyboardInterrupt of a signal to the run, which has the signal's number, is raised.
+    """
+    try:
+        close()
+    except BaseException as error:
+        if hasattr(error, "signal"):
+            raise
+        warn(f"{what} failed in close: {in_one_line(error)}; the run is not affected", above=2)
+
+
 def warn(message: str, *, above: int = 1) -> None:
     """Issue a `CoachWarning`, located so many calls above the one that issues it."""
     warnings.warn(message, CoachWarning, stacklevel=above + 2)

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
-from coach_rl.core.errors import CallbackError, ParameterError, warn
+from coach_rl.core.errors import CallbackError, ParameterError, close_safely, warn
 from coach_rl.core.shown_text import shown_error
 from coach_rl.core.state import State
 from coach_rl.telemetry.records import LogRecord
@@ -92,9 +92,9 @@ class Callbacks:
 
     def close(self) -> None:
         """Close those that can be closed."""
-        for callback in self._callbacks.values():
+        for name, callback in self._callbacks.items():
             if hasattr(callback, "close"):
-                callback.close()
+                close_safely(f"the callback {name}", callback.close)
 
 
 def name_of(callback: Callback | CallbackParameters) -> str:

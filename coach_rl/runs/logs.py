@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
-from coach_rl.core.errors import CheckpointError, RunError, in_one_line, warn
+from coach_rl.core.errors import CheckpointError, RunError, close_safely, in_one_line, warn
 from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array
@@ -329,6 +329,9 @@ class _Service(_File):
 
     def _failure(self, error: BaseException) -> str:
         return in_one_line(error)
+
+    def close(self) -> None:
+        close_safely(self.name, super().close)
 
 
 def write_failure(error: BaseException, folder: Path) -> str:

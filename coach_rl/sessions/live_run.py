@@ -117,8 +117,8 @@ class LiveRun:
     evaluator: EvaluationProcess | None = None
     """Makes the evaluations while training; None where the run does so itself."""
     unsaved: str | None = None
-    """What could not be written of the run's end, and why: its newest checkpoint or its summary;
-    None if nothing."""
+    """Part of the run's end that could not be written, its newest checkpoint or its summary, with
+    the reason; None if all of it is there."""
     missed: LogRecord | None = None
     """The best evaluation, where its checkpoint could not be written; None where there is none."""
     profile: Profile | None = None

@@ -78,6 +78,16 @@ class FailingSink:
         raise LookupError("no such service")
 
 
+class Stop(BaseException):
+    """An exit of its own kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeavingParameters:
+    def build(self):
+        return Leaving()
+
+
 def manager(**changed):
     intervals = {"evaluation_interval": 100, "progress_interval": 100}
     agent = ppo(64, epochs=1, minibatch=32)
@@ -159,6 +169,38 @@ def test_sink_that_fails_costs_its_records_only(tmp_path, monkeypatch):
     assert result.ending == "environment steps"
     (incident,) = result.incidents
     assert incident.startswith("FailingSink lost 7 records (LookupError: no such service")
+
+
+class Leaving:
+    """Ends the process, or tries to, when it is closed; a sink, and a callback."""
+
+    error: BaseException = SystemExit(3)
+
+    def __init__(self, run=None):
+        pass
+
+    def __call__(self, record, run):
+        return None
+
+    def write(self, record): ...
+
+    def close(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), SystemExit(3), KeyboardInterrupt(), Stop()])
+@pytest.mark.parametrize("what", ["sink", "callback", "callback of the audience"])
+def test_closing_that_fails_is_a_warning_and_the_run_is_saved(tmp_path, what, error, monkeypatch):
+    monkeypatch.setattr(Leaving, "error", error)
+    given = {
+        "sink": {"sinks": (Leaving,)},
+        "callback": {"callbacks": (LeavingParameters(),)},
+        "callback of the audience": {"audience": Audience(callbacks=(Leaving(),))},
+    }
+    with pytest.warns(CoachWarning, match="Leaving"):
+        result = run(tmp_path, **given[what])
+    assert result.folder.summary.exists()
+    assert (result.signal, result.unsaved) == (None, None)
 
 
 @dataclass(frozen=True, kw_only=True)
