@@ -81,6 +81,7 @@ class Policy:
             is_number = takes["kind"] == "Box" and not takes["shape"]
             converts = only.outputs != ["action"] or is_number or takes.get("dtype") in wide
             self._plain = None if remembers or converts else (only.greedy, key, *self._keys[key])
+            self._shape = tuple(takes.get("shape", ()))
         self.reset(seed=seed)
 
     def reset(self, rows: Any = None, *, seed: int | None = None) -> None:
@@ -114,7 +115,9 @@ class Policy:
             is_alone = mask is None and over is None
             if observation.dtype == dtype and observation.shape == shape and is_alone:
                 with self._named:
-                    return graph.run(["action"], {key: observation[None]}, 1)[0][0]
+                    (made,) = graph.run(["action"], {key: observation[None]}, 1)
+                if made.shape[1:] == self._shape:
+                    return made[0]
         batch, is_single = self._batch(observation, mask)
         count = len(next(iter(batch.values())))
         ended = self._ended(over, count)
@@ -216,11 +219,7 @@ class Policy:
 
 
 class Named:
-    """Context in which any error is a ValueError with the archive's name: it may be a stranger's.
-
-    Args:
-        path: The archive.
-    """
+    """Context in which any error is a ValueError with the name of the archive."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -231,7 +230,9 @@ class Named:
     def __exit__(self, kind: Any, error: object, trace: object) -> None:
         """Raise the error with the name."""
         if isinstance(error, Exception):
-            reason = str(error) if kind is ValueError else f"{kind.__name__}: {error}"
+            reason = " ".join(f"{kind.__name__}: {error}"[:500].split()).removeprefix(
+                "ValueError: "
+            )
             what = f"{self._path} is damaged, or no archive of `coach export`"
             raise ValueError(f"{what}: {reason}") from error
 
@@ -462,6 +463,7 @@ def _check(about: Any) -> None:
             "horizon": horizon is None or (isinstance(horizon, int) and horizon > 0),
             "goals": known == goals.keys(),
             "timed": known >= {*level["timed"]},
+            "members": isinstance(level["members"], dict),
         }
         for name, is_right in checks.items():
             if not is_right:
@@ -469,8 +471,9 @@ def _check(about: Any) -> None:
     is_small = all(0 <= np.prod(shape, dtype=np.float64) <= MOST_NUMBERS for shape in shapes)
     if not is_small or {np.dtype(each["dtype"]).kind for each in arrays} - {*"biuf"}:
         raise ValueError(f"an array has more than {MOST_NUMBERS:,} elements, or no numbers")
-    if mask is not None and mask["key"] not in observed:
-        raise ValueError(f"its mask is no observation: {mask['key']!r:.80}")
+    if mask is not None:  # an error where it is no observation, or has no such choices
+        size = int(np.prod(observed[mask["key"]]["shape"]))
+        np.logical_or.reduceat(np.ones(size, np.bool_), mask["begins"])
 
 
 def _flat(parts: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

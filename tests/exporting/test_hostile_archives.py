@@ -42,6 +42,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Parts, Any]:
     return parts, seen
 
 
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> Parts:
+    """The files in an archive of one level, which acts in the shortest way."""
+    file = rl.export("trained:Pendulum_SAC", tmp_path_factory.mktemp("flat") / "policy.zip")
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
 def written(parts: Parts, file: Path, compression: int = zipfile.ZIP_DEFLATED) -> Path:
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in parts.items():
@@ -70,20 +78,23 @@ def of_top(**changes: Any) -> Callable[[Parts], Parts]:
     return change
 
 
-def of_spaces(**changes: Any) -> Callable[[Parts], Parts]:
+def of_spaces(of: str = "observation", **changes: Any) -> Callable[[Parts], Parts]:
     def change(parts: Parts) -> Parts:
         about = json.loads(parts["policy.json"])
-        next(iter(about["spaces"]["observation"].values())).update(changes)
+        spaces = about["spaces"][of]
+        (next(iter(spaces.values())) if of == "observation" else spaces).update(changes)
         return {**parts, "policy.json": json.dumps(about).encode()}
 
     return change
 
 
-def with_node(kind: str, operand: Any, **attributes: Any) -> Callable[[Parts], Parts]:
-    """Let the lower level's graph compute another action from its own."""
+def with_node(
+    kind: str, operand: Any, *, graph: str = LOW, **attributes: Any
+) -> Callable[[Parts], Parts]:
+    """Let a graph, the lower level's, compute another action from its own."""
 
     def change(parts: Parts) -> Parts:
-        model = onnx.load_from_string(parts[LOW])
+        model = onnx.load_from_string(parts[graph])
         (last,) = (each for each in model.graph.node if "action" in each.output)
         last.output[[*last.output].index("action")] = "usual"
         constant = onnx.numpy_helper.from_array(operand, "operand")
@@ -91,7 +102,7 @@ def with_node(kind: str, operand: Any, **attributes: Any) -> Callable[[Parts], P
         model.graph.node.append(
             onnx.helper.make_node(kind, ["usual", "operand"], ["action"], **attributes)
         )
-        return {**parts, LOW: model.SerializeToString()}
+        return {**parts, graph: model.SerializeToString()}
 
     return change
 
@@ -138,6 +149,11 @@ DAMAGE: dict[str, Callable[[Parts], Parts]] = {
     "a state of large texts": described(state={"a": {"shape": [1], "dtype": "U1000000000"}}),
     "a state that no graph has": described(state={"a": {"shape": [1], "dtype": "int8"}}),
     "a mask that is missing": described(mask={"key": "nothing", "begins": [0]}),
+    "choices beyond their mask": described(mask={"key": "observation", "begins": [0, 10**6]}),
+    "choices before their mask": described(mask={"key": "observation", "begins": [-3]}),
+    "members that are no names": of_top(members=3),
+    "an action of another shape": of_spaces("action", shape=[7]),
+    "an action that is no space": of_spaces("action", kind="Tuple", spaces=3),
     "an observation of large texts": of_spaces(dtype="U1000000000"),
     "an observation that is no array": of_spaces(shape=None),
     "a level without its graph": described(decisions=None),
@@ -148,6 +164,7 @@ DAMAGE: dict[str, Callable[[Parts], Parts]] = {
     "a graph that was cut": lambda parts: {**parts, LOW: parts[LOW][:500]},
     "a graph with weights in another file": with_external_data,
     "a graph that returns NaN": with_node("Mul", np.float32(np.nan)),
+    "a graph that returns another shape": with_node("Gather", np.array(0), axis=1),
     "a graph that returns one row for two": with_node("Gather", np.array([0]), axis=0),
     "no description": without("policy.json"),
     "a description that is no JSON": replaced("policy.json", b"{"),
@@ -176,21 +193,22 @@ def test_policy_archive_as_it_was_written_acts(exported: tuple[Parts, Any], tmp_
     assert np.isfinite(action).all()
 
 
-def test_policy_flat_graph_that_fails_or_returns_nan_is_refused_with_the_name(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_node("Mul", np.float32(np.nan), graph="main_decisions.onnx"),
+        with_node("Gather", np.array(0), graph="main_decisions.onnx", axis=1),
+        with_node("Reshape", np.array([7, 1]), graph="main_decisions.onnx"),
+    ],
+    ids=["NaN", "another shape", "fails"],
+)
+@pytest.mark.parametrize("count", [None, 2])
+def test_policy_flat_graph_that_cannot_be_used_is_refused_with_its_name(
+    change: Callable[[Parts], Parts], count: int | None, flat: Parts, tmp_path: Path
 ) -> None:
-    with zipfile.ZipFile(rl.export("trained:Pendulum_SAC", tmp_path / "policy.zip")) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    model = onnx.load_from_string(parts["main_decisions.onnx"])
-    constant = onnx.numpy_helper.from_array(np.float32(np.nan), "operand")
-    model.graph.initializer.append(constant)
-    (last,) = (each for each in model.graph.node if "action" in each.output)
-    last.output[0] = "usual"
-    model.graph.node.append(onnx.helper.make_node("Mul", ["usual", "operand"], ["action"]))
-    changed = {**parts, "main_decisions.onnx": model.SerializeToString()}
-    policy = Policy(written(changed, tmp_path / "strange.zip"))
-    for seen in (np.zeros(3, np.float32), np.zeros((2, 3), np.float32)):
-        check_refused(lambda seen=seen: policy.act(seen), ValueError, "strange.zip is damaged")
+    file = written(change(flat), tmp_path / "strange.zip")
+    seen = np.zeros((3,) if count is None else (count, 3), np.float32)
+    check_refused(lambda: Policy(file).act(seen), ValueError, "strange.zip is damaged")
 
 
 def no_archive(file: Path) -> None:
