@@ -38,12 +38,14 @@ VARIABLES = (
 FLOATS = (
     "tests/golden",
     "tests/fixtures",
+    "tests/core",
     "tests/functional",
     "tests/architectures",
     "tests/exploration_policies",
     "tests/filters",
     "tests/memories",
     "tests/agents",
+    "tests/environments",
     "tests/exporting",
     "tests/sessions",
 )
