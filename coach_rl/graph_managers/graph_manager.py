@@ -244,8 +244,9 @@ class GraphManager:
             images: Pictures by `room/quantity`, uint8 [H, W] or [H, W, 3].
         """
         numbers = {printable(name): float(value) for name, value in (scalars or {}).items()}
-        owner = {"level": printable(level), "agent": printable(agent)}
-        record = self.progress.record("note", numbers, **owner)
+        record = self.progress.record(
+            "note", numbers, level=printable(level), agent=printable(agent)
+        )
         drawn = {printable(name): histogram(values) for name, values in (arrays or {}).items()}
         shown = {
             printable(name): require_image(name, each) for name, each in (images or {}).items()

@@ -311,11 +311,11 @@ def _cast(given: object, space: Space, key: str) -> Array:
             "act() takes an observation alone, got a tuple as environments return it; unpack it: "
             "`observation, info = env.reset()`"
         )
-    values = np.asarray(given)
-    if values.dtype.kind in "biuf" and loss_of_cast(values[None], space.dtype) is None:
-        return values.astype(space.dtype)
+    values, dtype = np.asarray(given), np.dtype(space.dtype)
+    if values.dtype.kind in "biuf" and loss_of_cast(values[None], dtype) is None:
+        return values.astype(dtype)
     raise SpaceError(
-        f"observation '{key}' is {values.dtype}, its space {np.dtype(space.dtype)}; "
+        f"observation '{key}' is {values.dtype}, its space {dtype}; "
         "convert it as the environment of the run does"
     )
 
