@@ -50,7 +50,7 @@ class RayCluster:
             join_ray(self._ray, address)
         self.slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._marks: dict[Path, Path] = {}
-        """In each folder of all experiments, a file with a name that is new."""
+        """A file of a new name in each folder of all experiments, by the folder."""
         self._given: dict[str, tuple[Job, Future[JobResult], object]] = {}
         self._lock = threading.Lock()
         self._over = threading.Event()
