@@ -19,7 +19,8 @@ from coach_rl.core.signals import SILENT
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.testing.states import assert_same_state
-from tests.agents.hierarchies.test_hiro_agent import SETTINGS, agents_of, built, stack
+from tests.agents.hierarchies.test_hiro_agent import SETTINGS, agents_of, built
+from tests.agents.hierarchies.test_hiro_agent import stack as plain_stack
 
 KEY = "observation"
 
@@ -80,6 +81,11 @@ FILTERED = {
     )
 }
 SCALED = {"output_filter": OutputFilter(action=(LinearBoxToBoxMap(),))}
+
+
+def stack(*agents, **changes):
+    """Two levels; of a decision above, success is the last step's."""
+    return replace(plain_stack(*agents, **changes), decision_infos={"is_success": "last"})
 
 
 def td3(**changes):
