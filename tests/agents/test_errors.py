@@ -581,7 +581,7 @@ CASES = {
             )
             for space in (scripts.BOX, spaces.Discrete(7))
         ),
-        (act(scripts.ask_for_one), "ask_for_one ... has shape (2,) per row"),
+        (act(scripts.ask_for_one), "ask_for_one ... 3 rows were sent actions of shape (2,)"),
         (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
         (
             acts(in_turn(chooser(agent=WildParameters()))),
