@@ -128,13 +128,13 @@ class Meaning:
         parameters, levels = manifest["parameters"], []
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
             goals = level.get("goal_space") or {}
-            space: LevelSpace | None = (
-                OptionSpace(count=goals["count"]) if "count" in goals else None
-            )
+            space: LevelSpace | None = None
             if "low" in goals:
                 fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
                 kind = TimedGoalSpace if "longest" in fields else GoalSpace
                 space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
+            elif goals:
+                space = OptionSpace(count=goals["count"])
             own: Any = decode({name: level[name] for name in ("name", "below") if name in level})
             levels.append(LevelDescription(**own, goal_space=space))
         return cls(levels, known_spaces(folder, manifest))
