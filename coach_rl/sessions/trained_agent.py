@@ -204,7 +204,7 @@ class TrainedAgent:
         ended: Observation = {}
         for name, given in (over or {}).items():
             if name not in self._members:
-                raise UnknownNameError("member", str(name), self._members, "in act(over=...)")
+                raise UnknownNameError("member", str(name), self._members, where="in act(over=...)")
             values = np.asarray(given)
             if values.dtype != np.bool_ or values.shape not in ((), (rows,)):
                 raise SpaceError(
