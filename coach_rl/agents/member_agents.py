@@ -148,26 +148,24 @@ class BoundMember:
         key = self.reward
         if key is None:
             return outcome.reward
-        is_added_up = is_agent_reward(key) or self.over.get(key) == "sum"
-        self._require_added_up(outcome, key, "a reward", is_added_up, "reward")
+        if not is_agent_reward(key):
+            self._require_added_up(outcome, key, "a reward", "sum")
         return self._info(outcome, key).astype(np.float64)
 
     def _flags(self, outcome: Outcome, key: str | None) -> BoolArray:
         if key is None:
             return np.zeros(len(outcome.rows), np.bool_)
-        is_added_up = is_agent_end(key) or self.over.get(key) == "maximum"
-        self._require_added_up(outcome, key, "an end", is_added_up, "terminated' or 'truncated")
+        if not is_agent_end(key):
+            self._require_added_up(outcome, key, "an end", "maximum")
         return self._info(outcome, key).astype(np.bool_)
 
-    def _require_added_up(
-        self, outcome: Outcome, key: str, what: str, is_added_up: bool, names: str
-    ) -> None:
+    def _require_added_up(self, outcome: Outcome, key: str, what: str, rule: Over) -> None:
         """Raise `RunError` for decisions of several steps: an info covers only the last one."""
-        if not is_added_up and (outcome.duration > 1).any():
+        if self.over.get(key) != rule and (outcome.duration > 1).any():
             raise RunError(
                 f"member '{self.name}' has {what} of its own, '{key}', of the last simulator "
-                f"step, but its decisions last {int(outcome.duration.max())} steps; let the "
-                f"environment report it as 'agents/<name>/{names}', which levels add up"
+                f"step, but its decisions last {int(outcome.duration.max())} steps; set "
+                f"GraphParameters(decision_infos={{'{key}': '{rule}'}})"
             )
 
     def _info(self, outcome: Outcome, key: str) -> Array:

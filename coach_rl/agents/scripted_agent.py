@@ -292,14 +292,10 @@ def _checked(policy: Policy, label: str) -> Policy:
 
 def _actions_of(made: object) -> Action:
     """The actions that a script returned, lists as arrays."""
-    if isinstance(made, dict | np.ndarray):
-        return (
-            {key: np.asarray(part) for key, part in made.items()}
-            if isinstance(made, dict)
-            else made
-        )
+    if isinstance(made, dict):
+        return {key: np.asarray(part) for key, part in made.items()}
     actions = np.asarray(made)
-    if not np.issubdtype(actions.dtype, np.number):
+    if actions.dtype.kind not in "biuf":
         raise ActionError(
             f"it returned {made!r:.40}, and actions are an array [R, ...] of numbers, or a dict of "
             "such arrays"

@@ -152,7 +152,7 @@ class GoalSpace:
         """Let methods of a subclass's own, which any level or memory may call, be checked."""
         super().__init_subclass__()
         for name in _PARTS:
-            method = getattr(cls, name)
+            method = inspect.getattr_static(cls, name)  # it may be a staticmethod
             if method.__module__ != __name__ and _IS_CHECKED not in vars(method):
                 setattr(cls, name, _checked(name, method))
 
@@ -450,7 +450,7 @@ def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
         space: The goals.
         observation_space: Where `check` has found what they read.
     """
-    if not space.overridden("achieved", "judge", "verdict"):
+    if not space.overridden("achieved", "judge", "verdict", "difference_of", "reached_at"):
         return
     seen = {
         k: np.zeros((2, *(each.shape or ())), each.dtype) for k, each in observation_space.items()
@@ -481,12 +481,12 @@ _IS_CHECKED = "is_checked"
 """The attribute of a method that checks what it returns."""
 
 
-def _checked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(name: str, method: Any) -> Callable[..., Any]:
     """A method `achieved` or `judge` of a subclass, which raises `RunError` for wrong rows."""
 
     @wraps(method)
     def checked(space: GoalSpace, *given: Any, **named: Any) -> Any:
-        found = method(space, *given, **named)
+        found = method.__get__(space, type(space))(*given, **named)
         first = (*given, *named.values())[0]
         rows = next(iter(first.values())) if isinstance(first, Mapping) else first
         _check_rows(space, name, found, len(rows))
@@ -499,7 +499,9 @@ def _checked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 def _check_rows(space: GoalSpace, method: str, found: object, rows: int) -> None:
     """Raise `RunError` unless a method's result has arrays of the right kind for so many rows."""
     for part, kind in _PARTS[method].items():
-        values = np.asarray(getattr(found, part, None) if part else found)
+        values: Any = getattr(found, part, None) if part else found
+        if not isinstance(values, np.ndarray):
+            values = np.asarray(values, object)  # lists, too, on which later steps would fail
         shape = (rows, space.size) if part in ("", "difference") else (rows,)
         if values.shape != shape or values.dtype.kind not in kind:
             returned = f"{part} as {values.dtype}" if part else f"{values.dtype}"

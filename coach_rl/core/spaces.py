@@ -408,10 +408,10 @@ def check_counts(actions: Action, count: int, owner: str = "") -> None:
         owner: Beginning of the message, with what made them.
     """
     parts = actions.values() if isinstance(actions, dict) else (actions,)
-    lengths = {np.shape(part)[:1] for part in parts}
-    if lengths - {(count,)}:
-        got = sorted(length[0] if length else 0 for length in lengths)
-        raise ActionError(f"{owner}{count} rows were sent {got} actions; send one action per row")
+    wrong = {np.shape(part) for part in parts if np.shape(part)[:1] != (count,)}
+    if wrong:
+        got = ", ".join(map(str, sorted(wrong)))
+        raise ActionError(f"{owner}{count} rows were sent actions of shape {got}; send one per row")
 
 
 def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -> None:

@@ -35,6 +35,7 @@ from coach_rl.exporting.graphs import (
     judge_graph,
 )
 from coach_rl.exporting.planner import PlanDecision
+from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
@@ -251,7 +252,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
         "card": card,
     }
     members["policy.json"] = json.dumps(about, indent=1)
-    members["README.md"] = _page(card)
+    members["README.md"] = _page(card, how_to_act("policy", stack.described))
     runtime = files("coach_rl.exporting").joinpath("coach_policy.py")
     members["coach_policy.py"] = runtime.read_text()
     return members
@@ -298,8 +299,8 @@ def _described(space: Space) -> Json:
     return finite(space_to_json(space))
 
 
-def _page(card: dict[str, Any]) -> str:
-    """The card as a page in Markdown."""
+def _page(card: dict[str, Any], acts: str) -> str:
+    """The card as a page in Markdown, with the lines in which the policy acts."""
     best = card["best_evaluation"]
     score = "no evaluation yet"
     if best is not None:
@@ -322,7 +323,7 @@ def _page(card: dict[str, Any]) -> str:
         f"Spaces:\n\n```json\n{spaces_shown}\n```\n\n"
         "Use, with numpy and onnxruntime; the archive is read as data:\n\n```python\n"
         "from coach_rl.exporting.coach_policy import Policy\n\n"
-        'policy = Policy("THIS.zip")\npolicy.reset()\naction = policy.act(observation)\n```\n\n'
+        f'policy = Policy("THIS.zip")\npolicy.reset()\n{acts}\n```\n\n'
         "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
         "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
         'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'

@@ -9,7 +9,8 @@ action = policy.act(observation)        # one observation, or a batch [N, ...]
 
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,8 @@ class Policy:
                 level.begin_episodes(begins)
             actions = self._decide(batch, None if greedy else self._rng)
             self._begins[:] = False
-            return _formed(self.spaces["action"], "action", actions, is_single=is_single)
+            part = partial(_part, actions, is_single)
+            return _formed(self.spaces["action"], "action", part)
 
     def _ended(self, over: Any, count: int) -> Observation:
         """Members' names and where their own episodes are over, bool [N] or one for all rows."""
@@ -452,6 +454,7 @@ def _check(about: Any) -> None:
     if not levels or len({each["name"] for each in levels}) < len(levels):
         raise ValueError("it has no levels, or two of one name")
     arrays = [*observed.values(), *(each for level in levels for each in level["state"].values())]
+    _formed(about["spaces"]["action"], "action", lambda _, each: arrays.append(each))
     shapes = [each["shape"] for each in arrays]
     for number, level in enumerate(levels):
         goals, horizon = level["goals"], level["horizon"]
@@ -463,7 +466,8 @@ def _check(about: Any) -> None:
             "horizon": horizon is None or (isinstance(horizon, int) and horizon > 0),
             "goals": known == goals.keys(),
             "timed": known >= {*level["timed"]},
-            "members": isinstance(level["members"], dict),
+            "members": {type(may_end) for may_end in level["members"].values()} <= {bool},
+            "needs_ends": isinstance(level["needs_ends"], bool),
         }
         for name, is_right in checks.items():
             if not is_right:
@@ -485,19 +489,22 @@ def _flat(parts: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", part
 
 
-def _formed(space: dict[str, Any], name: str, actions: Observation, *, is_single: bool) -> Any:
-    """The action in a space as `policy.json` describes it, from the outputs below a name."""
+def _part(actions: Observation, is_single: bool, name: str, space: dict[str, Any]) -> Any:
+    """A part of the action, from the output of its name."""
+    values = actions[name].astype(space["dtype"], copy=False)
+    if values.shape[1:] != tuple(space["shape"]):
+        raise ValueError(f"'{name}' has the shape {values.shape}, its space {space['shape']}")
+    if not is_single:
+        return values
+    return values[0] if space["kind"] == "Discrete" else np.asarray(values[0])
+
+
+def _formed(space: dict[str, Any], name: str, part: Callable[[str, dict[str, Any]], Any]) -> Any:
+    """A value in the form of a space of `policy.json`, from its parts by name and space."""
     if "spaces" not in space:
-        values = actions[name].astype(space["dtype"], copy=False)
-        if values.shape[1:] != tuple(space["shape"]):
-            raise ValueError(f"'{name}' has the shape {values.shape}, its space {space['shape']}")
-        if not is_single:
-            return values
-        return values[0] if space["kind"] == "Discrete" else np.asarray(values[0])
-    parts = [
-        _formed(part, f"{name}/{key}", actions, is_single=is_single)
-        for key, part in space["spaces"].items()
-    ]
+        return part(name, space)
+    below = space["spaces"].items()
+    parts = [_formed(each, f"{name}/{key}", part) for key, each in below]
     if space["kind"] == "Tuple":
         return tuple(parts)
     return dict(zip(space.get("keys", space["spaces"]), parts, strict=True))

@@ -27,6 +27,7 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.graph import Graph
+from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.graph_managers.stacking import build_stack
 
 
@@ -152,13 +153,24 @@ class Actor:
         return environment.action
 
 
-def member_ends(graph: Graph) -> dict[str, tuple[str, ...]]:
+def member_ends(levels: Sequence[LevelParameters]) -> dict[str, tuple[str, ...]]:
     """Names of the infos that mark the end of each member's own episode, by its name."""
     found: dict[str, tuple[str, ...]] = {}
-    for level in graph.levels:
+    for level in levels:
         for name, keys in getattr(level.agent, "own_ends", {}).items():
             found[name] = (*found.get(name, ()), *keys)
     return found
+
+
+def how_to_act(policy: str, levels: Sequence[LevelParameters]) -> str:
+    """Lines of Python in which a policy acts, for pages about it: with `over` where it needs it."""
+    if not any(getattr(each.agent, "needs_ends", False) for each in levels):
+        return f"action = {policy}.act(observation)"
+    over = dict.fromkeys(member_ends(levels), False)
+    return (
+        f"over = {over}  # True where the member's own episode is over\n"
+        f"action = {policy}.act(observation, over=over)"
+    )
 
 
 def _without_function(space: LevelSpace | None) -> LevelSpace | None:

@@ -59,7 +59,7 @@ With coach_rl installed:
 import coach_rl
 
 agent = coach_rl.load("FOLDER")
-action = agent.act(observation)
+{acts}
 ```
 
 `policy.zip`, where there is one, is the policy alone, for programs without torch. Load it by
@@ -71,11 +71,12 @@ with coach_rl has to be importable there, and is named with `--trust MODULE`.
 """
 
 
-def card(manifest: Json, *, film: str | None = None) -> str:
+def card(manifest: Json, *, acts: str, film: str | None = None) -> str:
     """The text of a card.
 
     Args:
         manifest: Of the policy.
+        acts: Lines in which the agent acts.
         film: Name of a film's file beside it; None where there is none.
     """
     about, preset, level = manifest[ONLY_POLICY], manifest["preset"], manifest["level"]
@@ -99,6 +100,7 @@ def card(manifest: Json, *, film: str | None = None) -> str:
         episodes=score["episodes"],
         command=shlex.join(manifest["command"]) or "(from a program)",
         commit=commit,
+        acts=acts,
         observation=_space(manifest["spaces"]["observation"]),
         action=_space(manifest["spaces"]["action"]),
     )

@@ -8,7 +8,7 @@ nothing of them is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription, LevelSpace, links_of
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import RecordedParameters
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
@@ -126,11 +127,14 @@ class Meaning:
         manifest = read_manifest(folder)
         parameters, levels = manifest["parameters"], []
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
-            goals, space = level.get("goal_space") or {}, None
+            goals = level.get("goal_space") or {}
+            space: LevelSpace | None = None
             if "low" in goals:
                 fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
                 kind = TimedGoalSpace if "longest" in fields else GoalSpace
                 space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
+            elif goals:
+                space = OptionSpace(count=goals["count"])
             own: Any = decode({name: level[name] for name in ("name", "below") if name in level})
             levels.append(LevelDescription(**own, goal_space=space))
         return cls(levels, known_spaces(folder, manifest))
@@ -169,10 +173,15 @@ class Meaning:
             facts["GoalSpace.observed of its goals"] = "absolute"
         for place, each in enumerate((number, *below)):
             goals = self.levels[each].goal_space
+            what = f"the goals of level {place} below" if place else "its goals"
+            setting = "relative" if place else "observed"
+            if goals is not None:
+                facts[f"GoalSpace.{setting} of {what}"] = getattr(goals, setting, "options")
             if isinstance(goals, GoalSpace):
-                what = f"the goals of level {place} below" if place else "its goals"
-                setting = "relative" if place else "observed"
-                facts[f"GoalSpace.{setting} of {what}"] = getattr(goals, setting)
+                if not place:  # its agent sees them by `observed`, whatever is sent
+                    is_offset = goals.observed == "relative"
+                    reach = goals.reach if is_offset else None
+                    goals = replace(goals, relative=is_offset, reach=reach)
                 facts[f"elements of {what}"] = tuple(goals.elements or range(goals.size))
                 box = goals.space
                 facts[f"bounds of {what}"] = box.low.tolist(), box.high.tolist()

@@ -21,6 +21,7 @@ from coach_rl.core.errors import ConfigurationError, RunError, warn
 from coach_rl.core.file_writing import filled_folder
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.runs.checkpoint import LAST, Checkpoint, point, write_checkpoint
 from coach_rl.runs.folder import ONLY_POLICY, RunFolder, write_manifest
@@ -89,7 +90,8 @@ def write_policy(
         if manifest["preset"] is not None:
             write_text(folder.preset, read_text(opened.folder.preset))
         shown = _FILM if film and _is_filmed(how, unfinished / _FILM) else None
-        write_text(unfinished / CARD, card(manifest, film=shown))
+        acts = how_to_act("agent", graph_manager.parameters.levels)
+        write_text(unfinished / CARD, card(manifest, acts=acts, film=shown))
     return manifest
 
 

@@ -99,7 +99,7 @@ class TrainedAgent:
         self._seeds: Iterator[int] = count()
         self._actor: Actor | None = None
         self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation
-        self._members = member_ends(graph)
+        self._members = member_ends(graph.levels)
         self._needs_ends = next(
             (each.name for each in graph.levels if getattr(each.agent, "needs_ends", False)), None
         )
@@ -204,7 +204,7 @@ class TrainedAgent:
         ended: Observation = {}
         for name, given in (over or {}).items():
             if name not in self._members:
-                raise UnknownNameError("member", name, self._members, "in act(over=...)")
+                raise UnknownNameError("member", str(name), self._members, where="in act(over=...)")
             values = np.asarray(given)
             if values.dtype != np.bool_ or values.shape not in ((), (rows,)):
                 raise SpaceError(

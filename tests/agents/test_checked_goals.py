@@ -99,6 +99,32 @@ class Nothing(rl.GoalSpace):
 
 
 @parameter_class
+class Listed(rl.GoalSpace):
+    def achieved(self, observation):
+        return super().achieved(observation).tolist()
+
+
+@parameter_class
+class Halved(rl.GoalSpace):
+    def difference_of(self, goal, achieved):
+        return (achieved - goal)[:, :1]
+
+
+@parameter_class
+class Static(rl.GoalSpace):
+    @staticmethod
+    def achieved(observation):
+        return observation["achieved_goal"]
+
+
+@parameter_class
+class OfClass(rl.GoalSpace):
+    @classmethod
+    def achieved(cls, observation):
+        return observation["achieved_goal"]
+
+
+@parameter_class
 class OneLater(rl.GoalSpace):
     """One achieved goal for all where there are more than two rows."""
 
@@ -167,6 +193,8 @@ def of(kind):
         (Numbers, "Numbers.judge returns is_final as float64 ... a Verdict with bool"),
         (One, "One.judge returns reward as float64 of shape (1,) for 2 rows"),
         (Nothing, "Nothing.judge returns difference as object ... a Verdict with float"),
+        (Listed, "Listed.achieved returns object of shape (2, 2) for 2 rows; needed is an array"),
+        (Halved, "Halved.judge returns difference as float32 of shape (2, 1) for 2 rows"),
     ],
 )
 def test_goals_of_wrong_form_are_refused_when_built(kind, message, place):
@@ -185,6 +213,13 @@ def test_goals_of_wrong_form_are_refused_when_built(kind, message, place):
 def test_goals_of_too_few_rows_later_are_errors(kind, message, place):
     with PLACES[place](of(kind)) as manager:
         check_refused(lambda: list(manager.improve()), RunError, message)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", [Static, OfClass])
+def test_goals_of_static_and_class_methods_are_accepted(kind, place):
+    with PLACES[place](of(kind)) as manager:
+        list(manager.improve())
 
 
 @pytest.mark.parametrize("kind", [Undefined, Unseen])

@@ -564,8 +564,13 @@ CASES = {
             "left out info 'agents/left/reward' of member 'left' in",
         ),
         (group(world=groups.TwoCrowdedLives), "(3, 2), needed is one number for each of 3"),
-        (long_decision(terminated="dead"), "'left' has an end of its own, 'dead' ... last 3 steps"),
-        (long_decision(reward="pay"), "'left' has a reward of its own ... last 3 steps"),
+        *(
+            (long_decision(**{kind: name}), f"'left' has {what} of its own, {rest}")
+            for kind, name, what, rest in (
+                ("terminated", "dead", "an end", "'dead' ... infos={'dead': 'maximum'})"),
+                ("reward", "pay", "a reward", "'pay' ... last 3 steps; set ... {'pay': 'sum'})"),
+            )
+        ),
     ],
     ActionError: [
         (act(scripts.ask_for_nothing_numeric), "ask_for_nothing_numeric ... lies outside"),
@@ -576,7 +581,7 @@ CASES = {
             )
             for space in (scripts.BOX, spaces.Discrete(7))
         ),
-        (act(scripts.ask_for_one), "ask_for_one ... has shape (2,) per row"),
+        (act(scripts.ask_for_one), "ask_for_one ... 3 rows were sent actions of shape (2,)"),
         (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
         (
             acts(in_turn(chooser(agent=WildParameters()))),

@@ -133,4 +133,4 @@ def test_agent_with_other_numbers_of_actions_than_rows_is_refused_and_named(plac
     names = {"choose": "Chooser.choose", "planner as a member": "Planner.act"}
     name = names.get(place, "top" if "planner" in place else policy.__name__)
     assert name in str(caught.value)
-    assert "3 rows were sent [" in str(caught.value)
+    assert "3 rows were sent actions of shape (" in str(caught.value)

@@ -482,9 +482,9 @@ PUTS = [
     ),
     (partial(put_twice, Inbox), OPEN),
     (partial(put_twice, FloatInbox), OPEN),
-    (put(np.zeros((2, 2))), "3 rows were sent [2] actions"),
+    (put(np.zeros((2, 2))), "3 rows were sent actions of shape (2, 2)"),
     (put(np.zeros((2, 2)), kind=FloatInbox), "shape (3, 2), got (2, 2)"),
-    (put(np.float32(0)), "3 rows were sent [0] actions"),
+    (put(np.float32(0)), "3 rows were sent actions of shape ()"),
     (put(np.float32(0), kind=FloatInbox), "shape (3, 2), got ()"),
     *(
         (put(action, *rows, kind=kind), line)
@@ -504,7 +504,7 @@ PUTS = [
     (put({"a": np.zeros((3, 2))}, space=DICT), "needs the keys"),
     (
         put({"a": np.zeros((3, 2)), "b": np.zeros(1, np.int64)}, space=DICT),
-        "3 rows were sent [1, 3] actions",
+        "3 rows were sent actions of shape (1,)",
     ),
     (lambda: Inbox(BOX, num_envs=3).put(np.zeros((3, 2))), "not reset yet; call reset first"),
     (lambda: stopped(Inbox(BOX, num_envs=3)), "the wheels came off); call reset first"),

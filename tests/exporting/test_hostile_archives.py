@@ -152,6 +152,8 @@ DAMAGE: dict[str, Callable[[Parts], Parts]] = {
     "choices beyond their mask": described(mask={"key": "observation", "begins": [0, 10**6]}),
     "choices before their mask": described(mask={"key": "observation", "begins": [-3]}),
     "members that are no names": of_top(members=3),
+    "members that may be anything": of_top(members={"a": "no"}),
+    "ends that may be needed": of_top(needs_ends="no"),
     "an action of another shape": of_spaces("action", shape=[7]),
     "an action that is no space": of_spaces("action", kind="Tuple", spaces=3),
     "an observation of large texts": of_spaces(dtype="U1000000000"),
@@ -185,6 +187,23 @@ def test_policy_damaged_archive_is_refused_with_its_name(
     file = written(change(parts), tmp_path / "strange.zip")
     message = "strange.zip is damaged, or no archive of `coach export`"
     check_refused(lambda: Policy(file).act(seen), ValueError, message)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"spaces": 3},
+        {"kind": "Dict", "spaces": {"a": {"kind": "Tuple", "spaces": {"0": {}}}}},
+        {"kind": "Dict", "spaces": {}, "keys": ["a"]},
+        {"dtype": "U1000000000"},
+        {"shape": [10**6, 10**6]},
+    ],
+)
+def test_policy_space_of_actions_that_is_none_is_refused_before_it_acts(
+    changes: dict[str, Any], flat: Parts, tmp_path: Path
+) -> None:
+    file = written(of_spaces("action", **changes)(flat), tmp_path / "strange.zip")
+    check_refused(lambda: Policy(file), ValueError, "strange.zip is damaged")
 
 
 def test_policy_archive_as_it_was_written_acts(exported: tuple[Parts, Any], tmp_path: Path) -> None:

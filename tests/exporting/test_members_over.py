@@ -1,5 +1,6 @@
 """Loaded and exported groups are given whose own episode is over."""
 
+import zipfile
 from copy import copy
 
 import numpy as np
@@ -8,6 +9,7 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 
 import coach_rl as rl
+from coach_rl.sessions.policies import write_policy
 from tests.exporting.test_export import exported, run_of
 from tests.random_graphs import ppo
 from tests.refusals import check_refused
@@ -119,6 +121,7 @@ def test_members_that_all_act_leave_placeholders_where_they_are_over(way, polici
     ("name", "over", "message"),
     [
         ("turns", {"c": True}, "'c'"),
+        ("turns", {1: True}, "'1'"),
         ("turns", {"a": np.zeros(2, np.bool_)}, "'a' ... bool (2,)"),
         ("turns", {"a": 0.5}, "'a' ... float64 ()"),
         ("turns", [True, False], "over is a dict by members' names, got list"),
@@ -128,6 +131,18 @@ def test_members_that_all_act_leave_placeholders_where_they_are_over(way, polici
 def test_over_that_names_no_member_or_is_no_bool_is_refused(name, over, message, way, policies):
     policy, kind = policies(name)[way], rl.CoachError if way == "load" else ValueError
     check_refused(lambda: policy.act(SEEN, over=over), kind, message)
+
+
+@pytest.mark.parametrize(("name", "needs"), [("turns", True), ("shown", False), ("alone", False)])
+def test_pages_show_over_where_a_policy_needs_it(name, needs, tmp_path, policies):
+    run = policies(name)["load"].run
+    write_policy(run, tmp_path / "card", episodes=rl.EnvironmentEpisodes(1))
+    with zipfile.ZipFile(rl.export(run, tmp_path / "policy.zip")) as archive:
+        pages = [archive.read("README.md").decode(), (tmp_path / "card/README.md").read_text()]
+    for page, policy in zip(pages, ("policy", "agent"), strict=True):
+        assert ("over = {'a': False, 'b': False}  # True where" in page) is needs
+        assert (f"action = {policy}.act(observation, over=over)\n" in page) is needs
+        assert (f"action = {policy}.act(observation)\n" in page) is not needs
 
 
 def test_single_graph_has_an_input_of_whose_episode_is_over(tmp_path, policies):

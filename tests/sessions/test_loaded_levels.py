@@ -17,6 +17,7 @@ from coach_rl.architectures import ActorCriticParameters, TorsoParameters
 from coach_rl.cli.main import main
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -497,6 +498,21 @@ def test_load_goals_of_other_bounds_warns_in_one_line(ways, level, changes, mess
 )
 def test_load_goals_of_equal_meaning_is_silent(ways, goals, level):
     assert loaded_lines(ways, goals, level, name="legs" if level == "top" else "low") == []
+
+
+def test_load_goals_that_are_seen_the_same_is_silent_whatever_is_sent(trained):
+    assert loaded_lines(trained, replace(PLACES, relative=True, reach=(0.5, 0.5))) == []
+
+
+@pytest.mark.parametrize("level", ["low", "top"])
+def test_load_goals_for_options_and_options_for_goals_is_refused(ways, level, tmp_path):
+    options = OptionSpace(count=2)
+    source = run(graph(ppo(), goal_space=options), tmp_path).path
+    for path, goals, low in ((source, OFFSETS, ppo()), (ways, options, ppo())):
+        with pytest.raises(ConfigurationError, match=r"GoalSpace.* options ") as raised:
+            loaded_lines(path, goals, level, low=low)
+        assert "trained with goals that mean something else" in str(raised.value)
+    assert loaded_lines(source, options, level, low=ppo()) == []
 
 
 def test_meaning_whole_widths_and_elements_are_those_left_out():
