@@ -33,7 +33,7 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.signals import Signals
-from coach_rl.core.spaces import Space, cast_tolerance, inside
+from coach_rl.core.spaces import Space, cast_tolerance, inside, with_room
 from coach_rl.core.state import State, Stateful
 from coach_rl.memories.batches import INFOS
 
@@ -256,12 +256,16 @@ class InfoColumns:
 def warn_of_rounding(space: Dict, agent: str) -> None:
     """Warn of float64 observations whose bounds lie too far from 0 for float32."""
     for key, part in space.items():
-        if isinstance(part, Box) and part.dtype == np.float64 and part.is_bounded():
-            apart = np.spacing(np.maximum(np.abs(part.low), np.abs(part.high)).astype(np.float32))
-            if (apart / 2 > cast_tolerance(part)).any():
+        if isinstance(part, Box) and part.dtype == np.float64:
+            with np.errstate(over="ignore", invalid="ignore"):  # of bounds beyond float32
+                farthest = np.maximum(np.abs(part.low), np.abs(part.high)).astype(np.float32)
+                apart = np.spacing(farthest)
+            is_rough = apart / 2 > cast_tolerance(part)
+            if is_rough.any():
                 warnings.warn(
                     f"agent '{agent}' computes in float32, which rounds the observation '{key}' to "
-                    f"multiples of {apart.max():g}, more than a millionth of its range; subtract "
+                    f"multiples of {np.max(apart, where=is_rough, initial=0):g}, more than a "
+                    "millionth of its range; subtract "
                     "an origin in the environment, or use ObservationNormalizationFilter",
                     CoachWarning,
                     stacklevel=3,
@@ -320,6 +324,8 @@ def write_rows(
         array = store.get(name)
         if array is None:
             array = store[name] = np.zeros((num_rows, *value.shape[1:]), value.dtype)
+        elif array.dtype != value.dtype:
+            array = store[name] = with_room(array, value)
         array[rows] = value
 
 

@@ -120,7 +120,7 @@ def loss_of_cast(
         None if the cast keeps them all.
     """
     target = np.dtype(dtype)
-    if np.can_cast(values.dtype, target, "safe"):
+    if values.dtype == target or np.can_cast(values.dtype, target, "safe"):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(target)
@@ -135,13 +135,24 @@ def loss_of_cast(
     return int(first[0]), f"{values[first]} ({values.dtype}), which {target} makes {cast[first]}"
 
 
+def with_room(array: Array, values: Array) -> Array:
+    """The array, or a copy of one of integers in a wider dtype if it lacks some of the values."""
+    if array.dtype.kind in "biu" and loss_of_cast(values, array.dtype):
+        return array.astype(np.result_type(array, values))
+    return array
+
+
 def cast_tolerance(space: Space) -> FloatArray | float:
-    """The error that a cast of a space's floats may make, [...]: a part of a finite range."""
-    if not isinstance(space, spaces.Box):
+    """The error that a cast of a space's floats may make, [...]: a part of a finite range.
+
+    It is never less than the space's dtype can keep of a range around 0.
+    """
+    if not isinstance(space, spaces.Box) or not is_float_box(space):
         return np.inf
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         width = np.subtract(space.high, space.low, dtype=np.float64)
-    return np.where((width > 0) & np.isfinite(width), ROUNDING * width, np.inf)
+    part = max(ROUNDING, float(np.finfo(space.dtype).eps))
+    return np.where((width > 0) & np.isfinite(width), part * width, np.inf)
 
 
 def meaning_of(space: Space, *, bounds: bool = False) -> str:
