@@ -135,13 +135,6 @@ def loss_of_cast(
     return int(first[0]), f"{values[first]} ({values.dtype}), which {target} makes {cast[first]}"
 
 
-def with_room(array: Array, values: Array) -> Array:
-    """The array, or a copy of one of integers in a wider dtype if it lacks some of the values."""
-    if array.dtype.kind in "biu" and loss_of_cast(values, array.dtype):
-        return array.astype(np.result_type(array, values))
-    return array
-
-
 def cast_tolerance(space: Space) -> FloatArray | float:
     """The error that a cast of a space's floats may make, [...]: a part of a finite range.
 
@@ -419,10 +412,14 @@ def check_counts(actions: Action, count: int, owner: str = "") -> None:
         owner: Beginning of the message, with what made them.
     """
     parts = actions.values() if isinstance(actions, dict) else (actions,)
-    lengths = {np.shape(part)[:1] for part in parts}
-    if lengths - {(count,)}:
-        got = sorted(length[0] if length else 0 for length in lengths)
-        raise ActionError(f"{owner}{count} rows were sent {got} actions; send one action per row")
+    try:
+        lengths = set(map(len, parts))
+    except TypeError:  # a number
+        lengths = {0}
+    if lengths - {count}:
+        raise ActionError(
+            f"{owner}{count} rows were sent {sorted(lengths)} actions; send one action per row"
+        )
 
 
 def check_actions(space: Space, actions: Action, rows: IntArray | None = None) -> None:

@@ -383,8 +383,6 @@ class ReplayMemory:
         self._recorded = recorded
         self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
-        self._integers: dict[str, Field] = {}
-        """Columns of integers, which must stay as they are, by path; empty before the first add."""
         self._sequences = 0
         """Sequences of the last batch."""
 
@@ -421,8 +419,6 @@ class ReplayMemory:
         values = self.layout.columns(transition)
         if self._awaits_first:
             self._allocate_first(values)
-        else:
-            self._check_casts(values, self._integers, "a transition")
         if ACHIEVED in values:
             self._rounding.check(values[ACHIEVED])
         positions = self.store.add(transition.rows, values)
@@ -487,7 +483,7 @@ class ReplayMemory:
             values = episode | layout.hindsight_ledger(episode)
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
-            self._check_casts(values, self._columns, f"data set '{source}'")
+            self._check_casts(values, f"data set '{source}'")
             positions = self.store.extend(row, values)
             if self.priorities is not None:
                 self.priorities.added(positions, 0)
@@ -543,23 +539,12 @@ class ReplayMemory:
                     f"the first transition has {shape} under '{path}', the memory was built "
                     f"for {field.shape}; build it for the agent's filtered spaces"
                 )
-        columns = self._columns
-        self._check_casts(values, columns, "the first transition")
-        self._integers = {
-            path: field for path, field in columns.items() if np.dtype(field.dtype).kind in "biu"
-        }
+        self._check_casts(values, "the first transition")
         self._awaits_first = False
 
-    @property
-    def _columns(self) -> dict[str, Field]:
-        """The columns of what agents and environments make, by path."""
-        return {**self.store.fields, REWARDS: LEDGER[REWARDS]}
-
-    def _check_casts(
-        self, values: Mapping[str, Array], columns: Mapping[str, Field], owner: str
-    ) -> None:
+    def _check_casts(self, values: Mapping[str, Array], owner: str) -> None:
         """Raise `SpaceError` naming a number that a column would keep as another one."""
-        for path, field in columns.items():
+        for path, field in {**self.store.fields, REWARDS: LEDGER[REWARDS]}.items():
             loss = loss_of_cast(values[path], field.dtype)
             if loss is not None:
                 raise SpaceError(

@@ -7,7 +7,6 @@ import torch
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, BoolArray, IntArray, Transition
-from coach_rl.core.spaces import with_room
 from coach_rl.core.state import State
 from coach_rl.memories.batches import (
     ACTIONS,
@@ -102,8 +101,6 @@ class RolloutMemory:
             column = self.columns.get(path)
             if column is None:
                 column = self._allocate(path, values)
-            elif column.dtype != values.dtype:
-                column = self.columns[path] = with_room(column, values)
             column[self._length : end] = values
         self._length = end
 

@@ -576,7 +576,7 @@ CASES = {
             )
             for space in (scripts.BOX, spaces.Discrete(7))
         ),
-        (act(scripts.ask_for_one), "ask_for_one ... has shape (2,) per row"),
+        (act(scripts.ask_for_one), "ask_for_one ... 3 rows were sent [2] actions"),
         (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
         (
             acts(in_turn(chooser(agent=WildParameters()))),
@@ -607,6 +607,8 @@ CASES = {
             (spaces.Discrete(4), 4),
             (spaces.Discrete(4, start=5), 0),
             (spaces.MultiDiscrete([3, 4], start=[1, 7]), [1, 11]),
+            (spaces.Box(0, 255, (), np.uint8), 300),
+            (spaces.MultiBinary(2), [0, 300]),
         )
     ],
     DivergedError: [

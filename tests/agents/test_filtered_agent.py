@@ -9,7 +9,7 @@ import pytest
 from decisions import request
 from gymnasium import spaces
 
-from coach_rl.agents.agent_rows import check_finite, write_rows
+from coach_rl.agents.agent_rows import check_finite
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.core.agents import AgentContext
@@ -559,11 +559,3 @@ def test_a_saved_row_state_shares_nothing_with_the_rows():
     restored.load_state_dict(saved)
     restored.pending["x"][:] = -5
     assert saved["pending"]["x"].tolist() == kept[0]
-
-
-def test_rows_keep_integers_that_the_first_dtype_lacks():
-    store = {"x": np.zeros(3, np.uint8)}
-    write_rows(store, np.array([1]), {"x": np.array([300])}, 3)
-    assert store["x"].tolist() == [0, 300, 0]
-    write_rows(store, np.array([2]), {"x": np.uint8([7])}, 3)
-    assert store["x"].tolist() == [0, 300, 7]

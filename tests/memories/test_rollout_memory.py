@@ -1,13 +1,9 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Transition
 from coach_rl.memories import RolloutMemory
-
-ONE = np.ones((1, 1), np.float32)
 
 
 def transition(rows, numbers, *, action=None, extras=None):
@@ -75,13 +71,6 @@ def test_rollout_memory_columns_keep_first_dtype():
     assert columns["/observations/image"].dtype == np.uint8
     assert columns["/actions"].dtype == np.int64
     assert columns["/terminated"].dtype == np.bool_
-
-
-def test_rollout_memory_integers_that_the_first_dtype_lacks_stay_as_they_are():
-    memory = filled()
-    pixels = memory.columns["/observations/image"].tolist()
-    memory.add(replace(transition([2], [7]), observation={"x": ONE, "image": np.array([300])}))
-    assert memory.columns["/observations/image"][:7].tolist() == [*pixels[:6], 300]
 
 
 def test_memory_added_values_are_copied():
