@@ -212,7 +212,7 @@ def _pass(
 
 def _check_output(values: Array, space: Space, where: str) -> None:
     """Raise `SpaceError` unless a filter's values [R, ...] can be those of its output space."""
-    wrong = (loss_of_cast(values, space.dtype) or (0, ""))[1]
+    wrong = (loss_of_cast(values, np.dtype(space.dtype)) or (0, ""))[1]
     if values.shape[1:] != space.shape:
         wrong = f"values of shape {values.shape[1:]}"
     if wrong:

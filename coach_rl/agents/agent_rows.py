@@ -307,7 +307,7 @@ def check_whole(key: str, space: Space, rows: IntArray, values: Array, *, agent:
     Those of a Box are what its dtype has: numbers beyond its bounds are kept. Networks encode
     Discrete and MultiDiscrete values as one-hot vectors, which have no place for others.
     """
-    place, shown = loss_of_cast(values, space.dtype) or (None, "")
+    place, shown = loss_of_cast(values, np.dtype(space.dtype)) or (None, "")
     if place is None and isinstance(space, Discrete | MultiDiscrete):
         allowed = inside(space, values)
         if not allowed.all():
