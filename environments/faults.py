@@ -40,10 +40,12 @@ was not finite or huge."""
 
 WORKER_SECONDS = 300.0
 """Time limit of a step or reset in a worker process, where the parameters give none."""
-_OLD_INTERFACE = (
-    "this is Gym's old interface, Gymnasium has reset(*, seed=None, options=None) -> (observation, "
-    "info) and step(action) -> (observation, reward, terminated, truncated, info)"
+_INTERFACE = (
+    "Gymnasium has reset(*, seed=None, options=None) -> (observation, info) and step(action) -> "
+    "(observation, reward, terminated, truncated, info)"
 )
+_OLD_INTERFACE = f"this is Gym's old interface, {_INTERFACE}"
+_WRAPPERS = ("gymnasium.wrappers", "gymnasium.core")
 _SETTINGS = (
     ("the default dtype", "get_default_dtype", "set_default_dtype", True),
     ("whether gradients are computed", "is_grad_enabled", "set_grad_enabled", True),
@@ -388,10 +390,11 @@ def failure_of(
     evidence: dict[str, Array | str] = {"traceback": trace}
     if isinstance(error, Unstable):
         cause, text = "unstable", f"{message}{_definition(env, verb)}"
-    elif old := _old_interface(error, message, verb):
+    elif old := _other_interface(error, message, verb):
         cause, text = "malformed", f"{old}{_definition(env, verb)}"
-    elif isinstance(error, EnvironmentFault):
-        cause, text = "malformed", f"{message}{_definition(env, verb)}"
+    elif isinstance(error, EnvironmentFault | NonFiniteError):
+        cause = "malformed" if isinstance(error, EnvironmentFault) else "non_finite"
+        text = f"{message}{_definition(env, verb)}"
     else:
         text = f"{shown_error(error)} ({raised_at(error, env)})"
     if cause != "raised":
@@ -405,7 +408,7 @@ def failure_of(
     )
 
 
-def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> EnvironmentFault:
+def vector_fault(error: BaseException, *, env: object, level: str, verb: str) -> RunError:
     """The error for a ready vector environment, whose rows cannot be restarted one by one.
 
     The row is known where each has an environment of its own, in which the error was raised.
@@ -416,7 +419,8 @@ def vector_fault(error: BaseException, *, env: object, level: str, verb: str) ->
     failure = failure_of(error, env=env, level=level, row=0, verb=verb, given=None)
     text = failure.message.partition(f" failed in {verb}: ")[2]
     where = "" if row is None else f"row {row} of "
-    return EnvironmentFault(
+    kind = NonFiniteError if failure.cause == "non_finite" else EnvironmentFault
+    return kind(
         f"{where}vector environment '{shown_level(level)}' failed in {verb}: {text}",
         evidence=failure.evidence,
     )
@@ -509,8 +513,8 @@ def _stopped(kind: type[RunError], message: str, evidence: Mapping[str, Array | 
     return error
 
 
-def _old_interface(error: BaseException, text: str, verb: str) -> str:
-    """The message about Gym's old interface, if the error and its text show it; else empty."""
+def _other_interface(error: BaseException, text: str, verb: str) -> str:
+    """The message about an answer of another form, if the error and its text show one; or empty."""
     if isinstance(error, ValueError) and verb == "step" and "expected 5, got" in text:
         count = text.partition("got ")[2].partition(")")[0]
         return f"step gave {count} values, not 5; {_OLD_INTERFACE}"
@@ -520,6 +524,10 @@ def _old_interface(error: BaseException, text: str, verb: str) -> str:
                 return f"reset takes no {name}; {_OLD_INTERFACE}"
     if isinstance(error, OldInterface):
         return f"{text}; {_OLD_INTERFACE}"
+    if "unpack" in text and isinstance(error, TypeError | ValueError):
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").startswith(_WRAPPERS):
+            return f"a wrapper cannot read what {verb} returned: {text}; {_INTERFACE}"
     return ""
 
 

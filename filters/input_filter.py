@@ -9,7 +9,7 @@ from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.spaces import Space
+from coach_rl.core.spaces import Space, loss_of_cast
 from coach_rl.core.state import State
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.filters.stages import (
@@ -204,12 +204,22 @@ def _pass(
         if learn:
             stage.update(values, own, rows)
         values = stage.apply(values, own, rows)
-        if values.shape[1:] != stage.output_space.shape:
-            raise SpaceError(
-                f"InputFilter, {where}: the filter gave values of shape {values.shape[1:]}, its "
-                f"output_space is {stage.output_space}; correct one of them"
-            )
+        space = stage.output_space
+        if values.dtype != space.dtype or values.shape[1:] != space.shape:
+            _check_output(values, space, where)
     return values
+
+
+def _check_output(values: Array, space: Space, where: str) -> None:
+    """Raise `SpaceError` unless a filter's values [R, ...] can be those of its output space."""
+    wrong = (loss_of_cast(values, np.dtype(space.dtype)) or (0, ""))[1]
+    if values.shape[1:] != space.shape:
+        wrong = f"values of shape {values.shape[1:]}"
+    if wrong:
+        raise SpaceError(
+            f"InputFilter, {where}: the filter gave {wrong}, its output_space is {space}; "
+            "correct one of them"
+        )
 
 
 def _links(prefix: str, stages: Sequence[InputStage]) -> _Links:

@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-from gymnasium.spaces import Box, Dict
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.errors import (
@@ -33,7 +33,7 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.signals import Signals
-from coach_rl.core.spaces import Space, cast_tolerance, inside
+from coach_rl.core.spaces import Space, cast_tolerance, inside, loss_of_cast
 from coach_rl.core.state import State, Stateful
 from coach_rl.memories.batches import INFOS
 
@@ -256,12 +256,16 @@ class InfoColumns:
 def warn_of_rounding(space: Dict, agent: str) -> None:
     """Warn of float64 observations whose bounds lie too far from 0 for float32."""
     for key, part in space.items():
-        if isinstance(part, Box) and part.dtype == np.float64 and part.is_bounded():
-            apart = np.spacing(np.maximum(np.abs(part.low), np.abs(part.high)).astype(np.float32))
-            if (apart / 2 > cast_tolerance(part)).any():
+        if isinstance(part, Box) and part.dtype == np.float64:
+            with np.errstate(over="ignore", invalid="ignore"):  # of bounds beyond float32
+                farthest = np.maximum(np.abs(part.low), np.abs(part.high)).astype(np.float32)
+                apart = np.spacing(farthest)
+            is_rough = apart / 2 > cast_tolerance(part)
+            if is_rough.any():
                 warnings.warn(
                     f"agent '{agent}' computes in float32, which rounds the observation '{key}' to "
-                    f"multiples of {apart.max():g}, more than a millionth of its range; subtract "
+                    f"multiples of {np.max(apart, where=is_rough, initial=0):g}, more than a "
+                    "millionth of its range; subtract "
                     "an origin in the environment, or use ObservationNormalizationFilter",
                     CoachWarning,
                     stacklevel=3,
@@ -297,18 +301,22 @@ def check_finite(
         )
 
 
-def check_counted(key: str, space: Space, rows: IntArray, values: Array, *, agent: str) -> None:
-    """Raise `EnvironmentFault` naming a Discrete or MultiDiscrete value outside its space.
+def check_whole(key: str, space: Space, rows: IntArray, values: Array, *, agent: str) -> None:
+    """Raise `EnvironmentFault` naming a value that the integers of its space don't include.
 
-    Networks encode these as one-hot vectors, which have no place for others.
+    Those of a Box are what its dtype has: numbers beyond its bounds are kept. Networks encode
+    Discrete and MultiDiscrete values as one-hot vectors, which have no place for others.
     """
-    allowed = inside(space, values)
-    if not allowed.all():
-        place = int(np.flatnonzero(~allowed.reshape(len(rows), -1).all(axis=1))[0])
+    place, shown = loss_of_cast(values, np.dtype(space.dtype)) or (None, "")
+    if place is None and isinstance(space, Discrete | MultiDiscrete):
+        allowed = inside(space, values)
+        if not allowed.all():
+            place = int(np.flatnonzero(~allowed.reshape(len(rows), -1).all(axis=1))[0])
+            shown = str(values[place])
+    if place is not None:
         raise EnvironmentFault(
             f"row {rows[place]} showed agent '{agent}' an observation '{key}' outside of its "
-            f"space {space}: {values[place]}; correct the space in the environment, or what it "
-            "shows"
+            f"space {space}: {shown}; correct the space in the environment, or what it shows"
         )
 
 

@@ -6,7 +6,6 @@ from dataclasses import field, replace
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
-from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import nn
 
 from coach_rl.agents.agent_rows import (
@@ -17,8 +16,8 @@ from coach_rl.agents.agent_rows import (
     Exploration,
     InfoColumns,
     action_of,
-    check_counted,
     check_finite,
+    check_whole,
     flat_choice,
     warn_of_rounding,
     write_rows,
@@ -211,10 +210,11 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """Receiver of values for the logs: `self.signals.note(name, values)`."""
         self._infos, self._watch = InfoColumns(infos, agent=name), info_watch
         self.acts_in = spaces.action
-        self._counted = {
+        self._chooser = f"agent '{name}': {type(self).__name__}.choose: "
+        self._whole = {
             key: space
             for key, space in spaces.observation.spaces.items()
-            if isinstance(space, Discrete | MultiDiscrete)
+            if np.dtype(space.dtype).kind in "biu"
         }
         observed = spaces.observation if symmetry is None else symmetry.observation_space
         key = mask_key(observed, action_mask, name, spaces.action)
@@ -465,8 +465,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     ) -> dict[str, Array]:
         """The choice by `choose`, flat, with an entry for each row."""
         choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
-        owner = f"agent '{self.name}': {type(self).__name__}.choose: "
-        check_counts(choice, len(filtered.rows), owner)
+        check_counts(choice, len(filtered.rows), self._chooser)
         return choice
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
@@ -539,8 +538,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
         """Raise an error that names a number that is not finite, or outside of its space."""
         check_finite(rows, observation, reward, self.input_filter)
-        for key, space in self._counted.items():
-            check_counted(key, space, rows, observation[key], agent=self.name)
+        for key, space in self._whole.items():
+            check_whole(key, space, rows, observation[key], agent=self.name)
 
     def _canonical(self, observation: Observation) -> Observation:
         """The observation [R, ...] that the filters see."""

@@ -91,7 +91,7 @@ def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:
 def shown_value(
     value: object, longest: int = MOST_CHARACTERS, *, form: Callable[[Any], str] = repr
 ) -> str:
-    """The text of a value of others' code in one line, shortened, even if `form` of it raises."""
+    """The text of a value of others' code in one printable line, shortened; `form` may raise."""
     try:
         text = form(value)
     except KeyboardInterrupt:
@@ -99,7 +99,7 @@ def shown_value(
     except BaseException as error:
         name = type(value).__name__
         text = f"a value of {name}, whose __{form.__name__}__ raises {type(error).__name__}"
-    return shortened(" ".join(text.split()), longest)
+    return printable(shortened(" ".join(text.split()), longest))
 
 
 def shown_error(error: BaseException) -> str:

@@ -120,7 +120,7 @@ def loss_of_cast(
         None if the cast keeps them all.
     """
     target = np.dtype(dtype)
-    if np.can_cast(values.dtype, target, "safe"):
+    if values.dtype == target or np.can_cast(values.dtype, target, "safe"):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         cast = values.astype(target)
@@ -136,12 +136,16 @@ def loss_of_cast(
 
 
 def cast_tolerance(space: Space) -> FloatArray | float:
-    """The error that a cast of a space's floats may make, [...]: a part of a finite range."""
-    if not isinstance(space, spaces.Box):
+    """The error that a cast of a space's floats may make, [...]: a part of a finite range.
+
+    It is never less than the space's dtype can keep of a range around 0.
+    """
+    if not isinstance(space, spaces.Box) or not is_float_box(space):
         return np.inf
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         width = np.subtract(space.high, space.low, dtype=np.float64)
-    return np.where((width > 0) & np.isfinite(width), ROUNDING * width, np.inf)
+    part = max(ROUNDING, float(np.finfo(space.dtype).eps))
+    return np.where((width > 0) & np.isfinite(width), part * width, np.inf)
 
 
 def meaning_of(space: Space, *, bounds: bool = False) -> str:
@@ -408,9 +412,12 @@ def check_counts(actions: Action, count: int, owner: str = "") -> None:
         owner: Beginning of the message, with what made them.
     """
     parts = actions.values() if isinstance(actions, dict) else (actions,)
-    wrong = {np.shape(part) for part in parts if np.shape(part)[:1] != (count,)}
-    if wrong:
-        got = ", ".join(map(str, sorted(wrong)))
+    try:
+        lengths = set(map(len, parts))
+    except TypeError:  # a number
+        lengths = {0}
+    if lengths - {count}:
+        got = ", ".join(map(str, sorted({np.shape(part) for part in parts})))
         raise ActionError(f"{owner}{count} rows were sent actions of shape {got}; send one per row")
 
 

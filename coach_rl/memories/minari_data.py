@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
+from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install, in_one_line
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.spaces import Space, is_float_box, meaning_of
 from coach_rl.memories.batches import (
@@ -98,11 +98,16 @@ def read_minari(
     Raises:
         ConfigurationError: Minari or the data set is not there, or the data set has other spaces.
     """
-    data = _opened(source)
-    _check_spaces(source, data, observation_space, action_space)
-    for episode in data.iterate_episodes():
-        if len(episode):
-            yield _columns(episode)
+    try:
+        data = _opened(source)
+        _check_spaces(source, data, observation_space, action_space)
+        for episode in data.iterate_episodes():
+            if len(episode):
+                yield _columns(episode)
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigurationError(
+            f"the data set '{source}' cannot be read: {in_one_line(error)}"
+        ) from error
 
 
 def _opened(source: str) -> Any:
@@ -113,10 +118,7 @@ def _opened(source: str) -> Any:
             f"there is no data set '{source}' in {folder}; give the path of one (starting with /, "
             f". or ~), or fetch it by its id with `minari download {source}`"
         )
-    try:
-        return minari.MinariDataset(folder / "data")
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigurationError(f"the data set '{source}' cannot be read: {error}") from error
+    return minari.MinariDataset(folder / "data")
 
 
 def _located(name: str) -> tuple[str, Path]:

@@ -26,6 +26,7 @@ from coach_rl.core.errors import CheckpointError, RunError, close_safely, in_one
 from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array
+from coach_rl.core.shown_text import printable_lines
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder, read_manifest
@@ -430,7 +431,7 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
         make_folder(file.parent)
         paragraphs = [str(error), *(f"{name}:\n{text}" for name, text in texts.items())]
         with open(file.with_suffix(".txt"), "w", encoding="utf-8", opener=without_links) as target:
-            target.write("\n\n".join(paragraphs) + "\n")
+            target.write(printable_lines("\n\n".join(paragraphs)) + "\n")
         if arrays:
             write_columns(file.with_suffix(".npz"), arrays)
     except OSError as failure:

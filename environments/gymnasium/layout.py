@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import EnvironmentFault, SpaceError, warn
+from coach_rl.core.errors import EnvironmentFault, NonFiniteError, SpaceError, warn
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.shown_text import shown_level, shown_value
 from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast, nested
@@ -80,11 +80,11 @@ class Layout:
                 are compared.
 
         Raises:
-            EnvironmentFault: They are of another kind, or the dtype has no such number.
+            EnvironmentFault: They are of another kind, or the dtype has no such integer.
+            NonFiniteError: Floats become infinite.
 
         Warns:
-            CoachWarning: Floats become infinite, or lose more than a millionth of their range;
-                once for each key.
+            CoachWarning: Floats lose more than a millionth of their range; once for each key.
         """
         space, given, kinds = self.spaces.observation[key], values.dtype, self._kinds[key]
         wanted = np.dtype(space.dtype)
@@ -96,16 +96,21 @@ class Layout:
             return
         if np.can_cast(given, wanted, "safe"):
             kinds.append(given)
-        elif loss := loss_of_cast(values, wanted, cast_tolerance(space)):
-            row = f" of row {loss[0]}" if len(values) > 1 else ""
-            what = f"observation '{key}'{row} is {loss[1]}, the dtype of its space"
-            if wanted.kind != "f":
-                raise EnvironmentFault(f"{what}; declare a dtype that has it, or correct it")
-            kinds.append(given)
-            warn(
-                f"{what}, an error of more than a millionth of its range; scale it or subtract an "
-                "origin in the environment (the run continues)"
-            )
+            return
+        lacking = loss_of_cast(values, wanted)
+        loss = lacking or loss_of_cast(values, wanted, cast_tolerance(space))
+        if loss is None:
+            return
+        row = f" of row {loss[0]}" if len(values) > 1 else ""
+        what = f"observation '{key}'{row} is {loss[1]}"
+        if lacking:
+            error = NonFiniteError if wanted.kind == "f" else EnvironmentFault
+            raise error(f"{what}; declare its space in a dtype that has the number, or correct it")
+        kinds.append(given)
+        warn(
+            f"{what}; the dtype of its space rounds it by more than a millionth of its range: "
+            "scale it or subtract an origin in the environment (the run continues)"
+        )
 
     @cached_property
     def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...], list[np.dtype[Any]]]]:

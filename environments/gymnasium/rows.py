@@ -434,7 +434,11 @@ class Row:
             self._actions.append(leaves)
         answer: Any = self.env.step(self._layout.nested_action(leaves))
         self.given = answer
-        observation, given, terminated, truncated, info = step_values(answer)
+        try:
+            observation, given, terminated, truncated, info = answer
+        except (TypeError, ValueError):
+            step_values(answer)  # names what is wrong
+            raise
         reward = given if type(given) is float else number(given)
         self._rewards += reward
         self._steps += 1

@@ -362,7 +362,8 @@ class VectorEnvironment:
                 return call()
         except BaseException as error:
             self._inbox.stop_after(error)
-            if isinstance(error, NonFiniteError) or is_users_interrupt(error):
+            is_named = isinstance(error, NonFiniteError) and error.evidence  # by `_finite`
+            if is_named or is_users_interrupt(error):
                 raise
             raise vector_fault(error, env=self._vector, level=self._level, verb=verb) from error
 
@@ -431,11 +432,13 @@ def _by_rows(info: BatchInfo, count: int) -> BatchInfo:
 
     Those of the whole, such as its speed, are left out.
     """
-    return {
+    known = {
         str(name): _by_rows(values, count) if isinstance(values, Mapping) else values
         for name, values in info.items()
         if isinstance(values, Mapping) or _has_rows(values, count)
     }
+    masks = {f"_{name}" for name in info} - {f"_{name}" for name in known}
+    return {name: values for name, values in known.items() if name not in masks}
 
 
 def _has_rows(values: object, count: int) -> bool:

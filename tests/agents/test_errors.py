@@ -612,6 +612,8 @@ CASES = {
             (spaces.Discrete(4), 4),
             (spaces.Discrete(4, start=5), 0),
             (spaces.MultiDiscrete([3, 4], start=[1, 7]), [1, 11]),
+            (spaces.Box(0, 255, (), np.uint8), 300),
+            (spaces.MultiBinary(2), [0, 300]),
         )
     ],
     DivergedError: [

@@ -476,6 +476,8 @@ def test_large_numbers_that_a_filter_scales_pass():
         (spaces.Box(5.5e6 - 1e6, 5.5e6 + 1e6, (2,), np.float64), {}, False),
         (spaces.Box(5.5e6, 5.5e6, (2,), np.float64), {}, False),
         (spaces.Box(-np.inf, np.inf, (2,), np.float64), {}, False),
+        (spaces.Box(-1e300, 1e300, (2,), np.float64), {}, False),
+        (spaces.Box(*np.array([[5.5e6, 0], [5.502e6, np.inf]]), dtype=np.float64), {}, True),
         (
             spaces.Box(5.5e6 - 1e3, 5.5e6 + 1e3, (2,), np.float64),
             {"x": (ObservationNormalizationFilter(),)},

@@ -54,6 +54,7 @@ class Failing(Exception):
     ("error", "shown"),
     [
         (ValueError("a\n b"), "ValueError: a b"),
+        (ValueError("\x1b[2J \ud800"), r"ValueError: \x1b[2J \ud800"),
         (ValueError(), "ValueError"),
         (Failing(), "Failing: a value of Failing, whose __str__ raises SystemExit"),
     ],

@@ -202,6 +202,13 @@ class OldStep(Plain):
         return observation, reward, terminated, info
 
 
+class ReturnsNone(Plain):
+    """Forgets what a step has to return."""
+
+    def step(self, action):
+        super().step(action)
+
+
 class OldReset(Plain):
     def reset(self):
         return super().reset()[0]

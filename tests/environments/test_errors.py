@@ -411,6 +411,7 @@ RUNS = [
             ("OldStep", {}, "step: step gave 4 values, not 5; this is Gym's old interface"),
             ("OldReset", {}, "reset: reset takes no seed; this is Gym's old interface"),
             ("OldResetWithSeed", {}, "it gave no pair (observation, info); this is Gym's old"),
+            ("ReturnsNone", {}, "step: ... (observation, reward, terminated, truncated, info)"),
             ("Answers", {"reward": None}, "step: the reward must be a number, got None"),
             ("Answers", {"reward": np.ones(1)}, "step: the reward must be a number, got array([1"),
             ("Answers", {"success": "yes"}, "info['is_success'] must be a number or a bool, got"),

@@ -335,7 +335,8 @@ def test_infos_without_a_value_for_each_row_are_left_out(monkeypatch, num_envs):
         "log": {"own": [2.0] * num_envs},
     }
     names = np.array(["abc", "de", "f"][:num_envs], object)
-    whole = {**NOT_BY_ROWS, "log": {**NOT_BY_ROWS["log"], **by_rows["log"]}}
+    masks = {"_fps": np.ones(num_envs, np.bool_)}
+    whole = {**NOT_BY_ROWS, **masks, "log": {**NOT_BY_ROWS["log"], **by_rows["log"]}}
     info = {**whole, **{key: each for key, each in by_rows.items() if key != "log"}, "names": names}
     answers = steps_of(monkeypatch, num_envs, info=info, **{"start info": info})
     for answer in answers:

@@ -55,6 +55,14 @@ class First:
         return StatelessInputStage(space, lambda values: values[:, :1])
 
 
+@dataclass(frozen=True)
+class Brighter:
+    """A filter whose integers are of another dtype than it says, and may not fit."""
+
+    def build(self, space):
+        return StatelessInputStage(space, lambda values: values + np.int64(200))
+
+
 def fields(kind, **given):
     return lambda: kind(**given)
 
@@ -207,6 +215,11 @@ CASES = [
         observed({"joints": (ObservationClippingFilter(low=0.0), First())}, "joints", [0.0] * 3),
         S,
         "observation/joints/1: ... shape (1,), its output_space is Box ... (3,)",
+    ),
+    (
+        observed({"camera": (Brighter(),)}, "camera", np.full((4, 4), 100, np.uint8)),
+        S,
+        "observation/camera/0: ... gave 300 (int64), which uint8 makes 44, its output_space is Box",
     ),
     (
         lambda: (

@@ -268,6 +268,15 @@ def test_minari_floats_in_memory_of_bytes_are_kept_where_whole(data_sets, values
 
 
 @needs_minari
+def test_minari_data_set_that_minari_cannot_read_error_names_it(data_sets):
+    observed = spaces.Dict({"a/b": PLAIN})  # which Minari writes as nested
+    seen = {"a/b": np.zeros((4, 2), np.float32)}
+    path = created(data_sets / "made", observed, CHOICE, seen, np.arange(3))
+    with pytest.raises(ConfigurationError, match="made' cannot be read: KeyError: 'a'"):
+        build(num_envs=1, observed=observed, acted=CHOICE, prefill=path)
+
+
+@needs_minari
 def test_minari_rewards_that_float32_makes_infinite_are_refused(data_sets):
     seen = np.zeros((4, 2), np.float32)
     path = created(data_sets / "made", PLAIN, CHOICE, seen, np.arange(3), reward=1e300)

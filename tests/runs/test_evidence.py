@@ -22,3 +22,10 @@ def test_a_disk_that_refuses_is_said_only_where_something_is_lost(tmp_path):
     assert write_evidence(tmp_path, RunError("it fell"), 96) == ""
     error = RunError("it fell", evidence={"traceback": "line 1"})
     assert "its data could not be written" in write_evidence(tmp_path, error, 96)
+
+
+def test_evidence_of_text_without_an_encoding_is_written_escaped(tmp_path):
+    error = RunError("it fell", evidence={"traceback": "line 1\nValueError: \ud800"})
+    write_evidence(tmp_path, error, 96)
+    text = (tmp_path / "faults" / "step_96.txt").read_text()
+    assert text == "it fell\n\ntraceback:\nline 1\nValueError: \\ud800\n"
