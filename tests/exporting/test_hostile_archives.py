@@ -152,6 +152,8 @@ DAMAGE: dict[str, Callable[[Parts], Parts]] = {
     "choices beyond their mask": described(mask={"key": "observation", "begins": [0, 10**6]}),
     "choices before their mask": described(mask={"key": "observation", "begins": [-3]}),
     "members that are no names": of_top(members=3),
+    "a name that controls a terminal": of_top(name="\x1b[2J"),
+    "a name of a member that does": of_top(members={"\x1b[2J": True}),
     "an action of another shape": of_spaces("action", shape=[7]),
     "an action that is no space": of_spaces("action", kind="Tuple", spaces=3),
     "an observation of large texts": of_spaces(dtype="U1000000000"),
