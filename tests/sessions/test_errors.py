@@ -467,7 +467,7 @@ FAILED: list[Case] = [
         "callback broken failed ... last checkpoint",
     ),
     *(
-        (None, exits(error, "evaluation"), RunError, f"{name}: ... The run had done 20 env")
+        (None, exits(error, "evaluation"), RunError, f"{name} ... The run had done 20 env")
         for error in (SystemExit(0), GeneratorExit(), walks.Stop("enough"))
         for name in [type(error).__name__]
     ),
