@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Literal, NamedTuple
@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.errors import EnvironmentFault, NonFiniteError, RunError, warn
+from coach_rl.core.errors import EnvironmentFault, NonFiniteError, RunError, close_failure, warn
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array, Fault, FloatArray, IntArray, Observation
@@ -355,20 +355,14 @@ def is_users_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None
 
 
-def close_failures(env: Any, *, level: str, row: int | None) -> Iterator[str]:
-    """Close an environment; a warning if it fails. Row None is a vector environment.
-
-    An environment's own KeyboardInterrupt is none of the run's, which has the signal's number:
-    closing must not change the exit code of a finished run.
-    """
-    try:
-        env.close()
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and hasattr(error, "signal"):
-            raise
-        what = "vector environment" if row is None else f"row {row} of"
-        text = f"{shown_error(error)} ({raised_at(error, env)})"
-        yield f"{what} '{shown_level(level)}' failed in close: {text}; the run is not affected"
+def close_failure_of(env: Any, *, level: str, row: int | None) -> str:
+    """A warning if closing an environment fails, else ""; row None is a vector environment."""
+    what = "vector environment" if row is None else f"row {row} of"
+    return close_failure(
+        f"{what} '{shown_level(level)}'",
+        lambda: env.close(),
+        lambda error: f"{shown_error(error)} ({raised_at(error, env)})",
+    )
 
 
 def failure_of(

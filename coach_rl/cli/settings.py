@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from coach_rl.cli.parser import Given
 from coach_rl.configuration.config_file import read_config
 from coach_rl.configuration.overrides import parse_overrides
-from coach_rl.configuration.preset_file import Preset, is_same_setting, require_given_once
+from coach_rl.configuration.preset_file import Preset, is_part_of, require_given_once
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.sessions.settings import RunSettings
@@ -79,7 +79,7 @@ def configured(
         kept = {
             name: each
             for name, each in values.items()
-            if not any(is_same_setting(name, given, preset.panel) for given in overrides)
+            if not any(is_part_of(name, given, preset.panel) for given in overrides)
         }
         return kept | overrides
 
@@ -102,6 +102,7 @@ def overrides_of(
     """
     overrides = parse_overrides(getattr(given, "custom_parameter", None) or "")
     from_flags: dict[str, object] = {}
+    panel = () if preset is None else preset.panel
     for flag in given.command.taken():
         value = getattr(given, flag.dest)
         if value is flag.default or not flag.sets or flag.dest in without:
@@ -112,9 +113,7 @@ def overrides_of(
             changes = dict(flag.sets(value))
         for path, change in changes.items():
             target, setting = (path, change) if preset is None else preset.setting(path, change)
-            panel = () if preset is None else preset.panel
-            by = f", by {flag.spellings[0]} and by -cp"
-            require_given_once(target, overrides, panel, by)
+            require_given_once(target, overrides, panel, f", by {flag.spellings[0]} and by -cp")
             from_flags[target] = setting
     if "checkpoints" in from_flags and any(path[:12] == "checkpoints." for path in from_flags):
         raise ConfigurationError(

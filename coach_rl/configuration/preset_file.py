@@ -45,6 +45,8 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 
 _ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}
 """Names on a panel that stand for a path."""
+_FEWEST_AND_MOST = (10**9, 1)
+"""Steps with which a preset that uses them has another schedule."""
 REQUIRED = inspect.Parameter.empty
 """The default of a panel argument that has none."""
 
@@ -160,15 +162,17 @@ class Preset:
         steps = self._fitted(values).get("steps")
         if not isinstance(steps, int) or steps == self.panel["steps"].default:
             return
-        try:
-            longer = self.build({**values, "steps": steps + 1})
-        except CoachError:
-            return  # it depends on them: not every number will do
-        if longer.parameters.schedule == built.parameters.schedule:
-            raise ConfigurationError(
-                f"preset {self.reference.path} does not use its argument 'steps': the schedule is "
-                "the same with any; write training=EnvironmentSteps(steps) into its schedule"
-            )
+        for other in _FEWEST_AND_MOST:  # steps may be rounded, or bounded on one side
+            try:
+                changed = self.build({**values, "steps": other})
+            except CoachError:
+                return  # it depends on them: not every number will do
+            if changed.parameters.schedule != built.parameters.schedule:
+                return
+        raise ConfigurationError(
+            f"preset {self.reference.path} does not use its argument 'steps': the schedule is "
+            "the same with any; write training=EnvironmentSteps(steps) into its schedule"
+        )
 
     def _fitted(self, values: Mapping[str, object]) -> dict[str, object]:
         missing = [
@@ -223,17 +227,24 @@ class Preset:
             raise file_error(self.reference.path, error) from error
 
 
-def is_same_setting(first: str, second: str, panel: Collection[str] = ()) -> bool:
-    """True if two names set the same parameter, or one of them a part of the other's value.
+def is_part_of(name: str, whole: str, panel: Collection[str] = ()) -> bool:
+    """True if a name sets the same parameter as another one, or a part of its value.
+
+    A panel name that stands for no path is a setting of its own.
 
     Args:
-        first: A panel name or a path.
-        second: Another one.
+        name: A panel name or a path.
+        whole: Another one.
         panel: The names on the panel.
     """
-    paths = {name: path for path, name in _ON_PANEL.items() if name in panel}
-    one, other = (f"{paths.get(name, name)}." for name in (first, second))
-    return one.startswith(other) or other.startswith(one)
+    paths = {name: path for path, name in _ON_PANEL.items()}
+    own = {each: paths.get(each, f"({each})") for each in panel}
+    return f"{own.get(name, name)}.".startswith(f"{own.get(whole, whole)}.")
+
+
+def is_same_setting(first: str, second: str, panel: Collection[str] = ()) -> bool:
+    """True if two names set the same parameter, or one of them a part of the other's value."""
+    return is_part_of(first, second, panel) or is_part_of(second, first, panel)
 
 
 def require_given_once(

@@ -223,17 +223,33 @@ def exits_as_errors() -> Iterator[None]:
         ) from error
 
 
-def close_safely(what: str, close: Callable[[], object]) -> None:
-    """Close a part of the user's own: where that fails it is a warning, and no exit code changes.
+def close_failure(
+    what: str,
+    close: Callable[[], object],
+    described: Callable[[BaseException], str] = in_one_line,
+) -> str:
+    """A warning where closing a part of the user's own fails, which changes no exit code; else "".
 
     A KeyboardInterrupt of a signal to the run, which has the signal's number, is raised.
+
+    Args:
+        what: The part, for the warning.
+        close: Closes it.
+        described: The error in one line.
     """
     try:
         close()
     except BaseException as error:
-        if hasattr(error, "signal"):
+        if isinstance(error, KeyboardInterrupt) and hasattr(error, "signal"):
             raise
-        warn(f"{what} failed in close: {in_one_line(error)}; the run is not affected", above=2)
+        return f"{what} failed in close: {described(error)}; the run is not affected"
+    return ""
+
+
+def close_safely(what: str, close: Callable[[], object]) -> None:
+    """Close a part of the user's own; where that fails, warn."""
+    if failure := close_failure(what, close):
+        warn(failure, above=2)
 
 
 def warn(message: str, *, above: int = 1) -> None:

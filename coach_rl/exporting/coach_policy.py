@@ -232,9 +232,8 @@ class Named:
     def __exit__(self, kind: Any, error: object, trace: object) -> None:
         """Raise the error with the name."""
         if isinstance(error, Exception):
-            reason = " ".join(f"{kind.__name__}: {error}"[:500].split()).removeprefix(
-                "ValueError: "
-            )
+            shown = f"{kind.__name__}: {error}"[:500].removeprefix("ValueError: ")
+            reason = " ".join("".join(c if c.isprintable() else " " for c in shown).split())
             what = f"{self._path} is damaged, or no archive of `coach export`"
             raise ValueError(f"{what}: {reason}") from error
 
@@ -472,6 +471,9 @@ def _check(about: Any) -> None:
         for name, is_right in checks.items():
             if not is_right:
                 raise ValueError(f"'{name}' of level '{level['name']}' is {level[name]!r:.80}")
+    names = [*observed, *(name for each in levels for name in (each["name"], *each["members"]))]
+    if not all(map(str.isprintable, names)):
+        raise ValueError("a name has characters that are not printable")
     is_small = all(0 <= np.prod(shape, dtype=np.float64) <= MOST_NUMBERS for shape in shapes)
     if not is_small or {np.dtype(each["dtype"]).kind for each in arrays} - {*"biuf"}:
         raise ValueError(f"an array has more than {MOST_NUMBERS:,} elements, or no numbers")

@@ -148,7 +148,7 @@ class Packer:
         """Write what is new of the entries and link the rest; checksums by file."""
         sums = {}
         for source in self._shared:
-            share_file(source, folder / source.name)
+            _share_file(source, folder / source.name)
             sums[source.name] = self._earlier.sums[source.name]
         for file, appended, since in self._new:
             sums[file] = write_segment(folder / file, appended, since)
@@ -309,7 +309,7 @@ def write_segment(path: Path, appended: Appended, since: IntArray) -> str:
     return digest.hexdigest()
 
 
-def share_file(source: Path, target: Path) -> None:
+def _share_file(source: Path, target: Path) -> None:
     """Link a file, or copy it where the file system has no hard links."""
     try:
         os.link(source, target)

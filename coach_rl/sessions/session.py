@@ -311,7 +311,7 @@ def resume_experiment(
         CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     how = Opening.of(run, opening)
-    changes = {**(changes or {}), **({} if steps is None else {"schedule.training": steps})}
+    changes = _with_length(changes, steps)
     _require_more_than_policy(how.run)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
@@ -399,7 +399,7 @@ def fork_experiment(
     check_name(name)
     opened = open_run(how)
     checkpoint = opened.require_checkpoint("fork from")
-    graph_manager, changes = _changed(opened, dict(overrides or {}), steps)
+    graph_manager, changes = _changed(opened, _with_length(overrides, steps))
     runtime = opened.runtime if seed is None else replace(opened.runtime, seed=seed)
     if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
@@ -516,13 +516,20 @@ def _require_never_saved(opened: OpenedRun) -> None:
         )
 
 
+def _with_length(
+    changes: Mapping[str, object] | None, steps: EnvironmentSteps | None
+) -> dict[str, object]:
+    """Changes by their path, with the steps to train for, which none of them may set."""
+    if steps is None:
+        return dict(changes or {})
+    require_given_once("schedule.training", changes or {}, by=", as steps and as a change")
+    return {**(changes or {}), "schedule.training": steps}
+
+
 def _changed(
-    opened: OpenedRun, overrides: dict[str, object], steps: EnvironmentSteps | None
+    opened: OpenedRun, overrides: dict[str, object]
 ) -> tuple[GraphManager, dict[str, object]]:
     """The experiment with its changes, and those by their path."""
-    if steps is not None:
-        require_given_once("schedule.training", overrides, by=", as steps and as an override")
-        overrides["schedule.training"] = steps
     if "num_envs" in overrides:
         raise ConfigurationError(
             "num_envs cannot be changed in a fork: open episodes, memories and random streams "

@@ -25,7 +25,8 @@ class TrainedOpponent(RecordedParameters):
     """
 
     run: str
-    """A run's folder or checkpoint, as `load` takes it."""
+    """A run's folder or checkpoint, as `load` takes it. The checkpoint has to stay: a run that is
+    trained further deletes all but its best and last one, and those that `--keep` keeps."""
     random_moves: UnitInterval = 0.3
     """Share of moves drawn among the allowed columns."""
     taken: TakenCheckpoint | None = None

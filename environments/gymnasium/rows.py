@@ -21,7 +21,7 @@ from coach_rl.environments.faults import (
     OldInterface,
     RowFailure,
     Unstable,
-    close_failures,
+    close_failure_of,
     failure_of,
     instability_counters,
     is_finite,
@@ -275,8 +275,8 @@ class LocalRows:
         """Warnings about environments that failed to close; all are closed."""
         rows, self._rows = self._rows, []
         made = zip(rows, self._numbers, strict=False)  # not all may have been
-        closed = (close_failures(row.env, level=self._level, row=n) for row, n in made)
-        return [failure for failures in closed for failure in failures]
+        closed = [close_failure_of(row.env, level=self._level, row=n) for row, n in made]
+        return [failure for failure in closed if failure]
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""

@@ -42,7 +42,7 @@ from coach_rl.core.typed_values import Arguments, thawed
 from coach_rl.environments.faults import (
     SettingsWatch,
     SpaceWatch,
-    close_failures,
+    close_failure_of,
     is_finite,
     is_users_interrupt,
     non_finite,
@@ -179,7 +179,7 @@ class VectorEnvironment:
             self._inbox.stop("the environment is closed; build a new one")
             try:
                 with self._settings:
-                    for failure in close_failures(self._vector, level=self._level, row=None):
+                    if failure := close_failure_of(self._vector, level=self._level, row=None):
                         warn(failure)
             except EnvironmentFault as error:  # about settings, which are put back
                 warn(str(error))

@@ -314,7 +314,7 @@ def test_exit_raised_by_code_of_others_is_no_success(
 
     monkeypatch.setattr(main_module, "_run", exits)
     assert coach("-l") == 1
-    assert f"coach: error: {type(error).__name__}: " in capsys.readouterr().err
+    assert f"coach: error: {type(error).__name__}" in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

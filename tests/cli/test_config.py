@@ -151,6 +151,23 @@ def test_length_of_the_command_line_replaces_that_of_a_file(
     assert manifest_of(only_run("run"))["parameters"]["schedule"]["training"]["count"] == 500
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("agent = \"PPOAgent(name='walker')\"", ("-cp", "agent.algorithm.clip=0.1")),
+        ('schedule = "Schedule(training=300)"', ("--steps", "500")),
+    ],
+)
+def test_part_on_the_command_line_of_a_whole_value_in_a_file_is_refused(
+    text: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("file.toml").write_text(f"{text}\n")
+    assert coach("describe", "CartPole_PPO", "--config", "file.toml", *words) == 2
+    message = capsys.readouterr().err
+    assert "file.toml, line 1: " in message
+    assert "give one" in message
+
+
 def test_written_file_with_a_length_by_its_path_sets_the_same(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -151,6 +151,27 @@ def test_configure_unused_steps_are_refused_whatever_their_default(
         preset.configure({"steps": 600})
 
 
+@pytest.mark.parametrize(
+    "used", ["steps // 2048 * 2048", "min(steps, 50_000)", "max(steps, 150_000)", "int(steps)"]
+)
+def test_configure_steps_that_are_rounded_or_bounded_are_accepted(
+    write: Callable[[str], Path], used: str
+) -> None:
+    source = PARTS.format(line="", schedule=f"training={used}", algorithm="")
+    preset = load(write(source.replace("graph_manager()", "graph_manager(*, steps: int = 10)")))
+    training = preset.configure({"steps": 100_000}).parameters.schedule.training
+    assert training == EnvironmentSteps(eval(used, {"steps": 100_000}))
+
+
+def test_configure_panel_name_that_begins_a_path_is_a_setting_of_its_own(
+    write: Callable[[str], Path],
+) -> None:
+    source = PARTS.format(line="", schedule="", algorithm="")
+    preset = load(write(source.replace("graph_manager()", "graph_manager(*, agent: str = 'a')")))
+    built = preset.configure({"agent": "b", "agent.algorithm.clip": 0.1})
+    assert built.parameters.levels[0].agent.algorithm.clip == 0.1
+
+
 def test_build_lossless_values_are_converted(
     write: Callable[[str], Path],
 ) -> None:

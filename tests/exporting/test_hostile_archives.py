@@ -154,6 +154,8 @@ DAMAGE: dict[str, Callable[[Parts], Parts]] = {
     "members that are no names": of_top(members=3),
     "members that may be anything": of_top(members={"a": "no"}),
     "ends that may be needed": of_top(needs_ends="no"),
+    "a name that controls a terminal": of_top(name="\x1b[2J"),
+    "a name of a member that does": of_top(members={"\x1b[2J": True}),
     "an action of another shape": of_spaces("action", shape=[7]),
     "an action that is no space": of_spaces("action", kind="Tuple", spaces=3),
     "an observation of large texts": of_spaces(dtype="U1000000000"),

@@ -194,3 +194,22 @@ def test_note_with_another_picture_is_refused(image):
     with pytest.raises(CallbackError, match=r"'own/map' of a note must be uint8 \[H, W\] or"):
         list(manager.improve())
     manager.close()
+
+
+class LostSignal(Exception):
+    """An error of a device, with the name of a signal that is none of the process."""
+
+    signal = "antenna"
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError(), SystemExit(0), KeyboardInterrupt(), LostSignal()]
+)
+def test_callback_that_fails_to_close_is_a_warning(error):
+    class Broken(Counting):
+        def close(self):
+            raise error
+
+    manager = manager_with(Broken())
+    with pytest.warns(CoachWarning, match=f"Broken failed in close: {type(error).__name__}"):
+        manager.close()

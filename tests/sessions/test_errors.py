@@ -299,6 +299,7 @@ REFUSED: list[Case] = [
     (None, lambda _: coach_rl.load("nowhere"), C, "neither a run's folder"),
     (walk, resume, C, "nothing left to train: step_100 has done 100"),
     (walk, partial(resume, steps=50), C, "nothing left to train: step_100 has done 100"),
+    (walk, partial(resume, steps=200, changes={"schedule.training": 300}), C, "twice, as steps"),
     (walk, while_locked, C, "is in use by process"),
     (stopped, partial(resume, steps=60), C, "has done 60 of 60 ... above 60 with --steps"),
     (often, lambda run: resume(run / "checkpoints" / "step_30"), C, CONTINUED),
@@ -466,7 +467,7 @@ FAILED: list[Case] = [
         "callback broken failed ... last checkpoint",
     ),
     *(
-        (None, exits(error, "evaluation"), RunError, f"{name}: ... The run had done 20 env")
+        (None, exits(error, "evaluation"), RunError, f"{name} ... The run had done 20 env")
         for error in (SystemExit(0), GeneratorExit(), walks.Stop("enough"))
         for name in [type(error).__name__]
     ),

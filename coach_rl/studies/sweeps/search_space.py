@@ -184,7 +184,9 @@ def check_search(space: SearchSpace, preset: Preset, fixed: Overrides) -> None:
     typed = {path: (value, kind) for path, value, kind in parameter_paths(parameters)}
     typed |= {name: (each.default, each.annotation) for name, each in preset.panel.items()}
     for name, dimension in space.items():
+        others = [each for each in space if each != name]
         require_given_once(name, fixed, preset.panel, ", as searched and as fixed")
+        require_given_once(name, others, preset.panel, " in the search space")
         current, annotation = typed.get(name, (None, None))
         if annotation is Any:
             raise ConfigurationError(

@@ -117,6 +117,13 @@ def test_check_search_fixed_setting_error(preset):
         check_search(parse_search("learning_rate=log(1e-4, 1)"), preset, {"learning_rate": 0.1})
 
 
+def test_check_search_two_names_of_one_setting_error():
+    preset = load_preset(find_preset("CartPole_PPO"))
+    space = parse_search("steps=int(100, 200); schedule.training=int(100, 200)")
+    with pytest.raises(ConfigurationError, match="same parameter, which is given twice in the sea"):
+        check_search(space, preset, {})
+
+
 def test_check_search_dependent_values(preset):
     """A minibatch of 512 needs a larger rollout than the default one."""
     check_search(parse_search("rollout=choice(256, 1024); minibatch=choice(64, 512)"), preset, {})
