@@ -326,7 +326,7 @@ def test_reward_function_of_infos_is_not_called_where_none_arrive():
         key: np.zeros((2, *each.shape)) for key, each in space.spaces.observation.items()
     }
     for _ in range(12):
-        action = agent.act(observation, begins=np.zeros(2, np.bool_), greedy=True)
+        action = agent.act(observation, begins=np.zeros(2, np.bool_), greedy=True, over={})
         assert np.isfinite(action).all()
     manager.close()
 
