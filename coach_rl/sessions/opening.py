@@ -298,7 +298,7 @@ def open_run(opening: Opening, *, learns: bool = True, has_environments: bool = 
         with offering_last_good(folder):
             checkpoint = read_checkpoint(path, memories=learns)
         require_same_seed(checkpoint, manifest["task"]["seed"])
-        if learns and manifest.get("processes", 1) == 1:
+        if learns:
             _require_same_rows(checkpoint, graph_manager.parameters.num_envs)
     return OpenedRun(
         opening=opening,
