@@ -401,8 +401,8 @@ def of_resume(preset: str) -> dict[str, Any]:
     from coach_rl.graph_managers.graph import Graph
     from coach_rl.sessions.settings import RunSettings
 
-    class Reached(BaseException):
-        """The first tick is reached."""
+    class Reached(KeyboardInterrupt):
+        """The first tick is reached; a run passes interruptions on as they are."""
 
     first = coach_rl.run_experiment(
         built(preset), coach_rl.Runtime(seed=1, device="cpu"), name="measured",
@@ -420,7 +420,7 @@ def of_resume(preset: str) -> dict[str, Any]:
     try:
         with entered:
             coach_rl.resume_experiment(first.folder.path, steps=steps)
-    except Reached:
+    except KeyboardInterrupt:
         pass
     finally:
         Graph.tick = tick  # type: ignore[method-assign] # as it was
