@@ -526,9 +526,10 @@ class GoalRounding:
     Args:
         space: The goals; what lies nearest to 0 within their bounds is compared at once, as wide
             bounds mean little. None: there are none.
+        within_bounds: Whether goals are clipped to the bounds: small ones need no further checks.
     """
 
-    def __init__(self, space: GoalSpace | None) -> None:
+    def __init__(self, space: GoalSpace | None, *, within_bounds: bool = False) -> None:
         self._space = space
         if space is not None:
             threshold = np.array(space.threshold)
@@ -536,12 +537,14 @@ class GoalRounding:
             # Below 2**e float32 numbers are at most 2**(e - 24) apart.
             self._fine = np.exp2(np.floor(np.log2(self._threshold / 10)) + 24)
             self.check(np.clip([np.zeros(space.size)], space.low, space.high))
+            if within_bounds and (np.abs([space.low, space.high]) < self._fine).all():
+                self._space = None
 
     def check(self, goals: FloatArray) -> None:
         """Compare goals [R, G]."""
-        space = self._space
-        if space is None:
+        if self._space is None:
             return
+        space = self._space
         goals = goals[:, : space.size]
         if not np.count_nonzero(is_rough := np.abs(goals) >= self._fine):
             return

@@ -207,7 +207,8 @@ class LevelManager:
         if isinstance(space, GoalSpace) and callable(space.reward):
             chain = above if junction is None else ()
             self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
-        self._rounding = GoalRounding(space if isinstance(space, GoalSpace) else None)
+        goals = space if isinstance(space, GoalSpace) else None
+        self._rounding = GoalRounding(goals, within_bounds=bool(above))
         self._watch = InfoWatch(sums.infos, f"level '{params.name}'")
         self._uses_before = self._rewards is not None
         if isinstance(space, GoalSpace):
@@ -360,7 +361,7 @@ class LevelManager:
             if isinstance(space, GoalSpace):
                 outer_goals.append(goal)
                 if np.count_nonzero(starts):
-                    self._rounding.check(goal[starts])
+                    self._rounding.check(goal)
                     difference = space.difference(goal, seen)[starts]
                     rows.difference_at_start[waiting[starts]] = difference
         if self._horizons is not None and np.count_nonzero(starts):
@@ -618,7 +619,8 @@ class LevelManager:
         places = over if len(over) else slice(0, 0)
         rows, sums = answer.rows[places], self._rows
         sums.open[rows] = False
-        added_up = {**sums.agent_rewards, **sums.agent_ends, **(sums.totals or {})}
+        totals = sums.totals or {}
+        added_up = {**sums.agent_rewards, **sums.agent_ends, **totals}
         return EnvResponse(
             rows=rows,
             observation=take(answer.observation, places),
@@ -630,7 +632,7 @@ class LevelManager:
             duration=sums.duration[rows],
             info={
                 key: added_up[key][rows] if key in added_up else values[places]
-                for key, values in (answer.info | (sums.totals or {})).items()
+                for key, values in (answer.info | totals).items()
             },
         )
 

@@ -238,9 +238,12 @@ class LevelRows(Saved):
 
     def _add_up(self, answer: EnvResponse, index: RowIndex) -> None:
         """Add up discount ** duration * answer.reward, each agent's own rewards, and infos."""
-        discount = self.sums.discount
-        factor = 1.0 if discount == 1.0 else discount ** self.duration[index]
-        self.reward[index] += answer.reward if discount == 1.0 else answer.reward * factor
+        reward = answer.reward
+        factor: FloatArray | float = 1.0
+        if (discount := self.sums.discount) != 1.0:
+            factor = discount ** self.duration[index]
+            reward = reward * factor
+        self.reward[index] += reward
         for key, values in answer.info.items():
             if is_agent_reward(key):
                 total = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))

@@ -11,6 +11,7 @@ import coach_rl as rl
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers.stack import Stack
+from coach_rl.levels import LevelManager
 from coach_rl.telemetry.episode_recorder import FilmedRow
 from coach_rl.testing.states import assert_same_state
 from tests.refusals import check_refused
@@ -172,8 +173,9 @@ FILMED = {
 
 
 @pytest.mark.parametrize("kind", FILMED)
-def test_films_of_several_rows_show_who_acts_in_each(kind):
+def test_films_of_several_rows_show_who_acts_in_each(kind, monkeypatch):
     levels, known = FILMED[kind]
+    monkeypatch.setattr(LevelManager, "has_picture", True)
     with training(*levels) as manager:
         stack, films = manager.graph.evaluation, {0: [], 1: []}
         stack.reset(0)
@@ -196,7 +198,6 @@ def test_films_of_several_rows_show_who_acts_in_each(kind):
                 film.note_tick(answer)
                 acting = " > ".join(each.acting(row) for each in stack.path(row))
                 assert not film.is_filming or films[row][-1] == f"acting: {acting}"
-    assert {captions.pop(0) for captions in films.values()} == {"acting: none yet"}
     shown = {line for captions in films.values() for line in captions}
     assert len(shown) > 1
     assert shown <= {f"acting: {who}" for who in known}

@@ -9,7 +9,7 @@ from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.levels import CertifyParameters
 
 BOUNDS = {"low": (-3.0, -3.0), "high": (3.0, 3.0), "elements": (0, 1)}
-NEVER, ALWAYS = (1e-9, 1e-9), (99.0, 99.0)
+NEVER, ALWAYS = (1e-5, 1e-5), (99.0, 99.0)
 """Thresholds."""
 
 
