@@ -274,7 +274,8 @@ class SettingsWatch:
         self._warned: set[str] = set()
 
     def __enter__(self) -> None:
-        self._process, self._streams = os.getpid(), (sys.stdout, sys.stderr)
+        self._process = os.getpid()
+        self._streams = (sys.stdout, sys.stderr)
         torch = sys.modules.get("torch")
         self._before = () if torch is None else self._values(torch)
 
@@ -383,7 +384,8 @@ def failure_of(
     trace = shortened("".join(traceback.format_exception(error)), MOST_OF_A_TRACEBACK)
     evidence: dict[str, Array | str] = {"traceback": trace}
     if isinstance(error, Unstable):
-        cause, text = "unstable", f"{message}{_definition(env, verb)}"
+        cause = "unstable"
+        text = f"{message}{_definition(env, verb)}"
     elif old := _other_interface(error, message, verb):
         cause, text = "malformed", f"{old}{_definition(env, verb)}"
     elif isinstance(error, EnvironmentFault | NonFiniteError):

@@ -208,7 +208,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self.symmetry, self.bonus = symmetry, bonus
         self.signals = signals
         """Receiver of values for the logs: `self.signals.note(name, values)`."""
-        self._infos, self._watch = InfoColumns(infos, agent=name), info_watch
+        self._infos = InfoColumns(infos, agent=name)
+        self._watch = info_watch
         self.acts_in = spaces.action
         self._chooser = f"agent '{name}': {type(self).__name__}.choose: "
         self._whole = {

@@ -118,7 +118,8 @@ def read_config(file: Path) -> ConfigFile:
                 line.count(".") <= _MOST_DOTS, f"more than {_MOST_DOTS:,} dots in line {number}"
             )
         document = tomllib.loads(text)
-        preset, values = document.pop(_PRESET, None), [*_flat(document)]
+        preset = document.pop(_PRESET, None)
+        values = [*_flat(document)]
         require(len(values) <= _MOST_VALUES, f"more than {_MOST_VALUES:,} values")
     except CheckpointError as error:
         raise ConfigurationError(str(error)) from error

@@ -28,7 +28,8 @@ from coach_rl.core.shown_text import printable
 PRESETS = "coach.presets"
 COMMANDS = "coach.commands"
 _FILE = "entry_points.txt"
-_MOST_BYTES, _LONGEST_NAME = 1_000_000, 80
+_MOST_BYTES = 1_000_000
+_LONGEST_NAME = 80
 """Bytes of a file and characters of a name that are read; packages come nowhere near them."""
 
 

@@ -250,7 +250,8 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
         observation = _from_json(document["observation"])
         if not isinstance(observation, spaces.Dict):
             raise ValueError("the observation is no Dict")
-        action, nested = _from_json(document["action"]), None
+        action = _from_json(document["action"])
+        nested = None
         if "own_action" in document:
             nested = _from_json(document["own_action"])
         elif isinstance(action, spaces.Dict):

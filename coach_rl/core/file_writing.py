@@ -31,7 +31,8 @@ def without_links(path: str, flags: int) -> int:
     try:
         if os.fstat(opened).st_nlink > 1:
             _separate(opened, Path(path))
-            shared, opened = opened, _opened(path, flags & ~os.O_TRUNC)
+            shared = opened
+            opened = _opened(path, flags & ~os.O_TRUNC)
             os.close(shared)
         if flags & os.O_TRUNC:
             os.ftruncate(opened, 0)

@@ -497,13 +497,15 @@ def add_infos(
     """
     for name in [each for each, how in over.items() if how != "last" and each in info]:
         known = info.get(f"_{name}", np.ones(len(info[name]), np.bool_))[places]
-        values, where = info[name][places][known], rows[known]
+        values = info[name][places][known]
+        where = rows[known]
         if values.dtype.kind not in "biuf":
             raise SpaceError(f"decision_infos names the info '{name}', which is no number; drop it")
         kind = np.dtype(np.float64) if over[name] == "sum" else values.dtype
         total = totals.setdefault(name, np.zeros((count, *values.shape[1:]), kind))
         has = totals.setdefault(f"_{name}", np.zeros(count, np.bool_))
-        before, fresh = total[where], ~has[where]
+        before = total[where]
+        fresh = ~has[where]
         if over[name] == "sum":
             total[where] = before + values
         else:

@@ -375,7 +375,8 @@ def forbidden(space: Space, action: Action, mask: Array) -> BoolArray:
         action: [R, ...], or a dict of such arrays for a Dict space.
         mask: [R, M]; an entry above 0 allows.
     """
-    masks, wrong = mask.reshape(len(mask), -1) > 0, np.zeros(len(mask), np.bool_)
+    masks = mask.reshape(len(mask), -1) > 0
+    wrong = np.zeros(len(mask), np.bool_)
     parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
     begin = 0
     for key, part in parts.items():

@@ -59,7 +59,8 @@ class Policy:
             def graph(name: str | None) -> "Graph | None":
                 if name is None:
                     return None
-                content, kinds = parts.pop(name), ["CPUExecutionProvider"]
+                content = parts.pop(name)
+                kinds = ["CPUExecutionProvider"]
                 session = onnxruntime.InferenceSession(content, options, providers=kinds)
                 return Graph(session, name)
 
@@ -78,7 +79,8 @@ class Policy:
             """The level whose members' ends are needed and were never given."""
             only, (key, *others) = self._levels[0], self._keys
             remembers = others or only.state or only.has_goal or only.below or only.may_end
-            takes, wide = self.spaces["action"], ("uint16", "uint32", "uint64")
+            takes = self.spaces["action"]
+            wide = ("uint16", "uint32", "uint64")
             is_number = takes["kind"] == "Box" and not takes["shape"]
             converts = only.outputs != ["action"] or is_number or takes.get("dtype") in wide
             self._plain = None if remembers or converts else (only.greedy, key, *self._keys[key])
@@ -247,7 +249,8 @@ class Graph:
     """
 
     def __init__(self, session: Any, name: str) -> None:
-        self._session, self._name = session, name
+        self._session = session
+        self._name = name
         self.inputs = [each.name for each in session.get_inputs()]
         self.outputs = [each.name for each in session.get_outputs()]
 
@@ -350,7 +353,8 @@ class Level:
             return rows, {}
         if self._is_top and self.has_goal:
             self._goals["level_goal"][rows] = batch[GOAL][rows].reshape(len(rows), -1)
-        graph, more = self.greedy, {**self._kept, "starts": self._starts}
+        graph = self.greedy
+        more = {**self._kept, "starts": self._starts}
         more |= {"episodes": self._episodes, "below": self._below, "members_over": self._over}
         if chance is not None and self._sampling is not None:
             graph = self._sampling
@@ -437,7 +441,8 @@ def _parts(path: Path) -> dict[str, bytes]:
         raise ValueError("it is no file")
     with zipfile.ZipFile(path) as archive:
         files = archive.infolist()
-        size, most = sum(each.file_size for each in files), MOST_BYTES + 20 * path.stat().st_size
+        size = sum(each.file_size for each in files)
+        most = MOST_BYTES + 20 * path.stat().st_size
         if size > most or {each.compress_type for each in files} - {0, zipfile.ZIP_DEFLATED}:
             raise ValueError(f"it unpacks to {size:,} bytes, or is compressed in an unknown way")
         # A file may be larger than its header has it: no more than that is unpacked.
@@ -449,7 +454,9 @@ def _check(about: Any) -> None:
     if about["format"] != FORMAT:
         what = f"its format is {about['format']!r:.40}, and this runtime reads {FORMAT}"
         raise ValueError(f"{what}; use the runtime of the version that wrote it")
-    levels, mask, observed = about["levels"], about["mask"], about["spaces"]["observation"]
+    levels = about["levels"]
+    mask = about["mask"]
+    observed = about["spaces"]["observation"]
     if not levels or len({each["name"] for each in levels}) < len(levels):
         raise ValueError("it has no levels, or two of one name")
     arrays = [*observed.values(), *(each for level in levels for each in level["state"].values())]

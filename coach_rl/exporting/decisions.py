@@ -145,7 +145,8 @@ class NetworkDecision(Decision):
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
-        name, hidden = f"{self._prefix}{HIDDEN_STATE}", self._hidden
+        name = f"{self._prefix}{HIDDEN_STATE}"
+        hidden = self._hidden
         if hidden is not None:
             begins = request.starts if hidden.reset == "sub_episode" else request.episodes
             before = request.state[name]
@@ -521,7 +522,8 @@ class TurnDecision(GroupDecision):
         """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
         arbiter, prefix, state = self._arbiter, self._prefix, request.state
         if isinstance(arbiter, Order):
-            place, order = state[f"{prefix}place"], torch.from_numpy(arbiter.order)
+            place = state[f"{prefix}place"]
+            order = torch.from_numpy(arbiter.order)
             place = torch.where(request.episodes, 0, place)
             if request.over is not None:  # the first from there on whose member is not over
                 following = order[(place[:, None] + torch.arange(len(order))) % len(order)]

@@ -205,7 +205,8 @@ class CandidatesPolicy(SquashedPolicy):
         super().__init__(actor, agent)
         self.critics, self.normal, self.uniform = critics, acting.normal, acting.uniform
         hidden = agent.hidden_state
-        self.hidden_size, self._begin = 0 if hidden is None else hidden.size, 0
+        self.hidden_size = 0 if hidden is None else hidden.size
+        self._begin = 0
 
     def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:
         """Outputs [R, P] and the hidden states after them, the actor's and the critics'."""

@@ -454,7 +454,8 @@ class LevelManager:
 
     def picture(self, row: int) -> Array | None:
         """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
-        agent, alone = self.agent, np.array([row])
+        agent = self.agent
+        alone = np.array([row])
         if not isinstance(agent, PicturedAgent):
             return None
         with self._drawing("picture"):

@@ -230,7 +230,9 @@ class HindsightActionsShown(SamplerUnit):
     outputs = (ACTIONS, REWARDS, DISCOUNTS)
 
     def __init__(self, context: UnitContext, params: HindsightActions) -> None:
-        self._ledger, self._penalty, self._params = context.store.ledger, params.penalty, params
+        self._ledger = context.store.ledger
+        self._penalty = params.penalty
+        self._params = params
         self._ends_at_penalty = params.ends_at_penalty
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)

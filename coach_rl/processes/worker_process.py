@@ -356,7 +356,8 @@ def _serve(
 
 def _answer(connection: Connection, make: Callable[[], object], progress: Progress | None) -> None:
     """Make the object, then answer requests; warnings are sent as they are given."""
-    lock, process = threading.Lock(), os.getpid()
+    lock = threading.Lock()
+    process = os.getpid()
 
     def send(kind: str, content: object) -> None:
         if os.getpid() != process:  # the object has forked it

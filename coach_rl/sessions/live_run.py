@@ -232,7 +232,8 @@ class LiveRun:
         names = ("roll back", attempt)
         state = with_new_streams(checkpoint.state, seed=self.runtime.seed, names=names)
         self.graph_manager.load_state_dict(state)
-        clock.roll_backs, self.missed = attempt, None
+        clock.roll_backs = attempt
+        self.missed = None
         warn(
             f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
             f"new random numbers ({attempt} of {self._divergence.most_roll_backs} times)"
@@ -308,7 +309,8 @@ class LiveRun:
         """
         steps = self.graph_manager.graph.clock.environment_steps
         if self.missed is not None and self.missed.environment_steps == steps:  # the same agents
-            reasons, record = {*reasons, "best"}, self.missed
+            reasons = {*reasons, "best"}
+            record = self.missed
         is_there = self.folder.manifest.exists()
         announced = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
@@ -327,7 +329,9 @@ class LiveRun:
             if is_there and not list_checkpoints(self.folder.checkpoints):
                 self.keeper.begin(record.environment_steps)  # that line may find no room either
         else:
-            self.saved_at, self.unsaved, self.missed = steps, None, None
+            self.saved_at = steps
+            self.unsaved = None
+            self.missed = None
 
     def _film(
         self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False

@@ -125,7 +125,8 @@ class Meaning:
         """That of the run that a checkpoint is of, by its manifest; none of its code is run."""
         folder = find_folder(checkpoint)
         manifest = read_manifest(folder)
-        parameters, levels = manifest["parameters"], []
+        parameters = manifest["parameters"]
+        levels = []
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
             goals = level.get("goal_space") or {}
             space: LevelSpace | None = None
@@ -263,7 +264,8 @@ def _shape(part: object) -> str:
 def _taken_before(level: LevelParameters, entry: Json) -> tuple[TakenCheckpoint, str]:
     """The checkpoint, and the level in it, that a manifest names."""
     assert level.load is not None
-    path, checksum = entry["checkpoint"], entry.get("sha256", "")
+    path = entry["checkpoint"]
+    checksum = entry.get("sha256", "")
     return TakenCheckpoint(run=level.load, checkpoint=path, sha256=checksum), entry["level"]
 
 

@@ -503,7 +503,8 @@ def _require_never_saved(opened: OpenedRun) -> None:
             f"the fork {folder.path} has no checkpoint: it was killed before its first one, or all "
             "have been deleted; fork the run it comes from again"
         )
-    log, kind = folder.path / "log.jsonl", re.compile(rb'"kind": ?"(checkpoint(?:_failed)?)"')
+    log = folder.path / "log.jsonl"
+    kind = re.compile(rb'"kind": ?"(checkpoint(?:_failed)?)"')
     announced: list[bytes] = []
     if log.exists():
         with log.open("rb") as file:

@@ -311,7 +311,8 @@ def _cast(given: object, space: Space, key: str) -> Array:
             "act() takes an observation alone, got a tuple as environments return it; unpack it: "
             "`observation, info = env.reset()`"
         )
-    values, dtype = np.asarray(given), np.dtype(space.dtype)
+    values = np.asarray(given)
+    dtype = np.dtype(space.dtype)
     if values.dtype.kind in "biuf" and loss_of_cast(values[None], dtype) is None:
         return values.astype(dtype)
     raise SpaceError(

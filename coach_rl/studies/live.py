@@ -322,7 +322,8 @@ def watch(run: Path, viewer: Viewer | None = None, *, poll_seconds: float = 0.5)
         if is_over and was_over:
             return status
         was_over = is_over  # a run that has just begun takes its lock in a moment
-        silence, activity = _silence(log), _activity(reader.newest)
+        silence = _silence(log)
+        activity = _activity(reader.newest)
         if not is_over and silence >= (BUSY_SECONDS if activity else SILENT_SECONDS):
             viewer.show_activity(activity or "nothing new in the log", for_seconds=silence)
         time.sleep(poll_seconds)

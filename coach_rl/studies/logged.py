@@ -48,7 +48,8 @@ def with_logged(frame: RunFrame, metric: str) -> RunFrame:
 
 def _curve(run: Path, metric: str) -> Curve:
     """The curve of a logged number; empty where the run has none."""
-    points, origins = array("d"), set()
+    points = array("d")
+    origins = set()
     for record in _records(run):
         for name, value in record.get("scalars", {}).items():
             if metric in _spellings(record, name) and isinstance(value, int | float):

@@ -242,7 +242,8 @@ def _anonymous(manifest: Json) -> Json:
 
 def _evaluations_logged(path: Path) -> str:
     """The records of evaluations in a log, and its last record, which has the counters."""
-    kept, last = [], ""
+    kept = []
+    last = ""
     if path.exists():
         with path.open(encoding="utf-8") as file:
             for line in file:

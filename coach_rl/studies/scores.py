@@ -469,7 +469,8 @@ def decisive(manifest: Json) -> tuple[Json, Json, Json]:
     Where a run is computed, which checkpoints it keeps, and where it found those of other runs is
     no part of them.
     """
-    parameters, task = _unrecorded(manifest["parameters"]), dict(manifest["task"])
+    parameters = _unrecorded(manifest["parameters"])
+    task = dict(manifest["task"])
     parameters.pop("checkpoints", None)
     parameters.pop("threads", None)  # the task has those of the run
     task.pop("device", None)

@@ -180,7 +180,9 @@ class JsonlReader:
                 file.seek(self._end - len(self._tail))
                 if file.read(len(self._tail)) != self._tail:
                     file.seek(0)
-                    self._end, self._tail, self.is_from_start = 0, b"", True
+                    self._end = 0
+                    self._tail = b""
+                    self.is_from_start = True
                 for line in file:
                     if not line.endswith(b"\n"):
                         return

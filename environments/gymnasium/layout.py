@@ -86,7 +86,9 @@ class Layout:
         Warns:
             CoachWarning: Floats lose more than a millionth of their range; once for each key.
         """
-        space, given, kinds = self.spaces.observation[key], values.dtype, self._kinds[key]
+        space = self.spaces.observation[key]
+        given = values.dtype
+        kinds = self._kinds[key]
         wanted = np.dtype(space.dtype)
         if given in kinds:
             return

@@ -48,7 +48,8 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._masked = layout_of(only, env.action_space, level=str(env.unwrapped))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        total, known = 0.0, Info()
+        total = 0.0
+        known = Info()
         for _ in range(self._count):
             # The environment may change its action in place.
             answer = step_values(self.env.step(deepcopy(action)))

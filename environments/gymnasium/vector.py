@@ -275,7 +275,8 @@ class VectorEnvironment:
         There `final_info` has what the environment gave. Of the other entries, those of the next
         episode's start are left out; the rest was added by wrappers, for the rows in their masks.
         """
-        final, masks = info.get("final_info"), info.get("_final_info")
+        final = info.get("final_info")
+        masks = info.get("_final_info")
         own = None if masks is not None and not masks[row] else final
         if own is not None:
             own = _row_info(own, row) if isinstance(own, Mapping) else own[row]

@@ -227,7 +227,8 @@ class WorkerRows:
             return self._call(LocalRows.shared_layout, started)
         except WorkerLost as lost:
             number = next(n for n in started if self._workers[n].process.is_lost)
-            rows, level = self._workers[number].rows, shown_level(self._recipe.level)
+            rows = self._workers[number].rows
+            level = shown_level(self._recipe.level)
             raise EnvironmentFault(
                 f"rows {rows[0]} to {rows[-1]} of '{level}' failed in construction: {lost}"
                 f"{_TOO_SLOW if lost.is_hung else ''}"

