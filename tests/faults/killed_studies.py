@@ -4,7 +4,7 @@
 
 gives out four variants with five seeds each on a cluster of two machines, kills at random moments a
 worker, a machine (another joins instead) or the driver (the same program is started again), and
-compares every run with that of a pool of processes that nobody disturbed. `--quiet` kills nothing,
+compares every run with that of an undisturbed pool of processes. `--quiet` kills nothing,
 and runs the study a third time, by submitit's executor for one machine.
 """
 
