@@ -11,6 +11,11 @@ from golden_runs import RUNS, is_installed
 ROOT = arithmetic.HERE.parent.parent
 PARTS = 4
 """Processes that share the golden runs."""
+FEW = (
+    "CartPole_DQN", "CartPole_PPO", "FourRooms_PPO_Options", "Pendulum_SAC", "PointMaze_HAC",
+    "Workshop_PPO", "Workshop_PPO_Selector",
+)  # fmt: skip
+"""Runs of each kind of agent, and those whose figures depend most on rounding."""
 
 
 def require_effect(kind):
@@ -23,7 +28,14 @@ def require_effect(kind):
     return [part for part in wanted if part not in missing]
 
 
-@pytest.mark.parametrize("kind", [name for name in arithmetic.kinds() if name != "native"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        name if name == "oldest" else pytest.param(name, marks=pytest.mark.slow)
+        for name in arithmetic.kinds()
+        if name != "native"
+    ],
+)
 def test_arithmetic_variables_change_bits(kind):
     changed = require_effect(kind)
     print(f"{kind}: {arithmetic.probed(kind)[0]}; other bits in {', '.join(changed)}")
@@ -33,10 +45,20 @@ def test_arithmetic_variables_change_bits(kind):
 
 
 @pytest.mark.timeout(0)  # each run has its own limit
+def test_few_golden_runs_under_the_oldest_arithmetic_give_recorded_figures():
+    require_recorded(FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_golden_runs_under_the_oldest_arithmetic_give_recorded_figures(part):
+    require_recorded([name for name in RUNS if is_installed(RUNS[name])][part::PARTS])
+
+
+def require_recorded(names):
+    """Repeat golden runs in a process with other arithmetic."""
     require_effect("oldest")
-    names = [name for name in RUNS if is_installed(RUNS[name])][part::PARTS]
     test = "tests/golden/test_golden_runs.py::test_figures_are_those_recorded"
     made = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
