@@ -538,7 +538,8 @@ def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
 def test_stopping_says_how_to_resume(number: signal.Signals, exit_code: int) -> None:
     panel = "steps=1_000_000; seconds_per_step=0.001"
     process = start("-p", FAKE, "-ntb", "-cp", panel)
-    wait_until(lambda: list(Path().rglob("step_20")), is_possible=lambda: process.poll() is None)
+    saved = "experiments/*/*/checkpoints/step_20"  # a new run's folder is renamed meanwhile
+    wait_until(lambda: list(Path().glob(saved)), is_possible=lambda: process.poll() is None)
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == exit_code
