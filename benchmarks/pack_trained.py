@@ -4,13 +4,17 @@
 
 Each becomes coach_rl/trained/NAME.zip: the policy of its best checkpoint, with manifest, preset and
 card, scored in 100 episodes that no checkpoint was chosen by. Those that are packed are kept.
+`trained/presets.json` lists the presets in them by checksum: their text is the package's own code,
+also after the preset has changed.
 """
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from coach_rl.configuration.strict_json import write_json
 from coach_rl.runs.folder import RunFolder, read_manifest, runs_in
 from coach_rl.runs.trained import ARCHIVES, score_text
 from coach_rl.sessions.policies import write_policy
@@ -35,6 +39,17 @@ def main() -> None:
             archive.parent.mkdir(parents=True, exist_ok=True)
             _pack(policy, archive)
         print(f"{variant.name}: {score_text(manifest['only_policy']['score'])}")
+    write_checksums()
+
+
+def write_checksums() -> None:
+    """List the presets in the archives by the checksum of their text."""
+    presets = {}
+    for archive in sorted(ARCHIVES.rglob("*.zip")):
+        with ZipFile(archive) as packed:
+            entry = json.loads(packed.read("manifest.json"))["preset"]
+        presets[entry["sha256"]] = Path(entry["file"]).name
+    write_json(ARCHIVES / "presets.json", presets)
 
 
 def _finished_runs(study: Study, root: Path) -> dict[str, Path]:

@@ -10,7 +10,7 @@ room lists its other names; docs/architecture.md describes the rooms.
 
 from typing import TYPE_CHECKING
 
-from coach_rl.core.lazy_names import find_moved_modules, lazy_names
+from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.agents import (
@@ -273,5 +273,3 @@ __all__ = [
 ]  # fmt: skip
 
 __version__ = "0.3.0"
-
-find_moved_modules()

@@ -85,23 +85,6 @@ from coach_rl.core.spaces import (
 )
 from coach_rl.core.state import State, check_same_kind
 
-_POLICY = "list what acting needs in SAVED, as SavedAttribute(name, policy=True)"
-REPLACED = {
-    "networks_state_dict": _POLICY,
-    "load_networks": _POLICY,
-    "keeps_heatup": "set is_on_policy = True where decisions of heat-up are dropped",
-    "truncate": "return the memory in parts(), as `memory`",
-    "hold_statistics": "leave it out",
-    "filters_state_dict": "leave it out",
-    "load_filters_state_dict": "leave it out",
-    "timed_calls": "name the calls in TIMED = {method: name}",
-    "inspection_points": "name functions that make points in POINTS",
-    "learned": "return the update engine in parts()",
-    "updates": "return the update engine in parts()",
-    "modules": "return each NetworkWrapper in parts()",
-    "trajectories": "return the memory in parts(), as `memory`",
-}
-"""Methods of agents of earlier versions, and what to write instead."""
 _COMPARED = {
     "filters": "filters",
     "networks": "networks",
@@ -181,14 +164,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """True if exploring leads to alternatives."""
     hidden_state: HiddenState | None = None
     """Hidden state of its recurrent networks; None: it has none."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for old in REPLACED.keys() & vars(cls).keys():
-            raise ConfigurationError(
-                f"{cls.__name__}.{old}() is not called any more; instead, {REPLACED[old]}; see "
-                "docs/how_to_agent.md"
-            )
 
     def __init__(
         self,

@@ -175,9 +175,6 @@ class PPOAgentParameters(FilteredAgentParameters, LearnerParameters):
     """A symmetry of the body: what is learned in one situation holds in all symmetric ones. None:
     each is learned for itself."""
 
-    WHEN_MISSING: ClassVar[Mapping[str, object]] = {"scale_actions": False}
-    """Values of fields in documents that were written before the class had them."""
-
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A rollout that is never full, or too short for the environments to take a step each."""
         rollout = self.algorithm.rollout.count

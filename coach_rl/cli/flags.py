@@ -295,7 +295,6 @@ RUNS = (
             "evaluate in a process of its own; training doesn't wait for the results",
             sets="RunSettings.background_evaluation",
             of=_TRAINED,
-            former="--evaluate_aside",
         ),
         Flag(
             "--profile",

@@ -16,7 +16,6 @@ from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
     near_names,
-    warn,
 )
 from coach_rl.core.familiar_names import COMMANDS, familiar_flags
 
@@ -51,8 +50,6 @@ class Flag:
     """The commands that take it, by name, separated by spaces; empty: all that list it."""
     group: str = ""
     """The title under which the help shows it."""
-    former: str = ""
-    """An earlier spelling, which keeps working with a warning."""
 
     @property
     def spellings(self) -> list[str]:
@@ -177,7 +174,6 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
             argument_default=argparse.SUPPRESS,
         )
-        self._now: dict[str, str] = {}  # flags by their former spelling
         shown = {id(flag) for each in (command, *also) for flag in each.taken()}
         groups: dict[str, argparse._ActionsContainer] = {"": self}
         exclusive: dict[str, argparse._ActionsContainer] = {}
@@ -189,8 +185,6 @@ class Parser(argparse.ArgumentParser):
                 again = exclusive.get(flag.dest) or group.add_mutually_exclusive_group()
                 exclusive[flag.dest] = group = again
             flag.add_to(group, is_shown=id(flag) in shown or flag in (PLAIN, DEBUG))
-            if flag.former:
-                self._now[flag.former] = flag.spellings[0]
         version = f"coach_rl {coach_rl.__version__}"
         meaning = argparse.SUPPRESS if command.name else "show the version and exit"
         group.add_argument("--version", action="version", version=version, help=meaning)
@@ -207,20 +201,12 @@ class Parser(argparse.ArgumentParser):
             UnknownNameError: One is an unknown flag; names the nearest ones.
             ConfigurationError: A value doesn't fit, or something else is wrong.
         """
-        namespace, rest = self.parse_known_args([self._renamed(word) for word in words])
+        namespace, rest = self.parse_known_args(list(words))
         for word in rest:
             if word.startswith("-"):
                 flag = word.partition("=")[0]
                 raise unknown_flag(flag, self.flags(), f"`{self.prog} --help` shows all")
         return {name: value for name, value in vars(namespace).items() if value is not None}, rest
-
-    def _renamed(self, word: str) -> str:
-        flag, equals, value = word.partition("=")
-        if flag not in self._now:
-            return word
-        now = self._now[flag]
-        warn(f"{flag} is called {now} now")
-        return now + equals + value
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""

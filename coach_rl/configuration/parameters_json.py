@@ -2,12 +2,12 @@
 
 A frozen dataclass becomes `{"$type": "module:QualName", field: value, ...}`, a tuple a JSON array,
 an enum member `{"$enum": "module:QualName", "value": ...}`, a class or function `{"$reference":
-"module:QualName"}`. Numbers, strings, booleans and None stand for themselves; integers and booleans
-of numpy become Python's. Decoding builds the dataclasses through their constructors, so every
-`__post_init__` checks again. Only frozen dataclasses and enums are ever called, and only modules
-that are trusted are imported, see `trust`. A field that its class got only after the document was
-written takes its default, and a `CoachWarning` names it: give a new field the default under which
-nothing changes, or name that value in `WHEN_MISSING` of the class.
+"module:QualName"}`. What `coach_rl` offers is named `coach_rl:NAME`, wherever its module is.
+Numbers, strings, booleans and None stand for themselves; integers and booleans of numpy become
+Python's. Decoding builds the dataclasses through their constructors, so every `__post_init__`
+checks again. Only frozen dataclasses and enums are ever called, and only modules that are trusted
+are imported, see `trust`. A field that its class got only after the document was written takes its
+default, and a `CoachWarning` names it: give a new field the default under which nothing changes.
 
     >>> decode(encode(EnvironmentSteps(5)))
     EnvironmentSteps(count=5)
@@ -43,7 +43,7 @@ from coach_rl.core.errors import (
     UnknownNameError,
     warn,
 )
-from coach_rl.core.lazy_names import current_name
+from coach_rl.core.lazy_names import public_name
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import LIVE
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -52,11 +52,6 @@ TYPE_TAG = "$type"
 ENUM_TAG = "$enum"
 REFERENCE_TAG = "$reference"
 LIST_TAG = "$list"
-REMOVED_FIELDS: Mapping[str, Mapping[str, Json]] = {
-    "FarthestPoints": {"novelty": 0.0, "surroundings": 0.5},
-    "GraphAgentParameters": {"novelty": False},
-}
-"""Fields by class that documents may have and classes have not, with their defaults at the end."""
 ITEMS_TAG = "$items"
 
 
@@ -116,7 +111,7 @@ def decode(document: Json, path: str = "parameters", *, trust: Trust = OURS_ALON
 
 
 def reference(thing: Callable[..., object], path: str = "parameters") -> str:
-    """`module:QualName` of a class or function that can be found again under it.
+    """The name of a class or function, `coach_rl:NAME` or `module:QualName`, for `resolve`.
 
     Raises:
         ConfigurationError: It is a lambda or stands inside a function, so no import can find it.
@@ -126,7 +121,7 @@ def reference(thing: Callable[..., object], path: str = "parameters") -> str:
         raise ConfigurationError(
             f"{path} is {name}, which cannot be imported; define it at the top of a file"
         )
-    return f"{module}:{name}"
+    return public_name(thing) or f"{module}:{name}"
 
 
 def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -> Any:
@@ -139,18 +134,6 @@ def resolve(name: str, path: str = "parameters", *, trust: Trust = OURS_ALONE) -
     return _resolved(name, path)
 
 
-def with_current_names(document: Json) -> Json:
-    """The same document with classes and functions named as this version names them."""
-    match document:
-        case dict():
-            named = {TYPE_TAG, ENUM_TAG, REFERENCE_TAG} & document.keys()
-            parts = {key: with_current_names(part) for key, part in document.items()}
-            return parts | {key: current_name(str(document[key])) for key in named}
-        case list():
-            return [with_current_names(part) for part in document]
-    return document
-
-
 def constructor_fields(dataclass_type: type) -> tuple[Field[object], ...]:
     """The fields a dataclass's constructor takes, but those of a running process."""
     return tuple(each for each in fields(dataclass_type) if each.init and LIVE not in each.metadata)
@@ -161,17 +144,11 @@ def _decode_dataclass(name: Json, document: dict[str, Json], path: str) -> objec
     if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
     known = {field.name: field for field in constructor_fields(dataclass_type)}
-    removed = REMOVED_FIELDS.get(dataclass_type.__name__, {})
-    given = [key for key in document if key in known]
-    for key in document.keys() - known - {TYPE_TAG}:
-        if key not in removed:
+    given = [key for key in document if key != TYPE_TAG]
+    for key in given:
+        if key not in known:
             where = f"of {dataclass_type.__name__} in {path}"
             raise UnknownNameError("field", key, known, where=where)
-        if document[key] != removed[key]:
-            raise ConfigurationError(
-                f"{path} sets {key} to {document[key]!r}, but {dataclass_type.__name__} has lost "
-                f"that field and behaves as with {removed[key]!r}"
-            )
     missing = [field for name, field in known.items() if name not in given]
     required = [
         field.name
@@ -183,18 +160,12 @@ def _decode_dataclass(name: Json, document: dict[str, Json], path: str) -> objec
             f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
             "it was written by another version of that class"
         )
-    then = {
-        name: each
-        for name, each in getattr(dataclass_type, "WHEN_MISSING", {}).items()
-        if name not in given
-    }
     read = {key: _decode(document[key], f"{path}.{key}") for key in given}
-    value = dataclass_type(**then, **read)
+    value = dataclass_type(**read)
     for field in missing:
-        source = "the value of that time" if field.name in then else "its default"
         warn(
             f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
-            f"it takes {source}, {getattr(value, field.name)!r}"
+            f"it takes its default, {getattr(value, field.name)!r}"
         )
     return value
 
@@ -251,11 +222,7 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
         if not isinstance(observation, spaces.Dict):
             raise ValueError("the observation is no Dict")
         action = _from_json(document["action"])
-        nested = None
-        if "own_action" in document:
-            nested = _from_json(document["own_action"])
-        elif isinstance(action, spaces.Dict):
-            nested = _by_paths(action.spaces)
+        nested = _from_json(document["own_action"]) if isinstance(action, spaces.Dict) else None
         return EnvironmentSpaces(observation=observation, action=action, nested=nested)
     except (
         AssertionError,
@@ -269,7 +236,7 @@ def spaces_from_json(document: Json, *, source: str) -> EnvironmentSpaces:
 
 
 def _resolved(name: str, path: str) -> Any:
-    module_name, _, qualified_name = current_name(str(name)).partition(":")
+    module_name, _, qualified_name = str(name).partition(":")
     if not module_name or not qualified_name:
         raise ConfigurationError(f"{path} names '{name}', expected 'module:QualName'")
     try:
@@ -283,7 +250,8 @@ def _resolved(name: str, path: str) -> Any:
             )
         thing = getattr(thing, part)
     home = getattr(thing, "__module__", module_name)
-    if home != module_name:  # names that a trusted module imports may come from anywhere
+    is_public = isinstance(thing, type | types.FunctionType) and public_name(thing) == name
+    if home != module_name and not is_public:  # a module's imports may come from anywhere
         raise ConfigurationError(f"{path} names '{name}', which is not of that module, but {home}")
     return thing
 
@@ -372,7 +340,7 @@ def _from_json(document: Json) -> Space:
             low, high = (_bound(document[name], shape, dtype) for name in ("low", "high"))
             return spaces.Box(low, high, shape=shape, dtype=dtype.type)
         case "Discrete":
-            dtype = np.dtype(document.get("dtype", "int64"))  # earlier runs have none
+            dtype = np.dtype(document["dtype"])
             return spaces.Discrete(document["n"], start=document["start"], dtype=dtype.type)
         case "MultiDiscrete":
             dtype = np.dtype(document["dtype"])
@@ -380,21 +348,6 @@ def _from_json(document: Json) -> Space:
         case "MultiBinary":
             return spaces.MultiBinary(document["n"])
     raise ValueError(f"there is no space of kind {document['kind']!r}")
-
-
-def _by_paths(parts: Mapping[str, Space]) -> Space:
-    """The space whose parts have these flat names, in documents that don't describe it.
-
-    Keys that are the numbers from 0 are those of a Tuple.
-    """
-    below: dict[str, dict[str, Space]] = {}
-    for name, part in parts.items():
-        key, _, rest = name.partition("/")
-        below.setdefault(key, {})[rest] = part
-    made = {key: own[""] if "" in own else _by_paths(own) for key, own in below.items()}
-    numbers = list(map(str, range(len(made))))
-    is_tuple = sorted(made) == sorted(numbers)
-    return spaces.Tuple([made[each] for each in numbers]) if is_tuple else spaces.Dict(made)
 
 
 def _numbers(values: Array) -> Json:

@@ -38,8 +38,6 @@ PRESET_MODULE = "coach_preset_"
 """Beginning of the names of presets' modules, which end in a digest of their content."""
 MAKERS = ("parallel_env", "env")
 """The functions that may be: they make environments in PettingZoo's modules."""
-_FILE_BEFORE_0_3 = Path("~/.local/state/coach_rl/own_code")
-"""The file of earlier versions on every platform; today that of Linux without $XDG_STATE_HOME."""
 TAGS = ("$type", "$enum", "$reference")
 """Keys in JSON whose values name code."""
 
@@ -107,15 +105,15 @@ def is_own_preset(source: str, file: str) -> bool:
 
 
 def shipped_preset(source: str) -> Path | None:
-    """The file of the shipped preset with this text; None if no version has shipped it.
+    """The file of the shipped preset with this text; None where it is no preset of the package.
 
-    The text may be of another version, listed in `released_presets.json`; the file is of this one.
+    A trained agent of the package may have been made by an earlier text of its preset.
     """
     paths = {preset.path.name: preset.path for preset in shipped_presets().values()}
     for file in paths.values():
         if file.read_text(encoding="utf-8") == source:
             return file
-    return paths.get(_released_presets().get(sha256_of(source), ""))
+    return paths.get(_presets_of_trained_agents().get(sha256_of(source), ""))
 
 
 def own_folders() -> set[str]:
@@ -215,18 +213,17 @@ def _preset_line(source: str, file: str) -> str:
 
 
 @cache
-def _released_presets() -> dict[str, str]:
-    """Files of the presets that released versions have shipped, by the checksum of their text."""
-    table = files("coach_rl.configuration").joinpath("released_presets.json")
+def _presets_of_trained_agents() -> dict[str, str]:
+    """Files of the presets in the package's trained agents, by the checksum of their text."""
+    table = files(OURS).joinpath("trained", "presets.json")
     names: dict[str, str] = json.loads(table.read_text("utf-8"))
     return names
 
 
 def _own_code() -> set[str]:
     lines: set[str] = set()
-    for file in (_file(), _FILE_BEFORE_0_3):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            lines |= set(file.expanduser().read_text(encoding="utf-8").splitlines())
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines |= set(_file().read_text(encoding="utf-8").splitlines())
     return lines
 
 

@@ -104,6 +104,9 @@ class GoalSpace:
     see `LearnedGoals`).
     """
 
+    standard: ClassVar[bool] = True
+    """True in a class whose methods levels and memories know. It isn't inherited: a subclass has
+    methods of its own, which are checked."""
     learns: ClassVar[bool] = False
     """True if goals may judge otherwise while a run trains than they did when it was stored."""
     action_changes: ClassVar[bool] = False
@@ -152,8 +155,9 @@ class GoalSpace:
         """Let methods of a subclass's own, which any level or memory may call, be checked."""
         super().__init_subclass__()
         for name in _PARTS:
-            method = inspect.getattr_static(cls, name)  # it may be a staticmethod
-            if method.__module__ != __name__ and _IS_CHECKED not in vars(method):
+            owner = next(kind for kind in cls.__mro__ if name in vars(kind))
+            method = vars(owner)[name]  # it may be a staticmethod
+            if not is_standard(owner) and _IS_CHECKED not in vars(method):
                 setattr(cls, name, _checked(name, method))
 
     def __post_init__(self) -> None:
@@ -404,9 +408,8 @@ class GoalSpace:
         return length_of(self.difference(goal, observation))
 
     def overridden(self, *names: str) -> list[str]:
-        """The methods, of these names, that a subclass outside this package overrides."""
-        kinds = type(self).__mro__
-        standard = next(each for each in kinds if each.__module__.startswith("coach_rl.core."))
+        """The methods, of these names, that a subclass overrides which isn't `standard`."""
+        standard = next(filter(is_standard, type(self).__mro__))
         return [each for each in names if getattr(type(self), each) is not getattr(standard, each)]
 
     @cached_property
@@ -468,6 +471,11 @@ def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
         ) from error
     except RunError as error:
         raise SpaceError(str(error)) from error
+
+
+def is_standard(kind: type) -> bool:
+    """Whether a class of goals is `standard` itself, not by its base."""
+    return bool(vars(kind).get("standard"))
 
 
 _PARTS = {
@@ -625,6 +633,8 @@ class TimedGoalSpace(GoalSpace):
 
     Wherever a goal is an array [R, G + 1], its last element is the time left in steps.
     """
+
+    standard: ClassVar[bool] = True
 
     longest: Annotated[int, Interval(ge=1, le=1_000_000)]
     """Largest time that the level above may set, in simulator steps; the smallest is 1."""

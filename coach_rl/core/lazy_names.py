@@ -1,4 +1,4 @@
-"""Public names: imported when they are first used (PEP 562), and found under earlier paths.
+"""Public names: imported when they are first used (PEP 562).
 
     if TYPE_CHECKING:
         from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
@@ -10,22 +10,15 @@
 Type checkers and editors read the imports. The running program reads them too, at the first use of
 a name, so there is one list; importing the package alone imports nothing, least of all torch.
 
-`moved_names.json`, written by `.ci/moved_names.py`, maps a module that has moved to its new path,
-and `module:name` to `module:name` where a module was split or a name has changed. The folders of
-earlier runs hold such names; imports of them work for one release, with a DeprecationWarning.
+A name that `coach_rl` itself offers is an interface: the folders of runs hold `coach_rl:NAME`, so
+modules may move. See `public_name`.
 """
 
 import ast
 import importlib
-import importlib.abc
-import importlib.machinery
-import json
 import sys
-import types
-import warnings
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 from opcode import opmap
 
 from coach_rl.core.errors import near_names
@@ -48,7 +41,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
-            return moved_attribute(package, name)
+            raise _unknown(package, name)
         origin, name_there = origins()[name]
         try:
             thing = getattr(importlib.import_module(origin), name_there)
@@ -90,7 +83,8 @@ def _source(package: str) -> str:
     return str(source)
 
 
-PACKAGE = "coach_rl."
+PACKAGE = "coach_rl"
+"""The package whose public names are the interface."""
 REMOVED = {
     "AttentionDiscretization": "BoxMasking and BoxDiscretization",
     "ObservationMoveAxisFilter": "a wrapper, e.g. gymnasium.wrappers.TransformObservation",
@@ -100,60 +94,18 @@ REMOVED = {
 """Names that version 0.3.0 has removed, and their replacements."""
 
 
-@cache
-def moved_names() -> dict[str, str]:
-    """New paths by old ones, `module` or `module:name` each."""
-    table: dict[str, str] = json.loads(
-        files("coach_rl.core").joinpath("moved_names.json").read_text("utf-8")
-    )
-    return table
+def public_name(thing: Callable[..., object]) -> str | None:
+    """`coach_rl:NAME` of a class or function that `coach_rl` offers; None for any other."""
+    name = thing.__qualname__
+    package = sys.modules[PACKAGE]
+    if is_below_package(thing.__module__) and name in vars(package)["__all__"]:
+        return f"{PACKAGE}:{name}" if getattr(package, name) is thing else None
+    return None
 
 
-def current_name(name: str) -> str:
-    """The `module:name` that a `module:name` of an earlier version has now."""
-    if name in moved_names():
-        return moved_names()[name]
-    module, _, rest = name.partition(":")
-    return f"{moved_names().get(module, module)}:{rest}"
-
-
-class MovedModuleFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules under their earlier paths; a last resort of `sys.meta_path`."""
-
-    def find_spec(
-        self, fullname: str, *_: object, **__: object
-    ) -> importlib.machinery.ModuleSpec | None:
-        """A spec if the module has moved."""
-        if not fullname.startswith(PACKAGE) or not (
-            fullname in moved_names() or _names_of(fullname) or _is_package(fullname)
-        ):
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=_is_package(fullname))
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Replace the module by the one that has moved, or fill in its names."""
-        old = module.__name__
-        if new := moved_names().get(old):
-            _warn(old, new)
-            sys.modules[old] = importlib.import_module(new)
-        else:
-            module.__getattr__ = _attributes(old)  # type: ignore[method-assign] # PEP 562
-
-
-def find_moved_modules() -> None:
-    """Install the finder of modules under their earlier paths."""
-    if not any(isinstance(finder, MovedModuleFinder) for finder in sys.meta_path):
-        sys.meta_path.append(MovedModuleFinder())
-
-
-def moved_attribute(module: str, name: str) -> object:
-    """An attribute of a module under its earlier name; AttributeError if there was none."""
-    new = moved_names().get(f"{module}:{name}")
-    if new is None:
-        raise _unknown(module, name)
-    _warn(f"{module}.{name}", new.replace(":", "."))
-    home, _, name_there = new.partition(":")
-    return getattr(importlib.import_module(home), name_there)
+def is_below_package(module: str) -> bool:
+    """Whether a module is one of `coach_rl`'s."""
+    return module.startswith(f"{PACKAGE}.")
 
 
 def _unknown(module: str, name: str) -> Exception:
@@ -167,44 +119,7 @@ def _unknown(module: str, name: str) -> Exception:
         public = vars(sys.modules[module]).get("__all__", ())
         near = CLASSES.get(name) or near_names(name, public)
         instead = f"; did you mean {' or '.join(near)}?" if near else ""
-    caller = sys._getframe(3)
+    caller = sys._getframe(2)
     if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
         return ImportError(f"cannot import name {name!r} from {module!r}{instead}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)
-
-
-def _attributes(module: str) -> Callable[[str], object]:
-    def get_attribute(name: str) -> object:
-        thing = moved_attribute(module, name)
-        setattr(sys.modules[module], name, thing)
-        return thing
-
-    return get_attribute
-
-
-@cache
-def _names_of(module: str) -> bool:
-    return any(name.startswith(f"{module}:") for name in moved_names())
-
-
-@cache
-def _is_package(name: str) -> bool:
-    return any(old.startswith(f"{name}.") for old in moved_names())
-
-
-def _warn(old: str, new: str) -> None:
-    message = f"{old} is deprecated and will be removed in the next release; use {new}"
-    warnings.warn(message, DeprecationWarning, stacklevel=_level_of_importer())
-
-
-def _level_of_importer() -> int:
-    """The stack level, for `_warn`, of the first frame outside this package's import machinery."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in _MACHINERY:
-        level, frame = level + 1, frame.f_back
-        while frame.f_back is not None and "importlib" in frame.f_code.co_filename:
-            frame = frame.f_back  # `warn` does not count these
-    return level
-
-
-_MACHINERY = {__file__}

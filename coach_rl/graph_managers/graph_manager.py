@@ -7,11 +7,9 @@ graph_manager.graph.agents["main"]
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
@@ -52,26 +50,6 @@ from coach_rl.graph_managers.run_warnings import (
 from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
 from coach_rl.telemetry.records import Evaluation, LogRecord
 from coach_rl.telemetry.statistics import histogram, require_image
-
-_MOVED_ATTRIBUTES = {
-    "clock": "graph.clock",
-    "spaces": "graph.spaces",
-    "faults": "graph.tracker.faults",
-    "fork_steps": "graph.training.fork_steps",
-    "description": "graph.description",
-    "is_settled": "progress.is_settled",
-    "training_seconds": "progress.training_seconds",
-    "ending": "progress.ending",
-    "signals": "progress.signals",
-    "solved_at": "progress.solved_at",
-    "wants_checkpoint": "progress.wants_checkpoint",
-    "request_checkpoint": "progress.request_checkpoint",
-    "awaits_evaluations": "evaluations.is_awaited",
-    "policies": "evaluations.policies",
-    "scores_of": "evaluations.scores_of",
-    "load_agents": "evaluations.load_agents",
-}
-"""Attributes of version 0.2, which the parts have now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,17 +359,6 @@ class GraphManager:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """The value of an attribute that has moved to a part."""
-            if name not in _MOVED_ATTRIBUTES:
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
-            now = _MOVED_ATTRIBUTES[name]
-            message = f"GraphManager.{name} is deprecated; use graph_manager.{now}"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
-            return attrgetter(now)(self)
 
     @property
     def _parts(self) -> _Built:

@@ -28,7 +28,6 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from coach_rl.configuration.parameters_json import with_current_names
 from coach_rl.configuration.strict_json import (
     Json,
     read_sealed,
@@ -40,7 +39,6 @@ from coach_rl.configuration.strict_json import (
 )
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.file_writing import sync
-from coach_rl.core.lazy_names import current_name
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.shown_text import folder_name
 from coach_rl.runs.checkpoint import checksum_of, find_checkpoint, list_checkpoints, newest_whole
@@ -106,10 +104,7 @@ class RunFolder:
 
 
 def read_manifest(folder: RunFolder) -> Json:
-    """The manifest of a run; CheckpointError when missing, changed, or of another version.
-
-    Classes in it have the names of this version, whichever wrote it.
-    """
+    """The manifest of a run; CheckpointError when missing, changed, or of another version."""
     source = str(folder.manifest)
     manifest = read_sealed(folder.manifest, next_step=_EDITED)
     require_types(manifest, {"schema_version": object}, source=source)
@@ -122,8 +117,7 @@ def read_manifest(folder: RunFolder) -> Json:
         require_types(manifest["preset"], entry, source=f"the preset in {source}")
     for part in manifest["resumes"]:
         require_types({"resumes[]": part}, {"resumes[]": dict}, source=source)
-    names = {key: with_current_names(manifest[key]) for key in ("parameters", "task")}
-    return {**manifest, **names, "graph_manager": current_name(manifest["graph_manager"])}
+    return manifest
 
 
 def write_manifest(folder: RunFolder, manifest: Json) -> None:
@@ -174,7 +168,7 @@ class TakenCheckpoint:
     checkpoint: str
     """The checkpoint's folder."""
     sha256: str
-    """The checkpoint's checksum; empty where an earlier version recorded none."""
+    """The checkpoint's checksum."""
 
     @classmethod
     def of(cls, run: str) -> "TakenCheckpoint":
@@ -188,7 +182,7 @@ class TakenCheckpoint:
         """The checkpoint's folder; ConfigurationError where it isn't the same any more."""
         path = Path(self.checkpoint)
         found = checksum_of(path)
-        if not found or self.sha256 not in ("", found):
+        if found != self.sha256:
             what = "has been changed since" if found else "is not there any more"
             raise ConfigurationError(f"the checkpoint {path}, with which the run began, {what}")
         return path

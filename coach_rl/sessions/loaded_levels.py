@@ -264,9 +264,8 @@ def _shape(part: object) -> str:
 def _taken_before(level: LevelParameters, entry: Json) -> tuple[TakenCheckpoint, str]:
     """The checkpoint, and the level in it, that a manifest names."""
     assert level.load is not None
-    path = entry["checkpoint"]
-    checksum = entry.get("sha256", "")
-    return TakenCheckpoint(run=level.load, checkpoint=path, sha256=checksum), entry["level"]
+    taken = TakenCheckpoint(run=level.load, checkpoint=entry["checkpoint"], sha256=entry["sha256"])
+    return taken, entry["level"]
 
 
 def _source(level: LevelParameters) -> tuple[TakenCheckpoint, str]:

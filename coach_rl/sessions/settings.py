@@ -1,6 +1,5 @@
 """Settings of a run, receivers of its records, and its result."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,18 +39,8 @@ class RunSettings:
     for them. A run that is resumed with pending evaluations does so in any case."""
     profile: bool = False
     """If True, calls are timed, and profile.json and trace.json written at the end."""
-    evaluate_aside: bool = False
-    """Deprecated name of background_evaluation."""
 
     def __post_init__(self) -> None:
-        if self.evaluate_aside:
-            warnings.warn(
-                "RunSettings.evaluate_aside is called background_evaluation now",
-                DeprecationWarning,
-                stacklevel=4,
-            )
-            object.__setattr__(self, "background_evaluation", True)
-            object.__setattr__(self, "evaluate_aside", False)
         require(
             self.tensorboard or self.histograms is None,
             "histograms are for TensorBoard, which is off; leave out one of them",

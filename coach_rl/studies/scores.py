@@ -3,7 +3,7 @@
 for run in map(read_scores, runs_below(Path("experiments/Mujoco_PPO"))):
     print(run.seed, run.state, run.final.get("reward_mean"))
 
-A run's folder is the only truth about it. Folders of earlier versions are read as well.
+A run's folder is the only truth about it.
 """
 
 import json
@@ -106,9 +106,7 @@ class RunScores:
     curve: Curve
     """Its evaluations while training."""
     final: Mapping[str, float]
-    """Metrics of the evaluation at its end, by the names of the curve; empty before that.
-
-    Those of the levels of a hierarchy (`low/goal_share`) are missing in early runs."""
+    """Metrics of the evaluation at its end, by the names of the curve; empty before that."""
     final_episodes: Mapping[str, FloatArray] = field(default_factory=dict)
     """Its episodes: `reward`, `length`, `success`, ..."""
     thresholds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -118,7 +116,7 @@ class RunScores:
     code: tuple[str, ...] = ()
     """Versions of the code that it was made with; several where it was resumed by another."""
     hosts: tuple[str, ...] = ()
-    """The machines that it was made on; their processors in runs of earlier versions."""
+    """The machines that it was made on."""
     command: tuple[str, ...] = ()
     """The command line that began it; empty where it is not recorded."""
 
@@ -214,9 +212,8 @@ def _code(part: Json) -> str:
 
 
 def _host(part: Json) -> str:
-    """The host of a part of a run, or its processor; empty where neither is recorded."""
-    hardware = part.get("hardware", {})
-    return printable(hardware.get("host") or hardware.get("cpu") or "")
+    """The host of a part of a run; empty where none is recorded."""
+    return printable(part.get("hardware", {}).get("host", ""))
 
 
 def is_success(metric: str) -> bool:
@@ -478,7 +475,7 @@ def decisive(manifest: Json) -> tuple[Json, Json, Json]:
 
 
 def _unrecorded(document: Json) -> Json:
-    """Parameters as JSON, as they were before checkpoints of other runs were recorded in them."""
+    """Parameters as JSON, without the checkpoints of other runs that are recorded in them."""
     match document:
         case {"$type": kind} if kind == reference(TakenCheckpoint):
             return None

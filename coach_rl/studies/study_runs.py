@@ -37,21 +37,6 @@ from coach_rl.studies.study import VARIANT, Study, Variant, jobs_of
 _AT_ANY_STEP = "success_any_rate"
 
 
-_NAMES_THEN = {
-    "HRLGraphManager": "GraphManager",
-    "HRLGraphParameters": "GraphParameters",
-}
-"""Names of today's classes, by those that they had."""
-_FIELDS_THEN = {
-    ("GraphAgentParameters", "worst"): "lowest_probability",
-    ("GraphAgentParameters", "doubt"): "retry_discount",
-    ("GraphAgentParameters", "besides"): "fixed_goal",
-}
-"""Names of today's fields, by their class and those that they had."""
-_VALUES_THEN = {("LevelParameters", "testing_rate"): (0.0, None)}
-"""Values with the meaning of others today: (then, now), by class and field."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StudyRun:
     """A run of a study."""
@@ -196,9 +181,9 @@ def is_run_of(manifest: Json, graph_manager: GraphManager, task: Runtime) -> boo
         "threads": graph_manager.parameters.threads,  # the task has those of the run
     }
     task = with_threads(task, graph_manager.parameters.threads)
-    recorded_task = {"threads": 1, **manifest["task"], "device": task.device}
+    recorded_task = {**manifest["task"], "device": task.device}
     return (
-        _is_same_class(manifest["graph_manager"], type(graph_manager))
+        manifest["graph_manager"] == reference(type(graph_manager))
         and parameter_difference(parameters, graph_manager.parameters) is None
         and parameter_difference(recorded_task, task) is None
     )
@@ -213,10 +198,8 @@ def parameter_difference(recorded: Json, value: object, path: str = "") -> str |
         path: Their path.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        if not (isinstance(recorded, dict) and _is_same_class(recorded.get(TYPE_TAG), type(value))):
+        if not (isinstance(recorded, dict) and recorded.get(TYPE_TAG) == reference(type(value))):
             return path
-        of_class = type(value).__name__
-        recorded = {_FIELDS_THEN.get((of_class, name), name): of for name, of in recorded.items()}
         names = [field.name for field in constructor_fields(type(value))]
         gone = [name for name in recorded if name not in (TYPE_TAG, *names)]
         if gone:
@@ -226,8 +209,6 @@ def parameter_difference(recorded: Json, value: object, path: str = "") -> str |
             below = _join(path, field.name)
             if field.name not in recorded:
                 found = None if of == _default(field) else below
-            elif _VALUES_THEN.get((of_class, field.name)) == (recorded[field.name], of):
-                found = None
             else:
                 found = parameter_difference(recorded[field.name], of, below)
             if found is not None:
@@ -240,15 +221,6 @@ def parameter_difference(recorded: Json, value: object, path: str = "") -> str |
         )
         return next((found for found in parts if found is not None), None)
     return None if recorded == encode(value) else path
-
-
-def _is_same_class(recorded: object, kind: type) -> bool:
-    """Return whether a recorded class is this one, in coach_rl wherever it was defined then."""
-    now, then = reference(kind), str(recorded)
-    if not (now.startswith("coach_rl.") and then.startswith("coach_rl.")):
-        return now == then
-    name = then.partition(":")[2]
-    return now.partition(":")[2] == _NAMES_THEN.get(name, name)
 
 
 def _default(field: Field[object]) -> object:

@@ -32,6 +32,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     SpaceError,
 )
+from coach_rl.core.goals import is_standard
 from coach_rl.core.parts import description_of, timed_calls, walk
 from coach_rl.core.records import take
 from coach_rl.core.runtime import Runtime
@@ -404,7 +405,7 @@ def examine_agents(graph_manager: Any) -> Iterator[Finding]:
         context = graph.contexts[level.name]
         yield from examine_agent(level.agent, context)
         goals = context.place.goal
-        if goals is not None and not type(goals).__module__.startswith("coach_rl.core."):
+        if goals is not None and not is_standard(type(goals)):
             trial = AgentTrial(parameters=level.agent, context=context)
             for check in GOAL_CHECKS:
                 yield tried(check, trial, of=f"goals of {level.name}: ")

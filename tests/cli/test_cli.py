@@ -151,14 +151,6 @@ def test_flags_belong_to_commands_that_exist() -> None:
     assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "check_preset"}
 
 
-def test_former_flag_works_with_a_warning() -> None:
-    with pytest.warns(CoachWarning):
-        given = parse_arguments(["train", "x", "--evaluate-aside"])
-    assert given.background_evaluation
-    with pytest.deprecated_call():
-        assert RunSettings(evaluate_aside=True) == RunSettings(background_evaluation=True)
-
-
 @pytest.mark.parametrize(
     ("short", "named"),
     [

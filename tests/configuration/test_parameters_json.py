@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from functools import partial
 from typing import Any
@@ -13,18 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.configuration import parameters_json
-from coach_rl.configuration.parameters_json import encode
+from coach_rl.configuration.parameters_json import encode, reference, spaces_to_json
 from coach_rl.configuration.strict_json import from_json, read_json, to_json, write_json
 from coach_rl.configuration.trust import Trust
 from coach_rl.core.clock import LinearSchedule, Phase, PiecewiseSchedule
-from coach_rl.core.errors import (
-    CoachWarning,
-    require,
-)
-from coach_rl.core.options import OptionSpace
+from coach_rl.core.errors import CoachWarning, ConfigurationError, require
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentSteps, StepUnit
 
 MODULES = ("enum", "math", "no", "os", "subprocess", "nonsense", "5")
@@ -170,15 +165,6 @@ def test_decode_missing_field_has_its_default_with_a_warning() -> None:
     ]
 
 
-def test_decode_agent_of_earlier_releases_has_unscaled_actions() -> None:
-    for agent in (PPOAgentParameters(), OptionCriticAgentParameters()):
-        assert agent.scale_actions
-        document = encode(agent)
-        del document["scale_actions"]
-        with pytest.warns(CoachWarning):
-            assert decode(document) == replace(agent, scale_actions=False)
-
-
 def test_write_json_failed_keeps_the_file(tmp_path: Any) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"x": 1})
@@ -192,7 +178,14 @@ def test_encode_whole_numbers_of_numpy_become_pythons() -> None:
     assert repr(encode((np.int64(3), np.bool_(True)))) == "[3, True]"
 
 
-def test_decode_moved_class_is_found_by_its_earlier_name():
-    document = encode(OptionSpace(count=3))
-    assert document["$type"] == "coach_rl.core.options:OptionSpace"
-    assert decode(document | {"$type": "coach_rl.core.goals:OptionSpace"}) == OptionSpace(count=3)
+def test_public_class_is_named_by_the_package_wherever_its_module_is() -> None:
+    assert encode(EnvironmentSteps(3)) == {"$type": "coach_rl:EnvironmentSteps", "count": 3}
+    assert encode(GoalSpace) == {"$reference": "coach_rl:GoalSpace"}
+    assert reference(spaces_to_json).startswith("coach_rl.configuration.")  # not a public name
+    assert decode({"$type": "coach_rl.core.steps:EnvironmentSteps", "count": 3}).count == 3
+
+
+@pytest.mark.parametrize("name", ["coach_rl:sys", "coach_rl:lazy_names", "coach_rl:TYPE_CHECKING"])
+def test_decode_what_the_package_imports_is_no_public_name(name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        decode({"$reference": name})

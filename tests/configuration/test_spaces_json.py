@@ -63,15 +63,3 @@ def test_spaces_json_keeps_the_own_action_space_and_its_dtypes(own):
     assert again == own
     own.seed(0)
     assert again.contains(own.sample())
-
-
-def test_spaces_json_of_earlier_runs_has_the_form_that_names_mean():
-    box = spaces.Box(-1, 1, (1,))
-    flat = {"0/grip": box, "0/turn": box, "1": spaces.Discrete(3)}
-    known = EnvironmentSpaces(observation=spaces.Dict({"o": box}), action=spaces.Dict(flat))
-    document = spaces_to_json(known)
-    assert spaces_from_json(document, source="here").own_action == known.action
-    del document["own_action"]
-    del document["action"]["spaces"]["1"]["dtype"]
-    own = spaces.Tuple((spaces.Dict({"grip": box, "turn": box}), spaces.Discrete(3)))
-    assert spaces_from_json(document, source="here").own_action == own

@@ -17,7 +17,6 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
-from coach_rl.configuration import trust
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -25,11 +24,9 @@ from coach_rl.configuration.trust import (
     Trust,
     is_own_preset,
     remember_own_code,
-    shipped_preset,
-    users_trust,
 )
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
-from coach_rl.core.file_writing import sha256_of, sha256_of_file
+from coach_rl.core.file_writing import sha256_of_file
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -370,30 +367,8 @@ def test_untrusted_classes_of_adapted_packages_are_trusted(name: str) -> None:
     assert Trust().untrusted([name]) == []
 
 
-def test_shipped_preset_of_a_release_is_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    current = find_preset("CartPole_PPO").path
-    assert shipped_preset(current.read_text()) == current
-    released = "# the text that an earlier version shipped\n"
-    assert shipped_preset(released) is None
-    table = {sha256_of(released): current.name, sha256_of("# gone\n"): "Gone_PPO.py"}
-    monkeypatch.setattr(trust, "_released_presets", lambda: table)
-    assert shipped_preset(released) == current
-    assert shipped_preset("# gone\n") is None
-
-
 def test_shipped_preset_that_a_run_used_stays_own_code_when_its_text_changes() -> None:
     source, file = find_preset("CartPole_PPO").path.read_text(), "/installed/CartPole_PPO.py"
     assert not is_own_preset(source, file)
     remember_own_code([], (source, file))
     assert is_own_preset(source, file)
-
-
-def test_users_trust_file_of_earlier_versions_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    if sys.platform == "linux":
-        assert trust._file() == tmp_path / "state" / "coach_rl" / "own_code"
-    (tmp_path / "before").write_text("module walking\n")
-    monkeypatch.setattr(trust, "_FILE_BEFORE_0_3", tmp_path / "before")
-    assert "walking" in users_trust().modules

@@ -1,6 +1,5 @@
 """Input that the core refuses, the tree of errors, and how several problems become one."""
 
-import importlib
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -303,8 +302,6 @@ OTHERS = [
     (observe_not_finite, NonFiniteError, "element (1,) of row 2"),
     (saved_agent, C, "Mine saves state of its own (SAVED: shift)"),
     (partial(declared_types, typed), C, "types of typed cannot be resolved"),
-    (partial(importlib.import_module, "coach_rl.experiment.nothing"), ImportError, "nothing"),
-    (partial(exec, "from coach_rl.experiment import nothing"), ImportError, "nothing"),
     (lambda: coach_rl.ObservationSqueezeFilter, AttributeError, "removed in 0.3.0, use a wrapper"),
     (partial(require, False, "x must be 1, got 2"), P, "x must be 1, got 2"),
     (partial(require_no_problems, ["too few"]), P, "too few"),

@@ -2,11 +2,7 @@
 
 from types import SimpleNamespace
 
-import pytest
-
-from coach_rl.agents.filtered_agent import REPLACED, FilteredAgent
 from coach_rl.core.agents import explores
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.inspection import InspectionPoint, points_of
 from coach_rl.core.parts import (
     TimedCall,
@@ -113,11 +109,3 @@ def test_note_signals_reaches_parts():
     source = SimpleNamespace(note_to=heard.append)
     note_signals(SimpleNamespace(parts=lambda: {"stage": source}), SILENT)
     assert heard == [SILENT]
-
-
-@pytest.mark.parametrize("name", REPLACED)
-def test_replaced_method_of_agent_is_refused_with_its_replacement(name):
-    with pytest.raises(ConfigurationError) as caught:
-        type("Old", (FilteredAgent,), {name: lambda self: None})
-    assert f"Old.{name}() is not called any more" in str(caught.value)
-    assert REPLACED[name] in str(caught.value)

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import coach_rl
+from coach_rl.configuration import trust
+from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.trust import shipped_preset
+from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.runs.folder import find_run
 from coach_rl.runs.trained import ARCHIVES, trained_policies
@@ -49,12 +52,26 @@ def test_trained_agent_loads_and_acts(name: str) -> None:
 def test_trained_agent_needs_no_trust_and_names_no_machine(name: str) -> None:
     text = in_archive(name, "manifest.json")
     manifest = json.loads(text)
-    assert shipped_preset(in_archive(name, "preset.py")) is not None, (
-        "the preset has changed since: add the text that it had to released_presets.json with "
-        "`python .ci/released_presets.py COMMIT`"
-    )
+    assert shipped_preset(in_archive(name, "preset.py")) is not None
     assert manifest["git"]["coach_rl"]["dirty"] is False
     assert not any(folder in text for folder in ("/home", "/root", "/tmp", "/work"))
+
+
+def test_presets_of_trained_agents_are_listed_by_their_checksums() -> None:
+    sources = {name: in_archive(name, "preset.py") for name in NAMES}
+    listed = json.loads((ARCHIVES / "presets.json").read_text())
+    assert set(listed) == {sha256_of(source) for source in sources.values()}
+
+
+def test_preset_of_a_trained_agent_is_own_code_after_the_preset_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    current, then = find_preset("CartPole_PPO").path, "# the text that it had\n"
+    assert shipped_preset(then) is None
+    table = {sha256_of(then): current.name, sha256_of("# gone\n"): "Gone_PPO.py"}
+    monkeypatch.setattr(trust, "_presets_of_trained_agents", lambda: table)
+    assert shipped_preset(then) == current
+    assert shipped_preset("# gone\n") is None
 
 
 def test_trained_agent_is_found_in_any_case_and_by_its_step() -> None:

@@ -186,36 +186,3 @@ def test_parameter_difference_removed_field():
     manifest["parameters"]["schedule"]["burn_in"] = 3
     found = parameter_difference(manifest["parameters"], graph_manager.parameters)
     assert found == "schedule.burn_in"
-
-
-def test_is_run_of_former_classes_and_values():
-    manifest, graph_manager, task = recorded()
-    manifest["graph_manager"] = "coach_rl.graph_managers.hac_graph_manager:HACGraphManager"
-    for level in manifest["parameters"]["stack"]:
-        assert level["testing_rate"] is None
-        level["testing_rate"] = 0.0
-    assert is_run_of(manifest, graph_manager, task)
-    manifest["parameters"]["stack"][0]["testing_rate"] = 0.1
-    found = parameter_difference(manifest["parameters"], graph_manager.parameters)
-    assert found == "stack.0.testing_rate"
-    manifest["graph_manager"] = "somewhere:HACGraphManager"
-    manifest["parameters"]["stack"][0]["testing_rate"] = None
-    assert not is_run_of(manifest, graph_manager, task)
-
-
-def test_parameter_difference_renamed_fields():
-    graph_manager = load_preset(find_preset("AntMaze_Graph")).configure({})
-    then = {
-        "lowest_probability": "worst",
-        "retry_discount": "doubt",
-        "fixed_goal": "besides",
-    }
-    manifest = encode(graph_manager.parameters)
-    agent = manifest["levels"][0]["agent"]
-    renamed = {then.get(name, name): value for name, value in agent.items()}
-    assert renamed.keys() - agent.keys() == set(then.values())
-    manifest["levels"][0]["agent"] = renamed
-    assert parameter_difference(manifest, graph_manager.parameters) is None
-    renamed["doubt"] = 0.25
-    path = "levels.0.agent.retry_discount"
-    assert parameter_difference(manifest, graph_manager.parameters) == path

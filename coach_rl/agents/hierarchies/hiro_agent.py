@@ -23,7 +23,6 @@ from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import generator, integer_seed
-from coach_rl.core.state import State
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.memories.samplers import UnitContext
 from coach_rl.memories.steps_below import StepsBelow, SubGoalRelabelling
@@ -200,10 +199,3 @@ class HIROAgent(OffPolicyAgent):
         memory: Any = self.memory
         unit: SubGoalCorrection = memory.sampler.by_name[SubGoalCorrection.name]
         return unit
-
-    def load_state_dict(self, state: State) -> None:
-        if (saved := state.get("correction")) is not None:  # of an earlier version
-            memory = dict(state["memory"])
-            memory["sampler"] = {**memory["sampler"], SubGoalCorrection.name: saved}
-            state = {**state, "memory": memory}
-        super().load_state_dict(state)
