@@ -474,7 +474,7 @@ def check_judging(space: GoalSpace, observation_space: spaces.Dict) -> None:
 
 
 def is_standard(kind: type) -> bool:
-    """Whether a class of goals is `standard` itself, not by its base."""
+    """True if a class of goals is `standard` itself, not by its base."""
     return bool(vars(kind).get("standard"))
 
 

@@ -104,7 +104,7 @@ def public_name(thing: Callable[..., object]) -> str | None:
 
 
 def is_below_package(module: str) -> bool:
-    """Whether a module is one of `coach_rl`'s."""
+    """True if a module is one of `coach_rl`'s."""
     return module.startswith(f"{PACKAGE}.")
 
 
