@@ -10,50 +10,24 @@ room lists its other names; docs/architecture.md describes the rooms.
 
 from typing import TYPE_CHECKING
 
+from coach_rl.core.extensions import public_names
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.agents import (
-        AdjacencyParameters,
-        AgentGroupParameters,
-        CriticSteps,
-        Curriculum,
         DDPGAgentParameters,
         DDPGAlgorithmParameters,
-        DIAYNAgentParameters,
-        DiscriminatorParameters,
         DQNAgentParameters,
         DQNAlgorithmParameters,
-        EdgeLengths,
-        EnvironmentTurns,
-        FarthestPoints,
-        GraphAgentParameters,
-        GridPlaces,
-        GroupMember,
-        HACAgentParameters,
-        HIROAgentParameters,
-        LandmarkParameters,
-        LearnedGoals,
-        LearnedGoalSpace,
         LearningParameters,
-        LESSONGoalSpace,
-        METRAGoalSpace,
-        NoveltyParameters,
         OffPolicyAgentParameters,
-        OptionCriticAgentParameters,
         PPOAgentParameters,
         PPOAlgorithmParameters,
         SACAgentParameters,
         SACAlgorithmParameters,
         ScriptedAgentParameters,
-        SelectedTurns,
-        SkillAgentsParameters,
-        SubGoalCorrectionParameters,
-        SubGoalGuideParameters,
         TD3AgentParameters,
         TD3AlgorithmParameters,
-        TerminationParameters,
-        Turns,
         UniformAgentParameters,
     )
     from coach_rl.architectures import (
@@ -96,7 +70,6 @@ if TYPE_CHECKING:
         GoalStep,
         Hours,
         InputFilterParameters,
-        InspectParameters,
         LinearSchedule,
         Observation,
         OptionSpace,
@@ -113,20 +86,6 @@ if TYPE_CHECKING:
         UnknownNameError,
     )
     from coach_rl.environments.faults import FaultParameters
-    from coach_rl.environments.goal_worlds import (
-        ANT_OBSERVED,
-        GOAL_WORLDS,
-        WORKSHOP_OBSERVED,
-        AntMaze,
-        AntSymmetry,
-        AntWorkshop,
-        GoalTask,
-        GoalWorldParameters,
-        OGBenchPointMaze,
-        PointMaze,
-        RoboticsPointMaze,
-        WorkshopSymmetry,
-    )
     from coach_rl.environments.gymnasium import GymnasiumParameters
     from coach_rl.environments.mujoco import (
         SHORT_NAMES,
@@ -135,12 +94,10 @@ if TYPE_CHECKING:
         MujocoTask,
         MujocoTaskParameters,
     )
-    from coach_rl.environments.pettingzoo import PettingZooParameters
     from coach_rl.environments.toy import (
         BitFlipParameters,
         CablesParameters,
         ChainParameters,
-        ConnectFourParameters,
         GatesParameters,
         GoalPointMassParameters,
         OneStepParameters,
@@ -148,7 +105,6 @@ if TYPE_CHECKING:
         PointMassParameters,
         SteadyPayParameters,
         TMazeParameters,
-        WorkshopParameters,
     )
     from coach_rl.exploration_policies import (
         Boltzmann,
@@ -162,7 +118,6 @@ if TYPE_CHECKING:
         ParameterNoise,
         TruncatedNormalNoise,
     )
-    from coach_rl.exporting import export
     from coach_rl.filters import (
         BoxDiscretization,
         BoxMasking,
@@ -201,7 +156,6 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.memories import (
-        HindsightActionParameters,
         HindsightParameters,
         PrioritisedParameters,
         ReplayMemoryParameters,
@@ -210,7 +164,6 @@ if TYPE_CHECKING:
     from coach_rl.sessions import (
         RunSettings,
         TrainedAgent,
-        TrainedOpponent,
         evaluate_run,
         fork_experiment,
         load,
@@ -219,57 +172,8 @@ if TYPE_CHECKING:
         run_experiment,
         train,
     )
-    from coach_rl.studies import Needs, Published, Study, Variant, watch
-    from coach_rl.telemetry import NotebookSink, TrackerParameters, VideoParameters
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, public_names)
 
-__all__ = [
-    "ANT_OBSERVED", "GOAL_KEY", "GOAL_WORLDS", "GRU", "LSTM", "OPTION_KEY", "SHORT_NAMES", "TASKS",
-    "WORKSHOP_OBSERVED", "Action", "ActionUnit", "ActorCriticParameters", "ActorParameters",
-    "AdamParameters", "AdamWParameters", "AdjacencyParameters", "AgentGroupParameters",
-    "AgentParameters", "AntMaze", "AntSymmetry", "AntWorkshop", "Attention", "BasicGraphParameters",
-    "BasicRLGraphManager", "BitFlipParameters", "Boltzmann", "BoxDiscretization", "BoxMasking",
-    "CablesParameters", "Categorical", "CategoricalHead", "CertifyParameters", "ChainParameters",
-    "CheckpointParameters", "CoachError", "CoachWarning", "CollectionParameters",
-    "ConfigurationError", "ConnectFourParameters", "ConstantSchedule", "CriticParameters",
-    "CriticSteps", "Curriculum", "DDPGAgentParameters", "DDPGAlgorithmParameters",
-    "DIAYNAgentParameters", "DQNAgentParameters", "DQNAlgorithmParameters",
-    "DiscriminatorParameters", "DivergenceParameters", "EdgeLengths", "EnvironmentEpisodes",
-    "EnvironmentParameters", "EnvironmentSteps", "EnvironmentTurns", "EpsilonGreedy",
-    "EpsilonGreedyNoise", "EpsilonZGreedy", "ExponentialSchedule", "FarthestPoints",
-    "FaultParameters", "FullDiscreteActionSpaceMap", "GatesParameters", "GaussianNoise",
-    "GoalPointMassParameters", "GoalSpace", "GoalStep", "GoalTask", "GoalWorldParameters",
-    "GraphAgentParameters", "GraphManager", "GraphParameters", "Greedy", "GridPlaces",
-    "GroupMember", "GymnasiumParameters", "HACAgentParameters", "HACGraphManager",
-    "HACGraphParameters", "HIROAgentParameters", "HRLGraphManager", "HindsightActionParameters",
-    "HindsightParameters", "Hours", "InputFilter", "InputFilterParameters", "InspectParameters",
-    "LESSONGoalSpace", "LandmarkParameters", "LearnedGoalSpace", "LearnedGoals",
-    "LearningParameters", "LevelParameters", "LinearBoxToBoxMap", "LinearSchedule",
-    "METRAGoalSpace", "MeanHead", "MinGRU", "ModuleParameters", "MujocoParameters", "MujocoTask",
-    "MujocoTaskParameters", "Needs", "NotebookSink", "NoveltyParameters", "OGBenchPointMaze",
-    "Observation", "ObservationClippingFilter", "ObservationCropFilter",
-    "ObservationNormalizationFilter", "ObservationRGBToYFilter",
-    "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
-    "ObservationRescaleToSizeFilter", "ObservationStackingFilter", "ObservationToUInt8Filter",
-    "OffPolicyAgentParameters", "OneStepParameters", "OptionCriticAgentParameters", "OptionSpace",
-    "OrnsteinUhlenbeckNoise", "OutputFilter", "OutputFilterParameters", "PPOAgentParameters",
-    "PPOAlgorithmParameters", "ParameterError", "ParameterNoise", "PartialDiscreteActionSpaceMap",
-    "PettingZooParameters", "PiecewiseSchedule", "PlatformParameters", "PointMassParameters",
-    "PointMaze", "PrioritisedParameters", "Published", "QNetworkParameters", "QuantileHead",
-    "RMSpropParameters", "ReplayMemoryParameters", "RewardClippingFilter",
-    "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter",
-    "RoboticsPointMaze", "RunSettings", "Runtime", "SACAgentParameters", "SACAlgorithmParameters",
-    "ScheduleParameters", "ScriptedAgentParameters", "SelectedTurns", "SequenceParameters",
-    "SignalParameters", "SkillAgentsParameters", "Space", "SteadyPayParameters", "Study",
-    "SubGoalCorrectionParameters", "SubGoalGuideParameters", "SuccessRate", "SuccessSchedule",
-    "SymmetryParameters", "TD3AgentParameters", "TD3AlgorithmParameters", "TMazeParameters",
-    "TargetSync", "TerminationParameters", "TimedGoalSpace", "TorsoParameters", "TrackerParameters",
-    "TrainedAgent", "TrainedOpponent", "TrainingSteps", "TruncatedNormalNoise", "Turns",
-    "UniformAgentParameters", "UnknownNameError", "ValidationParameters", "Variant",
-    "VideoParameters", "WorkshopParameters", "WorkshopSymmetry", "__version__", "evaluate_run",
-    "export", "find_preset", "fork_experiment", "load", "load_levels", "load_preset",
-    "resume_experiment", "run_experiment", "train", "watch",
-]  # fmt: skip
 
 __version__ = "0.3.0"

@@ -1,7 +1,8 @@
 """The commands of `coach`, and the reading of a command line into one of them.
 
 A command is named (`coach resume RUN`) or follows from its flags, as in Coach (`coach -crd RUN`).
-To add one, describe it here; its flags stand in `flags`. Light on purpose, like `parser`.
+To add one, describe it here; its flags stand in `flags`. Commands of extensions stand in their
+tables (see `core.extensions`). Light on purpose, like `parser`.
 """
 
 import re
@@ -9,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from coach_rl.cli import flags, study_flags
+from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core import familiar_names
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
+from coach_rl.core.extensions import Extension, own_extensions
 
-_one_run = partial(Command, flags=flags.RUNS)
+_one_run = partial(Command, table=flags.RUNS)
 """A command about one run or preset, which share a table of flags."""
 _ALL = (
     _one_run(
@@ -85,86 +87,7 @@ _ALL = (
         "RUN [flags]",
         "Show a trained agent in a window, acting greedily, or write a video.",
         run="evaluate:play",
-        flags=flags.PLAY,
-    ),
-    Command(
-        "card",
-        "RUN [flags]",
-        "Write a run's policy into a folder that a model hub takes as it is: a card, weights as "
-        "safetensors, the manifest and a film. Nothing is sent anywhere.",
-        run="card:write_card",
-        flags=flags.CARD,
-    ),
-    Command(
-        "export",
-        "RUN FILE [flags]",
-        "Write the policy of a run to a file that acts without this package: FILE.zip holds any "
-        "stack of levels as ONNX graphs with a runtime, FILE.onnx or FILE.pt2 the graph of one "
-        "agent. Needs the extra `export`.",
-        run="export:export_policy",
-        flags=flags.EXPORT,
-    ),
-    Command(
-        "compare",
-        "FOLDER FOLDER ... [flags]  or  coach compare STUDY.py [flags]",
-        "Compare groups of runs: by how much they differ, with a 95 % interval over "
-        "seeds, and the probability that a run of one scores higher than one of the other. Where "
-        "the interval holds zero, no difference is reported.",
-        run="compare:compare_groups",
-        flags=study_flags.COMPARE,
-    ),
-    Command(
-        "plot",
-        "FOLDER ... [flags]  or  coach plot STUDY.py [flags]",
-        "Draw the evaluations of runs, grouped by folder or by a study's variants: "
-        "curves with a 95 % band over seeds, success of each level of a hierarchy, performance "
-        "profiles, probabilities of improvement. Writes PNG, SVG, CSV and Markdown.",
-        run="compare:plot",
-        flags=study_flags.PLOT,
-    ),
-    Command(
-        "report",
-        "STUDY.py [flags]  or  coach report FOLDER ... [flags]",
-        "Write the report of a study, or of groups of runs in folders, as one HTML "
-        "file with its pictures inside: the answer, tables with intervals, curves, resources, how "
-        "to make each run again. It opens without a server or a network.",
-        run="compare:report",
-        flags=study_flags.REPORT,
-    ),
-    Command(
-        "study run",
-        "FILE [flags]",
-        "Make the runs of a study that are missing.",
-        run="studies:run_study",
-        flags=study_flags.STUDY_RUN,
-    ),
-    Command(
-        "study status",
-        "FILE [flags]",
-        "Show the state of each run of a study.",
-        run="studies:show_status",
-        flags=study_flags.STUDY,
-    ),
-    Command(
-        "study report",
-        "FILE [flags]",
-        "Print the tables of a study.",
-        run="studies:print_report",
-        flags=study_flags.STUDY_REPORT,
-    ),
-    Command(
-        "study export",
-        "FILE [flags]",
-        "Write the records of scored runs into one file.",
-        run="studies:export_records",
-        flags=study_flags.STUDY_EXPORT,
-    ),
-    Command(
-        "study import",
-        "ARCHIVE [flags]",
-        "Make run folders of records, for the tables.",
-        run="studies:import_records",
-        flags=study_flags.STUDY_IMPORT,
+        table=flags.PLAY,
     ),
     Command(
         "new",
@@ -172,59 +95,29 @@ _ALL = (
         "Write a file to begin with, and its test: a preset, an environment, or an agent with a "
         "preset for it.",
         run="new:write_new",
-        flags=flags.NEW,
-    ),
-    Command(
-        "runs",
-        "[FOLDER] [flags]\n       coach runs rm RUN ... [--yes] [flags]",
-        "List the runs in a folder, however deep: state, steps, best and last "
-        "evaluation, size with checkpoints, age. `coach runs rm` deletes runs with all they hold; "
-        "it refuses those that a process works on.",
-        run="runs:show_runs",
-        flags=flags.LIST_RUNS,
-    ),
-    Command(
-        "runs rm",
-        "RUN ... [--yes] [flags]",
-        "Delete runs with all they hold, but none that a process works on.",
-        run="runs:delete_runs",
-        flags=flags.DELETE_RUNS,
-    ),
-    Command(
-        "watch",
-        "[RUN ...] [flags]",
-        "Show the progress of a run of another process or host until it ends. "
-        "Exit code 1 if it failed.",
-        run="runs:watch_runs",
-        flags=flags.WATCH,
-    ),
-    Command(
-        "dashboard",
-        "[FOLDER ...] [flags]",
-        "Start TensorBoard on runs, experiments or studies, and print its address. "
-        "Runs that are still training, and new runs in the folder, are followed.",
-        run="runs:show_dashboard",
-        flags=flags.DASHBOARD,
-    ),
-    Command(
-        "selftest",
-        "[flags]",
-        "Try the installation in half a minute: train and resume a small run, and play the trained "
-        "agents that come with it.",
-        run="selftest:selftest",
-    ),
-    Command(
-        "sweep",
-        "-p PRESET [--search SPACE] [--trials N] [flags]",
-        "Search for better settings of a preset, and train the best few and the preset "
-        "as it is again from fresh seeds. The same command again continues a sweep that was "
-        "stopped, and works on one that is running.",
-        run="studies:sweep_preset",
-        flags=study_flags.SWEEP,
-        subject="preset",
+        table=flags.NEW,
     ),
 )
-COMMANDS = {command.name: command for command in _ALL}
+
+
+def commands_of(extension: Extension) -> list[Command]:
+    """The commands in an extension's table."""
+    return [
+        Command(
+            name,
+            fields["arguments"],
+            fields["description"],
+            run=fields.get("run", ""),
+            table=fields.get("flags", ()),
+            subject=fields.get("subject", ""),
+            shown=fields.get("shown", ""),
+        )
+        for name, fields in extension.commands.items()
+    ]
+
+
+_OF_EXTENSIONS = [command for each in own_extensions() for command in commands_of(each)]
+COMMANDS = {command.name: command for command in (*_ALL, *_OF_EXTENSIONS)}
 SEEDS = _one_run(
     "train",
     "PRESET --seeds SEEDS [flags]",
@@ -259,34 +152,22 @@ CHECK_PRESET = _one_run(
 )
 COACH = _one_run(
     "",
-    """train PRESET [flags]       or  coach -p PRESET [flags]
-       coach train --from RUN [flags]
-       coach resume RUN [flags]         or  coach -crd RUN [flags]
-       coach fork RUN[@STEP] --as NAME [flags]
-       coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]
-       coach play RUN [--to FILE] [flags]
-       coach card RUN [--to FOLDER]
-       coach export RUN FILE [flags]
-       coach describe PRESET [flags]
-       coach check ENVIRONMENT          or  coach check -p PRESET
-       coach new preset|environment|agent NAME
-       coach study run|status|report FILE
-       coach report STUDY.py|FOLDER ...
-       coach compare FOLDER FOLDER ...  or  coach compare STUDY.py
-       coach plot FOLDER ...            or  coach plot STUDY.py
-       coach dashboard [FOLDER ...]
-       coach runs [FOLDER]              or  coach runs rm RUN ...
-       coach sweep -p PRESET [--search SPACE] [flags]
-       coach watch [RUN]
-       coach selftest
-       coach list [WORD] [--trained]    or  coach -l""",
+    "\n       ".join(
+        (
+            "train PRESET [flags]       or  coach -p PRESET [flags]",
+            "coach train --from RUN [flags]",
+            "coach resume RUN [flags]         or  coach -crd RUN [flags]",
+            "coach fork RUN[@STEP] --as NAME [flags]",
+            "coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]",
+            "coach play RUN [--to FILE] [flags]",
+            "coach describe PRESET [flags]",
+            "coach check ENVIRONMENT          or  coach check -p PRESET",
+            "coach new preset|environment|agent NAME",
+            *(command.shown for command in _OF_EXTENSIONS if command.shown),
+            "coach list [WORD] [--trained]    or  coach -l",
+        )
+    ),
     "Train, resume and evaluate experiments described by presets.",
-)
-STUDY = Command(
-    "study",
-    "run|status|report|export|import FILE [flags]",
-    "Many runs that answer one question: run those that are missing, show the state of each, print "
-    "the tables, export the records of scored runs into one file, or import such a file.",
 )
 _ALIASES = {"run": "train"}
 """Other names of commands."""
@@ -327,13 +208,13 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     if words[:1] == ["help"]:
         words = [*map(_known_command, words[1:2]), "--help"]
     name, words = _named(words)
-    command = COMMANDS.get(name, STUDY if name == "study" else COACH)
+    command = COMMANDS.get(name, COACH)
     parser = Parser(command, also=_shown_with(name))
     if command.flags is flags.RUNS:
         _refuse_single_dash(parser, words)
     given, rest = parser.read(words)
-    if command is STUDY:
-        raise _wrong_study(rest)
+    if name and not command.run:
+        raise _incomplete(command, rest)
     name = name or _command_of(given, rest)
     command = COMMANDS[name]
     if name in _OF_PRESET and "preset" in given and command.subject not in given:
@@ -387,11 +268,14 @@ def _shown_with(name: str) -> list[Command]:
     return [SEEDS, REPEAT] if name == "train" else [_OF_PRESET[name]] if name in _OF_PRESET else []
 
 
-def _wrong_study(rest: Sequence[str]) -> ConfigurationError:
-    known = [each.partition(" ")[2] for each in COMMANDS if each[:6] == "study "]
+def _incomplete(command: Command, rest: Sequence[str]) -> ConfigurationError:
+    """The error about the first word of commands, where the second is missing or unknown."""
+    start = f"{command.name} "
+    known = [name.removeprefix(start) for name in COMMANDS if name.startswith(start)]
     if rest:
-        return UnknownNameError("command", rest[0], known, where="of `coach study`")
-    return ConfigurationError(f"`coach study` needs one of {', '.join(known)}, and FILE")
+        return UnknownNameError("command", rest[0], known, where=f"of `{command.prog}`")
+    needed = command.arguments.removesuffix(" [flags]").rpartition(" ")[2]
+    return ConfigurationError(f"`{command.prog}` needs one of {', '.join(known)}, and {needed}")
 
 
 def _known_command(word: str) -> str:

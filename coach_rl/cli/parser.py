@@ -8,6 +8,7 @@ import argparse
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import coach_rl
@@ -109,15 +110,26 @@ class Command:
     """Its purpose."""
     _: KW_ONLY
     run: str = ""
-    """The function that runs it, `module:function` of this room: from `Given` to the exit code."""
-    flags: Sequence[Flag] = ()
-    """Its flags, or a table that it shares with other commands."""
+    """The function that runs it, `module:function` of this room, or with the module's whole path:
+    from `Given` to the exit code. Empty: it is the first word of other commands."""
+    table: Sequence[Flag] | str = ()
+    """Its flags, or a table that it shares with other commands; `module:NAME` of them."""
+    shown: str = ""
+    """Its line in the help of `coach`; empty: none."""
     flag_group: str = ""
     """Its name in `Flag.of`; empty: its own name."""
     subject: str = ""
     """The name of the flag that may also be given as a word without the flag."""
     limits: str = ""
     """The reason why it takes no other flags of the table."""
+
+    @cached_property
+    def flags(self) -> Sequence[Flag]:
+        """Its flags, or a table that it shares with other commands; imported now if named."""
+        if not isinstance(self.table, str):
+            return self.table
+        flags: Sequence[Flag] = _found(self.table)
+        return flags
 
     @property
     def prog(self) -> str:
@@ -136,11 +148,17 @@ class Command:
 
     def function(self) -> "Callable[[Given], int]":
         """The function that runs it; imported now, which may take seconds."""
-        module, _, name = self.run.partition(":")
-        run: Callable[[Given], int] = getattr(
-            importlib.import_module(f"{__package__}.{module}"), name
+        is_of_this_room = "." not in self.run
+        run: Callable[[Given], int] = _found(
+            f"{__package__}.{self.run}" if is_of_this_room else self.run
         )
         return run
+
+
+def _found(name: str) -> Any:
+    """The object that `module:NAME` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 class Given(argparse.Namespace):

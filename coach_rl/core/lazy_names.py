@@ -11,13 +11,14 @@ Type checkers and editors read the imports. The running program reads them too, 
 a name, so there is one list; importing the package alone imports nothing, least of all torch.
 
 A name that `coach_rl` itself offers is an interface: the folders of runs hold `coach_rl:NAME`, so
-modules may move. See `public_name`.
+modules may move. See `public_name`. Beside those of the core it offers the names of extensions,
+which their tables list (see `extensions`); type checkers read all of them in `__init__.pyi`.
 """
 
 import ast
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from opcode import opmap
 
@@ -25,19 +26,27 @@ from coach_rl.core.errors import near_names
 from coach_rl.core.familiar_names import CLASSES
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, more: Callable[[], Mapping[str, tuple[str, str]]] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package with its imports under `TYPE_CHECKING`.
 
     Args:
         package: The package's `__name__`.
+        more: Returns further names, with their module and name there. The package has no `__all__`
+            of its own then: all names are in it.
     """
     module = sys.modules[package]
 
     @cache
     def origins() -> dict[str, tuple[str, str]]:
-        return imports_for_type_checkers(_source(package))
+        own = imports_for_type_checkers(_source(package))
+        return own if more is None else {**own, **more()}
 
     def get_attribute(name: str) -> object:
+        if name == "__all__" and more is not None:
+            own = {"__version__"} & vars(module).keys()
+            return sorted({*origins(), *own}, key=_kind_and_name)
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
@@ -58,6 +67,11 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         return sorted({*vars(module), *origins()})
 
     return get_attribute, names
+
+
+def _kind_and_name(name: str) -> tuple[int, str]:
+    """Constants come first, then classes, then functions; each in alphabetical order."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
 def imports_for_type_checkers(source: str) -> dict[str, tuple[str, str]]:
@@ -98,7 +112,7 @@ def public_name(thing: Callable[..., object]) -> str | None:
     """`coach_rl:NAME` of a class or function that `coach_rl` offers; None for any other."""
     name = thing.__qualname__
     package = sys.modules[PACKAGE]
-    if is_below_package(thing.__module__) and name in vars(package)["__all__"]:
+    if is_below_package(thing.__module__) and name in package.__all__:
         return f"{PACKAGE}:{name}" if getattr(package, name) is thing else None
     return None
 
@@ -116,7 +130,7 @@ def _unknown(module: str, name: str) -> Exception:
     if name in REMOVED:
         instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
     else:
-        public = vars(sys.modules[module]).get("__all__", ())
+        public = getattr(sys.modules[module], "__all__", ())
         near = CLASSES.get(name) or near_names(name, public)
         instead = f"; did you mean {' or '.join(near)}?" if near else ""
     caller = sys._getframe(2)

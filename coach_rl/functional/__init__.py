@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.functional.adjacency import adjacency_penalty
     from coach_rl.functional.advantages import (
         advantages_of_rows,
         explained_variance,
@@ -35,8 +34,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Categorical", "adjacency_penalty", "advantages_of_rows", "clipped_surrogate", "critic_loss",
-    "diversity_reward", "dueling_values", "explained_variance", "gae", "normalised", "projected",
-    "quantile_loss", "regression_loss", "segment_ends", "squashed_sample", "td_target",
-    "termination_loss", "value_loss",
+    "Categorical", "advantages_of_rows", "clipped_surrogate", "critic_loss", "diversity_reward",
+    "dueling_values", "explained_variance", "gae", "normalised", "projected", "quantile_loss",
+    "regression_loss", "segment_ends", "squashed_sample", "td_target", "termination_loss",
+    "value_loss",
 ]  # fmt: skip

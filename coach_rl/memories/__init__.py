@@ -12,7 +12,6 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch, TransitionBatch
     from coach_rl.memories.hindsight import HindsightParameters
-    from coach_rl.memories.hindsight_actions import HindsightActionParameters
     from coach_rl.memories.memory import Memory, MemoryParameters
     from coach_rl.memories.minari_data import read_minari, write_minari
     from coach_rl.memories.prioritised import PrioritisedParameters
@@ -26,8 +25,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Columns", "HindsightActionParameters", "HindsightParameters", "Memory", "MemoryParameters",
-    "Minibatch", "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore",
-    "Rollout", "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
+    "Columns", "HindsightParameters", "Memory", "MemoryParameters", "Minibatch",
+    "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
+    "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
     "SamplerUnitParameters", "SequenceParameters", "TransitionBatch", "read_minari", "write_minari",
 ]  # fmt: skip

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
     from coach_rl.sessions.settings import Audience, RunResult, RunSettings
     from coach_rl.sessions.trained_agent import TrainedAgent, load
-    from coach_rl.sessions.trained_opponent import TrainedOpponent
     from coach_rl.sessions.training import train
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Audience", "RunResult", "RunSettings", "TrainedAgent", "TrainedOpponent",
-    "evaluate_run", "evaluate_untrained", "fork_experiment", "load", "load_levels",
-    "repeat_experiment", "resume_experiment", "run_experiment", "train",
+    "Audience", "RunResult", "RunSettings", "TrainedAgent", "evaluate_run", "evaluate_untrained",
+    "fork_experiment", "load", "load_levels", "repeat_experiment", "resume_experiment",
+    "run_experiment", "train",
 ]  # fmt: skip

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.console import ConsoleSink
     from coach_rl.telemetry.figures import Figures
     from coach_rl.telemetry.log_files import CsvSink, JsonlReader, JsonlSink
-    from coach_rl.telemetry.notebook import NotebookSink
-    from coach_rl.telemetry.profiler import Profile, Profiler, ResourceSampler
     from coach_rl.telemetry.records import (
         Evaluation,
         Kind,
@@ -29,14 +27,11 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
-    from coach_rl.telemetry.tracker import TrackerParameters
-    from coach_rl.telemetry.video import Film, VideoParameters, write_video
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ConsoleSink", "CsvSink", "Evaluation", "Figures", "Film", "JsonlReader", "JsonlSink", "Kind",
-    "LogRecord", "NotebookSink", "Profile", "Profiler", "ResourceSampler", "Sink", "SinkParameters",
-    "SinkRun", "Summary", "TensorBoardSink", "TrackerParameters", "VideoParameters",
-    "bootstrap_interval", "evaluation_table", "interquartile_mean", "write_video",
+    "ConsoleSink", "CsvSink", "Evaluation", "Figures", "JsonlReader", "JsonlSink", "Kind",
+    "LogRecord", "Sink", "SinkParameters", "SinkRun", "Summary", "TensorBoardSink",
+    "bootstrap_interval", "evaluation_table", "interquartile_mean",
 ]  # fmt: skip

@@ -1,0 +1,296 @@
+"""The public names; written by .ci/public_names.py."""
+
+from coach_rl.agents import (
+    DDPGAgentParameters as DDPGAgentParameters,
+    DDPGAlgorithmParameters as DDPGAlgorithmParameters,
+    DQNAgentParameters as DQNAgentParameters,
+    DQNAlgorithmParameters as DQNAlgorithmParameters,
+    LearningParameters as LearningParameters,
+    OffPolicyAgentParameters as OffPolicyAgentParameters,
+    PPOAgentParameters as PPOAgentParameters,
+    PPOAlgorithmParameters as PPOAlgorithmParameters,
+    SACAgentParameters as SACAgentParameters,
+    SACAlgorithmParameters as SACAlgorithmParameters,
+    ScriptedAgentParameters as ScriptedAgentParameters,
+    TD3AgentParameters as TD3AgentParameters,
+    TD3AlgorithmParameters as TD3AlgorithmParameters,
+    UniformAgentParameters as UniformAgentParameters,
+)
+from coach_rl.agents.agent_group import (
+    AgentGroupParameters as AgentGroupParameters,
+    GroupMember as GroupMember,
+)
+from coach_rl.agents.arbiters import (
+    EnvironmentTurns as EnvironmentTurns,
+    SelectedTurns as SelectedTurns,
+    Turns as Turns,
+)
+from coach_rl.agents.curricula import (
+    Curriculum as Curriculum,
+)
+from coach_rl.agents.hierarchies.diayn_agent import (
+    DIAYNAgentParameters as DIAYNAgentParameters,
+    DiscriminatorParameters as DiscriminatorParameters,
+)
+from coach_rl.agents.hierarchies.hac import (
+    HACAgentParameters as HACAgentParameters,
+)
+from coach_rl.agents.hierarchies.hiro_agent import (
+    HIROAgentParameters as HIROAgentParameters,
+    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
+)
+from coach_rl.agents.hierarchies.landmarks import (
+    LandmarkParameters as LandmarkParameters,
+    NoveltyParameters as NoveltyParameters,
+)
+from coach_rl.agents.hierarchies.lesson_goals import (
+    LESSONGoalSpace as LESSONGoalSpace,
+)
+from coach_rl.agents.hierarchies.metra_goals import (
+    METRAGoalSpace as METRAGoalSpace,
+)
+from coach_rl.agents.hierarchies.option_critic_agent import (
+    OptionCriticAgentParameters as OptionCriticAgentParameters,
+    TerminationParameters as TerminationParameters,
+)
+from coach_rl.agents.hierarchies.skill_agents import (
+    SkillAgentsParameters as SkillAgentsParameters,
+)
+from coach_rl.agents.hierarchies.sub_goal_guide import (
+    AdjacencyParameters as AdjacencyParameters,
+    SubGoalGuideParameters as SubGoalGuideParameters,
+)
+from coach_rl.agents.learned_goals import (
+    LearnedGoals as LearnedGoals,
+    LearnedGoalSpace as LearnedGoalSpace,
+)
+from coach_rl.agents.planning.edge_costs import (
+    CriticSteps as CriticSteps,
+    EdgeLengths as EdgeLengths,
+)
+from coach_rl.agents.planning.graph_agent import (
+    GraphAgentParameters as GraphAgentParameters,
+)
+from coach_rl.agents.planning.places import (
+    FarthestPoints as FarthestPoints,
+    GridPlaces as GridPlaces,
+)
+from coach_rl.architectures import (
+    ActorCriticParameters as ActorCriticParameters,
+    ActorParameters as ActorParameters,
+    AdamParameters as AdamParameters,
+    AdamWParameters as AdamWParameters,
+    Attention as Attention,
+    CategoricalHead as CategoricalHead,
+    CriticParameters as CriticParameters,
+    GRU as GRU,
+    LSTM as LSTM,
+    MeanHead as MeanHead,
+    MinGRU as MinGRU,
+    ModuleParameters as ModuleParameters,
+    QNetworkParameters as QNetworkParameters,
+    QuantileHead as QuantileHead,
+    RMSpropParameters as RMSpropParameters,
+    TargetSync as TargetSync,
+    TorsoParameters as TorsoParameters,
+)
+from coach_rl.configuration import (
+    find_preset as find_preset,
+    load_preset as load_preset,
+)
+from coach_rl.core import (
+    Action as Action,
+    ActionUnit as ActionUnit,
+    AgentParameters as AgentParameters,
+    CertifyParameters as CertifyParameters,
+    CoachError as CoachError,
+    CoachWarning as CoachWarning,
+    ConfigurationError as ConfigurationError,
+    ConstantSchedule as ConstantSchedule,
+    DivergenceParameters as DivergenceParameters,
+    EnvironmentEpisodes as EnvironmentEpisodes,
+    EnvironmentParameters as EnvironmentParameters,
+    EnvironmentSteps as EnvironmentSteps,
+    ExponentialSchedule as ExponentialSchedule,
+    GOAL_KEY as GOAL_KEY,
+    GoalSpace as GoalSpace,
+    GoalStep as GoalStep,
+    Hours as Hours,
+    InputFilterParameters as InputFilterParameters,
+    LinearSchedule as LinearSchedule,
+    Observation as Observation,
+    OPTION_KEY as OPTION_KEY,
+    OptionSpace as OptionSpace,
+    OutputFilterParameters as OutputFilterParameters,
+    ParameterError as ParameterError,
+    PiecewiseSchedule as PiecewiseSchedule,
+    Runtime as Runtime,
+    Space as Space,
+    SuccessRate as SuccessRate,
+    SuccessSchedule as SuccessSchedule,
+    SymmetryParameters as SymmetryParameters,
+    TimedGoalSpace as TimedGoalSpace,
+    TrainingSteps as TrainingSteps,
+    UnknownNameError as UnknownNameError,
+)
+from coach_rl.core.inspection import (
+    InspectParameters as InspectParameters,
+)
+from coach_rl.environments.faults import (
+    FaultParameters as FaultParameters,
+)
+from coach_rl.environments.goal_worlds.ant import (
+    AntSymmetry as AntSymmetry,
+    OBSERVED as ANT_OBSERVED,
+)
+from coach_rl.environments.goal_worlds.ant_mazes import (
+    AntMaze as AntMaze,
+)
+from coach_rl.environments.goal_worlds.ant_workshop import (
+    AntWorkshop as AntWorkshop,
+    WORKSHOP_OBSERVED as WORKSHOP_OBSERVED,
+    WorkshopSymmetry as WorkshopSymmetry,
+)
+from coach_rl.environments.goal_worlds.goal_task import (
+    GoalTask as GoalTask,
+)
+from coach_rl.environments.goal_worlds.packaged import (
+    OGBenchPointMaze as OGBenchPointMaze,
+    RoboticsPointMaze as RoboticsPointMaze,
+)
+from coach_rl.environments.goal_worlds.parameters import (
+    GOAL_WORLDS as GOAL_WORLDS,
+    GoalWorldParameters as GoalWorldParameters,
+)
+from coach_rl.environments.goal_worlds.point_maze import (
+    PointMaze as PointMaze,
+)
+from coach_rl.environments.gymnasium import (
+    GymnasiumParameters as GymnasiumParameters,
+)
+from coach_rl.environments.mujoco import (
+    MujocoParameters as MujocoParameters,
+    MujocoTask as MujocoTask,
+    MujocoTaskParameters as MujocoTaskParameters,
+    SHORT_NAMES as SHORT_NAMES,
+    TASKS as TASKS,
+)
+from coach_rl.environments.pettingzoo.parallel import (
+    PettingZooParameters as PettingZooParameters,
+)
+from coach_rl.environments.toy import (
+    BitFlipParameters as BitFlipParameters,
+    CablesParameters as CablesParameters,
+    ChainParameters as ChainParameters,
+    GatesParameters as GatesParameters,
+    GoalPointMassParameters as GoalPointMassParameters,
+    OneStepParameters as OneStepParameters,
+    PlatformParameters as PlatformParameters,
+    PointMassParameters as PointMassParameters,
+    SteadyPayParameters as SteadyPayParameters,
+    TMazeParameters as TMazeParameters,
+)
+from coach_rl.environments.toy.connect_four import (
+    ConnectFourParameters as ConnectFourParameters,
+)
+from coach_rl.environments.toy.workshop import (
+    WorkshopParameters as WorkshopParameters,
+)
+from coach_rl.exploration_policies import (
+    Boltzmann as Boltzmann,
+    Categorical as Categorical,
+    EpsilonGreedy as EpsilonGreedy,
+    EpsilonGreedyNoise as EpsilonGreedyNoise,
+    EpsilonZGreedy as EpsilonZGreedy,
+    GaussianNoise as GaussianNoise,
+    Greedy as Greedy,
+    OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
+    ParameterNoise as ParameterNoise,
+    TruncatedNormalNoise as TruncatedNormalNoise,
+)
+from coach_rl.exporting.archive import (
+    export as export,
+)
+from coach_rl.filters import (
+    BoxDiscretization as BoxDiscretization,
+    BoxMasking as BoxMasking,
+    FullDiscreteActionSpaceMap as FullDiscreteActionSpaceMap,
+    InputFilter as InputFilter,
+    LinearBoxToBoxMap as LinearBoxToBoxMap,
+    ObservationClippingFilter as ObservationClippingFilter,
+    ObservationCropFilter as ObservationCropFilter,
+    ObservationNormalizationFilter as ObservationNormalizationFilter,
+    ObservationReductionBySubPartsNameFilter as ObservationReductionBySubPartsNameFilter,
+    ObservationRescaleSizeByFactorFilter as ObservationRescaleSizeByFactorFilter,
+    ObservationRescaleToSizeFilter as ObservationRescaleToSizeFilter,
+    ObservationRGBToYFilter as ObservationRGBToYFilter,
+    ObservationStackingFilter as ObservationStackingFilter,
+    ObservationToUInt8Filter as ObservationToUInt8Filter,
+    OutputFilter as OutputFilter,
+    PartialDiscreteActionSpaceMap as PartialDiscreteActionSpaceMap,
+    RewardClippingFilter as RewardClippingFilter,
+    RewardNormalizationFilter as RewardNormalizationFilter,
+    RewardRescaleFilter as RewardRescaleFilter,
+    RewardReturnScalingFilter as RewardReturnScalingFilter,
+)
+from coach_rl.graph_managers import (
+    BasicGraphParameters as BasicGraphParameters,
+    BasicRLGraphManager as BasicRLGraphManager,
+    CheckpointParameters as CheckpointParameters,
+    CollectionParameters as CollectionParameters,
+    GraphManager as GraphManager,
+    GraphParameters as GraphParameters,
+    HACGraphManager as HACGraphManager,
+    HACGraphParameters as HACGraphParameters,
+    HRLGraphManager as HRLGraphManager,
+    LevelParameters as LevelParameters,
+    ScheduleParameters as ScheduleParameters,
+    SignalParameters as SignalParameters,
+    ValidationParameters as ValidationParameters,
+)
+from coach_rl.memories import (
+    HindsightParameters as HindsightParameters,
+    PrioritisedParameters as PrioritisedParameters,
+    ReplayMemoryParameters as ReplayMemoryParameters,
+    SequenceParameters as SequenceParameters,
+)
+from coach_rl.memories.hindsight_actions import (
+    HindsightActionParameters as HindsightActionParameters,
+)
+from coach_rl.sessions import (
+    evaluate_run as evaluate_run,
+    fork_experiment as fork_experiment,
+    load as load,
+    load_levels as load_levels,
+    resume_experiment as resume_experiment,
+    run_experiment as run_experiment,
+    RunSettings as RunSettings,
+    train as train,
+    TrainedAgent as TrainedAgent,
+)
+from coach_rl.sessions.trained_opponent import (
+    TrainedOpponent as TrainedOpponent,
+)
+from coach_rl.studies.job import (
+    Needs as Needs,
+)
+from coach_rl.studies.live import (
+    watch as watch,
+)
+from coach_rl.studies.study import (
+    Published as Published,
+    Study as Study,
+    Variant as Variant,
+)
+from coach_rl.telemetry.notebook import (
+    NotebookSink as NotebookSink,
+)
+from coach_rl.telemetry.tracker import (
+    TrackerParameters as TrackerParameters,
+)
+from coach_rl.telemetry.video import (
+    VideoParameters as VideoParameters,
+)
+
+__all__: list[str]
+__version__: str

@@ -1,0 +1,159 @@
+"""Extensions: what folders beside the core add, read from their tables without importing them.
+
+Each has a file `extension.toml`:
+
+    summary = "Graphs of places, on which a level plans its way"
+    needs = ["hiro"]                               # extensions without which it does not work
+    presets = ["AntMaze_Graph"]
+    environments = []                              # folders and files below environments
+    pages = ["algorithms/graph.md"]                # below docs
+    tests = ["tests/agents/planning"]
+
+    [names]                                        # public names, by their module
+    "coach_rl.agents.planning.places" = ["GridPlaces", "FarthestPoints"]
+
+    [commands.sweep]                               # see `Command` of `cli.parser`
+    arguments = "-p PRESET [flags]"
+    description = "Search for better settings of a preset."
+    run = "coach_rl.cli.studies:sweep_preset"      # from `Given` to the exit code
+    flags = "coach_rl.cli.study_flags:SWEEP"       # a sequence of `Flag`; none without it
+
+`coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
+takes its names away. Light on purpose: nothing is imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from coach_rl.core.errors import ConfigurationError
+
+TABLE = "extension.toml"
+"""The file that says what an extension adds."""
+FOLDER = Path(__file__).parent.parent / "extensions"
+"""The folder of the extensions that come with coach_rl."""
+_MOST_BYTES = 100_000
+"""Size of the largest table that is read."""
+_LISTS = ("needs", "presets", "environments", "pages", "tests")
+_OF_COMMANDS = ("arguments", "description", "run", "flags", "subject", "shown")
+_REQUIRED = _OF_COMMANDS[:2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """The table of one extension."""
+
+    name: str
+    """The name of its folder."""
+    summary: str
+    """What it adds, in a few words."""
+    needs: tuple[str, ...] = ()
+    """The extensions without which it does not work."""
+    presets: tuple[str, ...] = ()
+    """Its presets."""
+    environments: tuple[str, ...] = ()
+    """Its folders and files below `environments`."""
+    pages: tuple[str, ...] = ()
+    """Its pages below `docs`."""
+    tests: tuple[str, ...] = ()
+    """The files and folders of its tests."""
+    names: Mapping[str, tuple[str, ...]]
+    """Its public names by module; `NAME=OTHER` where the module has it under another name."""
+    commands: Mapping[str, Mapping[str, str]]
+    """Its commands by name, with the fields of each."""
+
+    def public_names(self) -> dict[str, tuple[str, str]]:
+        """The module of each public name, and the name there."""
+        found = {}
+        for module, names in self.names.items():
+            for name in names:
+                public, _, there = name.partition("=")
+                found[public] = (module, there or public)
+        return found
+
+
+@cache
+def own_extensions() -> tuple[Extension, ...]:
+    """The extensions that come with coach_rl, by name."""
+    files = sorted(FOLDER.glob(f"*/{TABLE}"))
+    return tuple(read_extension(file.parent.name, file) for file in files)
+
+
+@cache
+def public_names() -> dict[str, tuple[str, str]]:
+    """The public names of the extensions that come with coach_rl: their module, the name there."""
+    return {
+        name: place
+        for extension in own_extensions()
+        for name, place in extension.public_names().items()
+    }
+
+
+def read_extension(name: str, file: Path) -> Extension:
+    """The extension that a table describes.
+
+    Args:
+        name: Of the extension.
+        file: The table.
+
+    Raises:
+        ConfigurationError: It cannot be read, or has another form.
+    """
+    import tomllib  # not at the top: importing coach_rl alone needs none of it
+
+    try:
+        with file.open("rb") as opened:
+            document = tomllib.loads(opened.read(_MOST_BYTES + 1)[: _MOST_BYTES + 1].decode())
+        if file.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        return _extension(name, document)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"the extension '{name}' cannot be read, {file}: {error}"
+        ) from error
+
+
+def _extension(name: str, document: dict[str, object]) -> Extension:
+    """The extension of a document; ValueError where it has another form."""
+    known = ("summary", *_LISTS, "names", "commands")
+    if unknown := sorted(document.keys() - set(known)):
+        raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
+    summary = document.get("summary")
+    if not isinstance(summary, str) or not summary:
+        raise ValueError("it lacks a summary, which says what it adds")
+    names = _table(document, "names")
+    commands = {
+        key: _texts(each, f"commands.{key}") for key, each in _table(document, "commands").items()
+    }
+    for command, fields in commands.items():
+        if missing := [key for key in _REQUIRED if not fields.get(key)]:
+            raise ValueError(f"commands.{command} lacks '{missing[0]}'")
+        if unknown := sorted(fields.keys() - set(_OF_COMMANDS)):
+            raise ValueError(f"unknown key '{unknown[0]}' in commands.{command}")
+    return Extension(
+        name=name,
+        summary=summary,
+        names={module: _list(each, f"names.{module}") for module, each in names.items()},
+        commands=commands,
+        **{key: _list(document.get(key, []), key) for key in _LISTS},
+    )
+
+
+def _table(document: dict[str, object], key: str) -> dict[str, object]:
+    table = document.get(key, {})
+    if not isinstance(table, dict):
+        raise ValueError(f"'{key}' is no table")
+    return table
+
+
+def _texts(table: object, key: str) -> dict[str, str]:
+    if not isinstance(table, dict) or not all(isinstance(each, str) for each in table.values()):
+        raise ValueError(f"'{key}' is no table of texts")
+    return table
+
+
+def _list(value: object, key: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError(f"'{key}' is no list of texts")
+    return tuple(value)

@@ -1,0 +1,102 @@
+"""The tables of extensions: what they list is there, and what is wrong in one is named."""
+
+import importlib
+import runpy
+from pathlib import Path
+
+import pytest
+
+import coach_rl
+from coach_rl.cli.commands import COMMANDS, commands_of
+from coach_rl.configuration.presets import shipped_presets
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.extensions import TABLE, own_extensions, public_names, read_extension
+from coach_rl.core.lazy_names import imports_for_type_checkers
+
+CHECKOUT = Path(__file__).parents[2]
+EXTENSIONS = {each.name: each for each in own_extensions()}
+PROGRAM = runpy.run_path(str(CHECKOUT / ".ci/public_names.py"))
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_what_a_table_lists_is_there(name: str) -> None:
+    extension = EXTENSIONS[name]
+    assert set(extension.needs) <= EXTENSIONS.keys() - {name}
+    assert set(extension.presets) <= shipped_presets().keys()
+    for folder, paths in {"environments": extension.environments, "docs": extension.pages}.items():
+        assert [path for path in paths if not (CHECKOUT / folder / path).exists()] == []
+    assert [path for path in extension.tests if not (CHECKOUT / path).exists()] == []
+    for public, (module, there) in extension.public_names().items():
+        assert getattr(coach_rl, public) is getattr(importlib.import_module(module), there)
+    for command in commands_of(extension):
+        assert COMMANDS[command.name] is not None
+        assert all(flag.help for flag in command.flags)
+        if command.run:
+            assert callable(command.function())
+
+
+def test_needs_have_no_circle() -> None:
+    left = dict(EXTENSIONS)
+    while left:
+        free = [name for name, each in left.items() if not set(each.needs) & left.keys()]
+        assert free, f"a circle among {sorted(left)}"
+        for name in free:
+            del left[name]
+
+
+def test_a_preset_name_page_and_command_belong_to_one_extension() -> None:
+    for attribute in ("presets", "environments", "pages", "tests", "commands"):
+        listed = [item for each in EXTENSIONS.values() for item in getattr(each, attribute)]
+        assert len(listed) == len(set(listed))
+    names = [name for each in EXTENSIONS.values() for name in each.public_names()]
+    assert len(names) == len(set(names)) == len(public_names())
+    core = imports_for_type_checkers(Path(coach_rl.__file__).read_text())
+    assert not core.keys() & set(names)
+
+
+def test_the_names_for_type_checkers_are_those_of_today() -> None:
+    """After a change: `python .ci/public_names.py`."""
+    assert PROGRAM["FILE"].read_text() == PROGRAM["stub"]()
+
+
+def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None:
+    core = imports_for_type_checkers(Path(coach_rl.__file__).read_text())
+    assert set(coach_rl.__all__) == {*core, *public_names(), "__version__"}
+    assert set(coach_rl.__all__) <= set(dir(coach_rl))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it lacks a summary"),
+        ("summary = 3", "it lacks a summary"),
+        ("summary =", "Invalid value"),
+        ('summary = "x"\nneed = []', "unknown key 'need'; known are summary, needs,"),
+        ('summary = "x"\nneeds = "hac"', "'needs' is no list of texts"),
+        ('summary = "x"\npages = [1]', "'pages' is no list of texts"),
+        ('summary = "x"\nnames = []', "'names' is no table"),
+        ('summary = "x"\n[names]\nmodule = "A"', "'names.module' is no list of texts"),
+        ('summary = "x"\n[commands.a]\nrun = "m:f"', "commands.a lacks 'arguments'"),
+        (
+            'summary = "x"\n[commands.a]\narguments = "[flags]"\ndescription = "A."\nflag = "m:F"',
+            "unknown key 'flag' in commands.a",
+        ),
+        ("#" * 100_001, "it has more than 100,000 bytes"),
+    ],
+)
+def test_wrong_table_error_names_the_file_and_the_entry(
+    text: str, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / TABLE
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        read_extension("mine", file)
+    message = str(caught.value)
+    assert message.startswith(f"the extension 'mine' cannot be read, {file}: ")
+    assert problem in message
+    assert "\n" not in message
+
+
+def test_missing_table_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_extension("mine", tmp_path / TABLE)
