@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import coach_rl
-from coach_rl.core.extensions import public_names
+from coach_rl.configuration.extensions import public_names
 from coach_rl.core.lazy_names import imports_for_type_checkers
 
 PACKAGE = Path(coach_rl.__file__).parent

@@ -10,7 +10,7 @@ room lists its other names; docs/architecture.md describes the rooms.
 
 from typing import TYPE_CHECKING
 
-from coach_rl.core.extensions import public_names
+from coach_rl.configuration.extensions import public_names
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:

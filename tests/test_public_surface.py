@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import coach_rl
-from coach_rl.core.extensions import public_names
+from coach_rl.configuration.extensions import public_names
 from coach_rl.core.lazy_names import imports_for_type_checkers
 
 PACKAGES = ["coach_rl"] + [

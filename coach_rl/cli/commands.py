@@ -2,7 +2,7 @@
 
 A command is named (`coach resume RUN`) or follows from its flags, as in Coach (`coach -crd RUN`).
 To add one, describe it here; its flags stand in `flags`. Commands of extensions stand in their
-tables (see `core.extensions`). Light on purpose, like `parser`.
+tables (see `configuration.extensions`). Light on purpose, like `parser`.
 """
 
 import re
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
+from coach_rl.configuration.extensions import Extension, own_extensions
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core import familiar_names
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
-from coach_rl.core.extensions import Extension, own_extensions
 
 _one_run = partial(Command, table=flags.RUNS)
 """A command about one run or preset, which share a table of flags."""

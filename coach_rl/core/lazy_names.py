@@ -12,7 +12,8 @@ a name, so there is one list; importing the package alone imports nothing, least
 
 A name that `coach_rl` itself offers is an interface: the folders of runs hold `coach_rl:NAME`, so
 modules may move. See `public_name`. Beside those of the core it offers the names of extensions,
-which their tables list (see `extensions`); type checkers read all of them in `__init__.pyi`.
+which their tables list (see `configuration.extensions`); type checkers read all of them in
+`__init__.pyi`.
 """
 
 import ast

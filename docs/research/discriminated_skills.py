@@ -5,7 +5,7 @@ import torch
 from two_levels import Panel, stack
 
 import coach_rl as rl
-from coach_rl.agents import LearnedGoals, LearnedGoalSpace
+from coach_rl import LearnedGoals, LearnedGoalSpace
 from coach_rl.architectures import AdamParameters, NetworkWrapper, Objective, UpdateEngine
 from coach_rl.core import SavedAttribute, Verdict, parameter_class
 

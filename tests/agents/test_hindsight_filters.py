@@ -32,11 +32,8 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.memories import (
-    HindsightActionParameters,
-    HindsightParameters,
-    ReplayMemoryParameters,
-)
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 
 GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
 SUB_GOALS = replace(GOALS, key="observation", elements=(0, 1), threshold=(0.05, 0.05))

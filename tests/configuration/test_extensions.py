@@ -1,18 +1,23 @@
 """The tables of extensions: what they list is there, and what is wrong in one is named."""
 
+import ast
 import importlib
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import coach_rl
 from coach_rl.cli.commands import COMMANDS, commands_of
+from coach_rl.configuration.extensions import TABLE, own_extensions, public_names, read_extension
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.extensions import TABLE, own_extensions, public_names, read_extension
 from coach_rl.core.lazy_names import imports_for_type_checkers
+from tests import measures
 
+HITS = ("coach_rl/memories/timed_hindsight.py", "presets/Gates_HiTS.py")
+"""Files of HiTS, which the guards count as those of HAC."""
 CHECKOUT = Path(__file__).parents[2]
 EXTENSIONS = {each.name: each for each in own_extensions()}
 PROGRAM = runpy.run_path(str(CHECKOUT / ".ci/public_names.py"))
@@ -33,6 +38,42 @@ def test_what_a_table_lists_is_there(name: str) -> None:
         assert all(flag.help for flag in command.flags)
         if command.run:
             assert callable(command.function())
+
+
+def test_needs_are_what_the_files_import() -> None:
+    found: dict[str, set[str]] = {name: set() for name in EXTENSIONS}
+    for file in measures.files():
+        name = extension_of(file)
+        for other in imported_files(file) if name else ():
+            used = extension_of(other)
+            if used not in (None, name):
+                found[name].add(used)
+    assert {name: set(each.needs) for name, each in EXTENSIONS.items()} == found
+
+
+def extension_of(file: str) -> str | None:
+    """The extension that a file belongs to, by the lists of tests/guards.toml; None: none."""
+    if file in HITS:
+        return "hits"
+    name = (measures.owner(file) or "").replace(" ", "_")
+    return name if name in EXTENSIONS else None
+
+
+def imported_files(file: str) -> Iterator[str]:
+    """The files that a file imports from; of a name that a package offers, the one it is in."""
+    if file.endswith("__init__.py"):
+        return
+    for node in ast.walk(measures.tree(file)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coach_rl"):
+            for alias in node.names:
+                module, name = str(node.module), alias.name
+                while (home := measures.by_module().get(module, "")).endswith("__init__.py"):
+                    offered = imports_for_type_checkers((measures.ROOT / home).read_text())
+                    if name not in offered:
+                        break
+                    module, name = offered[name]
+                home = measures.by_module().get(f"{module}.{name}", home)
+                yield from [home] if home else []
 
 
 def test_needs_have_no_circle() -> None:

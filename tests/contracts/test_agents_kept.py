@@ -7,23 +7,22 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from coach_rl.agents import (
-    AgentGroupParameters,
     DDPGAgentParameters,
-    DIAYNAgentParameters,
     DQNAgentParameters,
-    GraphAgentParameters,
-    GroupMember,
-    HACAgentParameters,
     LearningParameters,
-    OptionCriticAgentParameters,
     PPOAgentParameters,
     PPOAlgorithmParameters,
     SACAgentParameters,
     ScriptedAgentParameters,
-    SkillAgentsParameters,
     TD3AgentParameters,
     UniformAgentParameters,
 )
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgentParameters
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
+from coach_rl.agents.planning.graph_agent import GraphAgentParameters
 from coach_rl.agents.planning.places import GridPlaces
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core import (

@@ -10,7 +10,6 @@ import torch
 from gymnasium import spaces
 
 import coach_rl
-from coach_rl.core import InspectParameters, parse_inspections
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import (
     ConstantSchedule,
@@ -37,6 +36,7 @@ from coach_rl.core.errors import (
     suggestion,
 )
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.inspection import InspectParameters, parse_inspections
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.ranges import Positive
 from coach_rl.core.running_statistics import RunningStatistics

@@ -7,10 +7,10 @@ from small_runs import parameters, ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.core import parse_inspections
 from coach_rl.core.errors import (
     CoachWarning,
 )
+from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers import BasicRLGraphManager

@@ -28,12 +28,12 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import (
-    HindsightActionParameters,
     HindsightParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
 )
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.minari_data import write_minari
 from coach_rl.memories.samplers import SamplerChain
 from tests.refusals import check_refused

@@ -15,11 +15,8 @@ from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.graph_managers import LevelParameters
-from coach_rl.memories import (
-    HindsightActionParameters,
-    HindsightParameters,
-    ReplayMemoryParameters,
-)
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 
 GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
 SUB_GOAL = GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))

@@ -20,7 +20,6 @@ from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions import (
     RunSettings,
-    TrainedOpponent,
     evaluate_run,
     fork_experiment,
     load,
@@ -29,7 +28,7 @@ from coach_rl.sessions import (
     run_experiment,
     trained_opponent,
 )
-from coach_rl.sessions.trained_opponent import TrainedPlayer
+from coach_rl.sessions.trained_opponent import TrainedOpponent, TrainedPlayer
 from coach_rl.studies.job import Job, run_job
 from coach_rl.testing.states import assert_same_state
 from tests.small_runs import manifest_of

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import torch
 
-from coach_rl.telemetry import ResourceSampler
+from coach_rl.telemetry.profiler import ResourceSampler
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.telemetry import LogRecord, SinkRun, TensorBoardSink, TrackerParameters
+from coach_rl.telemetry import LogRecord, SinkRun, TensorBoardSink
+from coach_rl.telemetry.tracker import TrackerParameters
 
 SERVICES = ("wandb", "trackio", "mlflow")
 MANIFEST = {

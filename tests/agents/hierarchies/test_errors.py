@@ -42,11 +42,8 @@ from coach_rl.filters import (
     RewardRescaleFilter,
 )
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
-from coach_rl.memories import (
-    HindsightActionParameters,
-    HindsightParameters,
-    ReplayMemoryParameters,
-)
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from tests.agents import skill_stacks as skills
 from tests.agents import test_hindsight_filters as hindsight
 from tests.agents import test_shared_agents as shared

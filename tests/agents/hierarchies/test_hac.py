@@ -28,11 +28,8 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.memories import (
-    HindsightActionParameters,
-    ReplayMemoryParameters,
-    TransitionBatch,
-)
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
-from coach_rl.agents import GoalBatch
+from coach_rl.agents.learned_goals import GoalBatch
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.runtime import Runtime
