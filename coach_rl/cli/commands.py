@@ -12,7 +12,11 @@ from pathlib import Path
 
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
-from coach_rl.configuration.extensions import Extension, own_extensions
+from coach_rl.configuration.extensions import (
+    Extension,
+    installed_extensions,
+    own_extensions,
+)
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core import familiar_names
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
@@ -207,8 +211,9 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     words = [underscored(word) for word in _command_first(arguments)]
     if words[:1] == ["help"]:
         words = [*map(_known_command, words[1:2]), "--help"]
-    name, words = _named(words)
-    command = COMMANDS.get(name, COACH)
+    installed = _installed(words)
+    name, words = _named(words, installed)
+    command = installed.get(name) or COMMANDS.get(name, COACH)
     parser = Parser(command, also=_shown_with(name))
     if command.flags is flags.RUNS:
         _refuse_single_dash(parser, words)
@@ -216,7 +221,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     if name and not command.run:
         raise _incomplete(command, rest)
     name = name or _command_of(given, rest)
-    command = COMMANDS[name]
+    command = installed.get(name) or COMMANDS[name]
     if name in _OF_PRESET and "preset" in given and command.subject not in given:
         command = _OF_PRESET[name]
     if name == "train" and ("seeds" in given or "source" in given):
@@ -249,13 +254,24 @@ def _command_first(words: Sequence[str]) -> list[str]:
     return [command, *words[:at], *words[at + 1 :]] if command in _WORDS else list(words)
 
 
-def _named(words: list[str]) -> tuple[str, list[str]]:
+def _installed(words: Sequence[str]) -> dict[str, Command]:
+    """The commands of the installed extension that has the first word; empty where it is ours."""
+    if not words or words[0].startswith("-") or words[0] in TAKEN:
+        return {}
+    for extension in installed_extensions()[0]:
+        commands = {each.name: each for each in commands_of(extension)}
+        if any(name.partition(" ")[0] == words[0] for name in commands):
+            return commands
+    return {}
+
+
+def _named(words: list[str], installed: Mapping[str, Command]) -> tuple[str, list[str]]:
     """The command that the words name, of one word or two, and the other words."""
-    if not words or words[0] not in _WORDS:
+    if not words or (words[0] not in _WORDS and words[0] not in installed):
         return "", words
     name, rest = words[0], words[1:]
     below = next((word for word in rest if not word.startswith("-")), "")
-    if f"{name} {below}" in COMMANDS:
+    if f"{name} {below}" in COMMANDS or f"{name} {below}" in installed:
         rest.remove(below)
         return f"{name} {below}", rest
     return name, rest

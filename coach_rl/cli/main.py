@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
-from coach_rl.cli.commands import TAKEN, parse_arguments
+from coach_rl.cli.commands import TAKEN, commands_of, parse_arguments
 from coach_rl.cli.parser import Given
 from coach_rl.cli.terminal import program
 from coach_rl.configuration.entry_points import (
@@ -25,6 +25,7 @@ from coach_rl.configuration.entry_points import (
     load_command,
     require_usable,
 )
+from coach_rl.configuration.extensions import installed_extensions
 from coach_rl.configuration.presets import describe_presets, find_preset
 from coach_rl.core.errors import (
     CoachError,
@@ -36,7 +37,7 @@ from coach_rl.core.errors import (
     in_one_line,
     require_unix,
 )
-from coach_rl.core.shown_text import one_line
+from coach_rl.core.shown_text import one_line, printable
 from coach_rl.runs.trained import trained_policies
 
 _FIRST_COMMANDS = """Reinforcement-learning experiments that are described by presets. To begin:
@@ -146,7 +147,22 @@ def list_presets(given: Given) -> int:
     for entry in [] if word or given.trained else installed_entries(COMMANDS, TAKEN):
         text = f"cannot be used: {entry.problem}" if entry.problem else "command"
         print(f"{f'coach {entry.name}':<{width}} {text} ({entry.package})")
+    if not word and not given.trained:
+        _list_extensions(width)
     return 0
+
+
+def _list_extensions(width: int) -> None:
+    """Print the extensions of other packages: their commands, or why they cannot be used."""
+    extensions, problems = installed_extensions()
+    for extension in extensions:
+        for command in commands_of(extension):
+            taken = command.name.partition(" ")[0] in TAKEN
+            text = "cannot be used: coach_rl has one of that name" if taken else "command"
+            print(f"{command.prog:<{width}} {text} ({extension.package})")
+        print(f"{extension.name:<{width}} {printable(extension.summary)} ({extension.package})")
+    for name, problem in problems.items():
+        print(f"{name:<{width}} extension that cannot be used: {problem}")
 
 
 def _installed_command(words: Sequence[str]) -> InstalledEntry | None:

@@ -1,4 +1,4 @@
-"""Presets and commands of installed packages, by entry points.
+"""Presets, commands and extensions of installed packages, by entry points.
 
     [project.entry-points."coach.presets"]
     Walk_PPO = "my_package.presets.walk"                    # a module with `graph_manager`
@@ -6,6 +6,9 @@
 
     [project.entry-points."coach.commands"]
     gait = "my_package.commands:gait"                       # gait(words: list[str]) -> int | None
+
+    [project.entry-points."coach.extensions"]
+    gaits = "my_package.gaits"                              # a package with an extension.toml
 
 Listing them executes nothing: names are read from the metadata of packages, and modules are found
 without importing the packages that they are in. A preset is executed when it is named, a command
@@ -27,6 +30,7 @@ from coach_rl.core.shown_text import printable
 
 PRESETS = "coach.presets"
 COMMANDS = "coach.commands"
+EXTENSIONS = "coach.extensions"
 _FILE = "entry_points.txt"
 _MOST_BYTES = 1_000_000
 _LONGEST_NAME = 80
@@ -55,7 +59,7 @@ def installed_entries(group: str, taken: Collection[str] = ()) -> list[Installed
     """The entry points of a group, by name; those that cannot be used have a problem.
 
     Args:
-        group: `PRESETS` or `COMMANDS`.
+        group: `PRESETS`, `COMMANDS` or `EXTENSIONS`.
         taken: Names that are in use; of two packages with one name the first has it.
     """
     owners = dict.fromkeys((name.lower() for name in taken), "coach_rl")

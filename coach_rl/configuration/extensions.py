@@ -19,14 +19,22 @@ Each has a file `extension.toml`:
     flags = "coach_rl.cli.study_flags:SWEEP"       # a sequence of `Flag`; none without it
 
 `coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
-takes its names away. Light on purpose: nothing is imported.
+takes its names away. Another package offers an extension by naming the package that its table lies
+in; `coach` has its commands then, and `-cp` its components:
+
+    [project.entry-points."coach.extensions"]
+    gaits = "my_package.gaits"
+
+Light on purpose: nothing is imported.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from coach_rl.configuration.entry_points import EXTENSIONS, installed_entries
 from coach_rl.core.errors import ConfigurationError
 
 TABLE = "extension.toml"
@@ -37,7 +45,9 @@ _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = ("needs", "presets", "environments", "pages", "tests")
 _OF_COMMANDS = ("arguments", "description", "run", "flags", "subject", "shown")
-_REQUIRED = _OF_COMMANDS[:2]
+_REQUIRED = ("arguments", "description")
+_COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?"
+_PLACE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)+"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +72,8 @@ class Extension:
     """Its public names by module; `NAME=OTHER` where the module has it under another name."""
     commands: Mapping[str, Mapping[str, str]]
     """Its commands by name, with the fields of each."""
+    package: str = ""
+    """The installed package that it belongs to, with its version; empty: coach_rl."""
 
     def public_names(self) -> dict[str, tuple[str, str]]:
         """The module of each public name, and the name there."""
@@ -88,6 +100,24 @@ def public_names() -> dict[str, tuple[str, str]]:
         for extension in own_extensions()
         for name, place in extension.public_names().items()
     }
+
+
+def installed_extensions() -> tuple[list[Extension], dict[str, str]]:
+    """The extensions of installed packages, and the reasons why others cannot be used, by name."""
+    extensions: list[Extension] = []
+    problems: dict[str, str] = {}
+    own = [each.name for each in own_extensions()]
+    for entry in installed_entries(EXTENSIONS, own):
+        problem = entry.problem
+        if entry.file is not None and not problem:
+            try:
+                found = read_extension(entry.name, entry.file.with_name(TABLE))
+                extensions.append(replace(found, package=entry.package))
+            except ConfigurationError as error:
+                problem = str(error)
+        if problem:
+            problems[f"{entry.name} ({entry.package})"] = problem
+    return extensions, problems
 
 
 def read_extension(name: str, file: Path) -> Extension:
@@ -122,22 +152,40 @@ def _extension(name: str, document: dict[str, object]) -> Extension:
     summary = document.get("summary")
     if not isinstance(summary, str) or not summary:
         raise ValueError("it lacks a summary, which says what it adds")
-    names = _table(document, "names")
+    names = {
+        module: _list(each, f"names.{module}") for module, each in _table(document, "names").items()
+    }
+    for place in (f"{module}:{name}" for module, listed in names.items() for name in listed):
+        if not re.fullmatch(_PLACE, place.replace("=", ":")):
+            raise ValueError(f'names has \'{place}\'; write "package.module" = ["Name"]')
     commands = {
-        key: _texts(each, f"commands.{key}") for key, each in _table(document, "commands").items()
+        name: _texts(each, f"commands.{name}")
+        for name, each in _table(document, "commands").items()
     }
     for command, fields in commands.items():
-        if missing := [key for key in _REQUIRED if not fields.get(key)]:
-            raise ValueError(f"commands.{command} lacks '{missing[0]}'")
-        if unknown := sorted(fields.keys() - set(_OF_COMMANDS)):
-            raise ValueError(f"unknown key '{unknown[0]}' in commands.{command}")
+        _check_command(command, fields)
     return Extension(
         name=name,
         summary=summary,
-        names={module: _list(each, f"names.{module}") for module, each in names.items()},
+        names=names,
         commands=commands,
         **{key: _list(document.get(key, []), key) for key in _LISTS},
     )
+
+
+def _check_command(name: str, fields: Mapping[str, str]) -> None:
+    """Raise ValueError unless a command can be called by its name and has all that it needs."""
+    if not re.fullmatch(_COMMAND, name):
+        raise ValueError(f"a command cannot be called {name!r}; use small letters, digits, - and _")
+    for key in fields:
+        if key not in _OF_COMMANDS:
+            raise ValueError(f"unknown key '{key}' in commands.{name}")
+    for key in _REQUIRED:
+        if not fields.get(key):
+            raise ValueError(f"commands.{name} lacks '{key}'")
+    for key in ("run", "flags"):
+        if fields.get(key) and not re.fullmatch(_PLACE, fields[key]):
+            raise ValueError(f"commands.{name}.{key} is '{fields[key]}'; write package.module:name")
 
 
 def _table(document: dict[str, object], key: str) -> dict[str, object]:

@@ -23,8 +23,15 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import coach_rl
-from coach_rl.configuration.parameters_json import constructor_fields, encode, is_frozen_dataclass
+from coach_rl.configuration.extensions import installed_extensions
+from coach_rl.configuration.parameters_json import (
+    constructor_fields,
+    encode,
+    is_frozen_dataclass,
+    resolve,
+)
 from coach_rl.configuration.strict_json import Json
+from coach_rl.configuration.trust import Trust
 from coach_rl.core.clock import ConstantSchedule, Schedule
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -122,7 +129,8 @@ def component_type(name: str) -> type[object]:
     """The class of a component.
 
     Args:
-        name: Its name in `coach_rl`, with or without `Parameters` at the end.
+        name: Its name in `coach_rl` or in an installed extension, with or without `Parameters` at
+            the end.
 
     Raises:
         UnknownNameError: There is no such component.
@@ -131,6 +139,13 @@ def component_type(name: str) -> type[object]:
         if full_name in coach_rl.__all__ and _is_component(getattr(coach_rl, full_name)):
             found: type[object] = getattr(coach_rl, full_name)
             return found
+    for extension in installed_extensions()[0]:
+        places = extension.public_names()
+        for full_name in {name, name + _SUFFIX} & places.keys():
+            module, there = places[full_name]
+            found = resolve(f"{module}:{there}", name, trust=Trust(modules=frozenset({module})))
+            if _is_component(found):
+                return found
     raise UnknownNameError("component", name, map(short_name, component_types()))
 
 
@@ -176,12 +191,13 @@ def made(value: object, annotation: object, name: str) -> object:
 
 def fitting(annotation: object) -> list[type[object]]:
     """The components that a field of this type accepts, but for step units, which are numbers."""
+    return [kind for kind in component_types() if _fits(kind, annotation)]
+
+
+def _fits(kind: type[object], annotation: object) -> bool:
+    """Return whether a field of this type accepts a component that is no step unit."""
     wanted = [part for part in _members(annotation) if inspect.isclass(part)]
-    return [
-        kind
-        for kind in component_types()
-        if not issubclass(kind, StepUnit) and any(belongs(kind, each) for each in wanted)
-    ]
+    return not issubclass(kind, StepUnit) and any(belongs(kind, each) for each in wanted)
 
 
 def owners_advice(name: str) -> str:
@@ -365,8 +381,8 @@ def _made_component(component: Component, annotation: object, name: str) -> obje
     missing = [argument for argument in required if argument not in component.arguments]
     if missing:
         raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
-    allowed = [*fitting(annotation), *_members(annotation)]
-    if annotation is not Any and kind not in allowed:
+    is_allowed = annotation is Any or kind in _members(annotation) or _fits(kind, annotation)
+    if not is_allowed:
         raise ParameterError(
             f"{name} must be {describe_type(annotation)}, got {component!r}"
             f"{fitting_advice(annotation)}"

@@ -117,7 +117,14 @@ def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None
         ('summary = "x"\npages = [1]', "'pages' is no list of texts"),
         ('summary = "x"\nnames = []', "'names' is no table"),
         ('summary = "x"\n[names]\nmodule = "A"', "'names.module' is no list of texts"),
+        ('summary = "x"\n[names]\n"m m" = ["A"]', "names has 'm m:A'; write"),
+        ('summary = "x"\n[names]\nm = ["A b"]', "names has 'm:A b'; write"),
         ('summary = "x"\n[commands.a]\nrun = "m:f"', "commands.a lacks 'arguments'"),
+        ('summary = "x"\n[commands."a\\n"]\nrun = "m:f"', "a command cannot be called 'a\\n'"),
+        (
+            'summary = "x"\n[commands.a]\narguments = "R"\ndescription = "A."\nrun = "f"',
+            "commands.a.run is 'f'; write package.module:name",
+        ),
         (
             'summary = "x"\n[commands.a]\narguments = "[flags]"\ndescription = "A."\nflag = "m:F"',
             "unknown key 'flag' in commands.a",

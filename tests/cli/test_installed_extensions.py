@@ -1,0 +1,136 @@
+"""Extensions of installed packages: their commands and components, found by their tables."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import coach, only_run
+from tests.small_runs import FAKE, manifest_of
+
+TABLE = """
+summary = "Gaits"
+
+[names]
+"gaits.agents" = ["CalmAgentParameters", "no_component"]
+"gaits.nothing" = ["LostParameters"]
+
+[commands.gait]
+arguments = "RUN [flags]"
+description = "Print the gait of a run."
+run = "gaits.commands:gait"
+flags = "gaits.commands:FLAGS"
+
+[commands."gait table"]
+arguments = "[flags]"
+description = "Print all gaits."
+run = "gaits.commands:table"
+
+[commands.train]
+arguments = "[flags]"
+description = "A name that is taken."
+run = "gaits.commands:table"
+"""
+AGENTS = """
+from coach_rl import UniformAgentParameters
+from coach_rl.core.parameter_classes import parameter_class
+
+
+@parameter_class
+class CalmAgentParameters(UniformAgentParameters):
+    calm: float = 0.5
+
+
+def no_component(): ...
+"""
+COMMANDS = """
+from coach_rl.cli.parser import Flag
+
+FLAGS = (Flag("RUN", "the run"), Flag("--fast", "at once"))
+
+
+def gait(given):
+    print("gait", given.RUN if hasattr(given, "RUN") else given.run, given.fast)
+    return 3
+
+
+def table(given):
+    print("all gaits")
+    return 0
+"""
+ENTRIES = """
+[coach.extensions]
+gaits = gaits
+studies = gaits
+broken = broken
+tableless = tableless
+"""
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    site = tmp_path / "site"
+    for name, table in {"gaits": TABLE, "broken": "summary =", "tableless": None}.items():
+        (site / name).mkdir(parents=True)
+        (site / name / "__init__.py").write_text("")
+        if table is not None:
+            (site / name / "extension.toml").write_text(table)
+    (site / "gaits" / "agents.py").write_text(AGENTS)
+    (site / "gaits" / "commands.py").write_text(COMMANDS)
+    metadata = site / "gaits-1.2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gaits\nVersion: 1.2\n")
+    (metadata / "entry_points.txt").write_text(ENTRIES)
+    monkeypatch.syspath_prepend(site)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for name in [each for each in sys.modules if each.partition(".")[0] == "gaits"]:
+        monkeypatch.delitem(sys.modules, name)
+    return site / "gaits"
+
+
+def test_list_has_extensions_their_commands_and_problems(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("-l") == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for line in (
+        "gaits Gaits (gaits 1.2)",
+        "coach gait command (gaits 1.2)",
+        "coach train cannot be used: coach_rl has one of that name (gaits 1.2)",
+        "studies (gaits 1.2) extension that cannot be used: coach_rl has one of that name",
+    ):
+        assert line in lines
+    problems = [line for line in lines if line.startswith(("broken ", "tableless "))]
+    assert len(problems) == 2
+    assert all("extension that cannot be used: the extension" in line for line in problems)
+    assert "gaits" not in sys.modules
+
+
+def test_commands_of_an_extension_have_flags_help_and_errors(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert coach("gait", "here", "--fast") == 3
+    assert capsys.readouterr().out == "gait here True\n"
+    assert coach("gait", "table") == 0
+    assert capsys.readouterr().out == "all gaits\n"
+    assert coach("gait", "here", "--slow") == 2
+    assert "unknown flag '--slow'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        coach("gait", "--help")
+    assert "Print the gait of a run." in capsys.readouterr().out
+
+
+def test_component_of_an_extension_is_found_and_recorded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changes = "agent=CalmAgent(calm=0.25)"
+    assert coach("train", FAKE, "-ntb", "--steps", 20, "-cp", changes) == 0
+    agent = manifest_of(only_run())["parameters"]["agent"]
+    assert agent["$type"] == "gaits.agents:CalmAgentParameters"
+    assert agent["calm"] == 0.25
+    assert coach("resume", only_run(), "--steps", 40) == 0
+    assert coach("train", FAKE, "-ntb", "-cp", "agent=Lost()") == 2
+    assert "Lost needs the module 'gaits.nothing'" in capsys.readouterr().err
+    assert coach("train", FAKE, "-ntb", "-cp", "agent=no_component()") == 2
+    assert "unknown component 'no_component'" in capsys.readouterr().err
