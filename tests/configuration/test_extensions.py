@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,13 @@ def test_needs_are_what_the_files_import() -> None:
             if used not in (None, name):
                 found[name].add(used)
     assert {name: set(each.needs) for name, each in EXTENSIONS.items()} == found
+
+
+def test_needs_are_those_of_the_page() -> None:
+    page = (CHECKOUT / "docs/architecture.md").read_text().partition("| extension | needs |")[2]
+    rows = (re.findall(r"`(\w+)`", row) for row in page.partition("\n\n")[0].splitlines())
+    listed = {row[0]: tuple(row[1:]) for row in rows if row}
+    assert listed == {name: each.needs for name, each in EXTENSIONS.items()}
 
 
 def extension_of(file: str) -> str | None:
