@@ -38,7 +38,7 @@ from coach_rl.configuration.entry_points import EXTENSIONS, installed_entries
 from coach_rl.core.errors import ConfigurationError
 
 TABLE = "extension.toml"
-"""The file that says what an extension adds."""
+"""The file that describes an extension."""
 FOLDER = Path(__file__).parent.parent / "extensions"
 """The folder of the extensions that come with coach_rl."""
 _MOST_BYTES = 100_000
@@ -57,7 +57,7 @@ class Extension:
     name: str
     """The name of its folder."""
     summary: str
-    """What it adds, in a few words."""
+    """Its purpose, in a few words."""
     needs: tuple[str, ...] = ()
     """The extensions without which it does not work."""
     presets: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ def _extension(name: str, document: dict[str, object]) -> Extension:
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
     if not isinstance(summary, str) or not summary:
-        raise ValueError("it lacks a summary, which says what it adds")
+        raise ValueError("it lacks a summary, which states its purpose")
     names = {
         module: _list(each, f"names.{module}") for module, each in _table(document, "names").items()
     }

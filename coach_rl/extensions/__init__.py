@@ -1,6 +1,6 @@
-"""What has been built on the core and on running, a folder each, which neither of them names.
+"""Extensions: what has been built on the core and on running, a folder each.
 
-Each folder has a table, `extension.toml`, which says what it adds; see `configuration.extensions`.
+Each folder has a table, `extension.toml`, which lists what it adds; see `configuration.extensions`.
 """
 
 __all__: list[str] = []
