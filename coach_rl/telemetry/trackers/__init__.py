@@ -1,8 +1,8 @@
 """Experiment trackers: services that keep the numbers, parameters, pictures and films of runs.
 
 May import telemetry's records and core. `tracker` has the interface, `TrackerRun`, and the sink
-that every tracker is reached by. Each `NAME_run` is the service of that name: deleting the file
-removes the service, as nothing else names it. Start with `tracker`.
+that writes to every tracker. Each `NAME_run` is the service of that name: deleting the file removes
+the service, as nothing else names it. Start with `tracker`.
 """
 
 from typing import TYPE_CHECKING

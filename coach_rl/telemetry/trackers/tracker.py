@@ -1,6 +1,6 @@
 """Experiment trackers: the interface of their runs, and the sink that logs there.
 
-BasicGraphParameters(..., sinks=(TrackerParameters(service="wandb", project="walking"),))
+BasicGraphParameters(..., sinks=(TrackerParameters(service=NAME, project="walking"),))
 
 A tracker of your own is a `TrackerRun`, which a function among the sinks opens:
 
@@ -37,17 +37,16 @@ _MILESTONES = ("checkpoint", "final_evaluation")
 class TrackerParameters:
     """An experiment tracker that takes a run's records.
 
-    Its address and the account are configured as the service's documentation describes: by
-    `wandb login`, `WANDB_MODE=offline`, `TRACKIO_DIR`, `MLFLOW_TRACKING_URI` and others.
+    Its address and the account are configured as the service's documentation describes, by
+    environment variables and commands of its own.
     """
 
     service: str
-    """The service, also the name of its package and of our extra, such as `wandb`."""
+    """The service, by the name of its package and of our extra."""
     project: NonEmpty[str] = "coach_rl"
-    """The project; MLflow calls it an experiment."""
+    """The project there."""
     tags: tuple[str, ...] = ()
-    """Tags besides the experiment's name, its preset and its level. Trackio has no tags; there they
-    are part of the run's config."""
+    """Tags besides the experiment's name, its preset and its level."""
 
     def __post_init__(self) -> None:
         if self.service not in services():
@@ -63,17 +62,17 @@ class TrackerParameters:
                 f"the tracker {self} needs the package {self.service}, which is not installed; "
                 f"{how_to_install(self.service)}"
             )
-        self._kind().check()
+        self._run_class().check()
 
     def build(self, run: SinkRun) -> "TrackerSink":
         """A new sink, which continues the tracker's run if this run has been there before."""
-        return TrackerSink(run, self._kind(), project=self.project, tags=self.tags)
+        return TrackerSink(run, self._run_class(), project=self.project, tags=self.tags)
 
-    def _kind(self) -> "type[TrackerRun]":
+    def _run_class(self) -> "type[TrackerRun]":
         """The class of the service's runs; its package is imported."""
         module = importlib.import_module(f"{__package__}.{self.service}{SUFFIX}")
-        kind: type[TrackerRun] = getattr(module, f"{self.service.capitalize()}Run")
-        return kind
+        run_class: type[TrackerRun] = getattr(module, f"{self.service.capitalize()}Run")
+        return run_class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +98,13 @@ class TrackedRun:
 class TrackerRun(Protocol):
     """A run that is open in a tracker; its class is called with the `TrackedRun`.
 
-    tracker_run = WandbRun(tracked)      # a new run, or the one that has this id
+    tracker_run = Journal(tracked)       # a new run, or the one that has this id
     tracker_run.log({"evaluation/reward_mean": 3.5}, 1_000)
     tracker_run.log_video(Path("videos/step_1000.gif"), 1_000)
     tracker_run.flush()
     tracker_run.finish()
 
-    Errors are those of writing: records are lost, and the run is opened once more later.
+    An error is a warning and costs records, until the run is opened again after five minutes.
     """
 
     @staticmethod

@@ -9,7 +9,7 @@ from coach_rl.telemetry.trackers.tracker import TrackedRun, TrackerRun
 
 
 class TrackioRun(TrackerRun):
-    """A run of Trackio, which knows it by its name in the project, and has no tags."""
+    """A run of Trackio, found by its name in the project; its tags are in its config."""
 
     def __init__(self, run: TrackedRun) -> None:
         import trackio
