@@ -11,6 +11,7 @@ from pathlib import Path
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.telemetry.trackers.command_line import flag_help, flag_parameters
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
@@ -237,10 +238,8 @@ RUNS = (
         ),
         Flag(
             "--tracker SERVICE",
-            "also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), instead "
-            "of the preset's own sinks; off: to none; a resumed run continues there",
-            values.tracker,
-            sets=values.sinks,
+            flag_help(),
+            sets=flag_parameters,
             of=f"{_TRAINED} seeds",
         ),
         Flag(

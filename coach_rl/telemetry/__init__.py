@@ -1,11 +1,11 @@
 """Telemetry: the records of a run, and the sinks that write or show them.
 
 May import core only. `records` defines log records and sinks. The sinks are `log_files`,
-`tensorboard`, `tracker`, `console` and `notebook`; the last two show `figures`, a run's newest
-numbers. `statistics` and `summary` compute the numbers of evaluations; `resources` measures the
-load of the machine, `profiler` the time of each part, `inspection` the data that passes a point.
-`video` keeps and writes films of episodes, `episode_recorder` records them, `window` shows them.
-Start with `records`.
+`tensorboard`, that of `trackers`, `console` and `notebook`; the last two show `figures`, a run's
+newest numbers. `statistics` and `summary` compute the numbers of evaluations; `resources` measures
+the load of the machine, `profiler` the time of each part, `inspection` the data that passes a
+point. `video` keeps and writes films of episodes, `episode_recorder` records them, `window` shows
+them. Start with `records`.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
-    from coach_rl.telemetry.tracker import TrackerParameters
+    from coach_rl.telemetry.trackers.tracker import TrackerParameters
     from coach_rl.telemetry.video import Film, VideoParameters, write_video
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -37,7 +37,7 @@ from coach_rl.studies.statistics import STATISTICS
 from coach_rl.studies.sweeps.sweep import Sweep
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
-from coach_rl.telemetry.tracker import TrackerParameters
+from coach_rl.telemetry.trackers.tracker import TrackerParameters
 from coach_rl.telemetry.video import VideoParameters
 from tests.cli.commands import coach, only_run
 from tests.small_runs import FAKE, change_manifest, lines_of, manifest_of

@@ -52,7 +52,6 @@ PARAMETERS = [
     (VideoParameters, {"max_side": 8}, "max_side must be int >= 32"),
     (VideoParameters, {"frames_per_second": 0}, "frames_per_second must be int > 0"),
     (VideoParameters, {"max_megabytes": 0.0}, "max_megabytes must be float > 0"),
-    (TrackerParameters, {"service": "comet"}, "'wandb' or 'trackio' or 'mlflow'"),
     (TrackerParameters, {"service": "mlflow", "project": ""}, "project"),
     (interval, {"scores": []}, "no scores"),
     (interval, {"scores": [1.0], "confidence": 1.0}, "between 0 and 1, got 1.0"),
