@@ -19,10 +19,10 @@ from coach_rl.sessions.evaluation import (
     evaluate_untrained,
     evaluation_film,
     play_run,
-    video_of,
 )
-from coach_rl.telemetry.episode_recorder import Take
+from coach_rl.telemetry.episode_recorder import FilmedEpisode
 from coach_rl.telemetry.summary import evaluation_table
+from coach_rl.telemetry.video import FRAMES_PER_SECOND, Film, require_writable
 from coach_rl.telemetry.window import KEYS, Window, has_display
 
 _EPISODES_SHOWN, _EPISODES_WRITTEN = EnvironmentEpisodes(5), EnvironmentEpisodes(1)
@@ -30,7 +30,6 @@ _EPISODES_SHOWN, _EPISODES_WRITTEN = EnvironmentEpisodes(5), EnvironmentEpisodes
 
 def evaluate(given: Given) -> int:
     """Evaluate a run; the exit code."""
-    video = video_parameters(given)
     evaluation, file = evaluate_run(
         newest_run(given.run),
         episodes=given.episodes or FINAL_EPISODES,
@@ -39,15 +38,14 @@ def evaluate(given: Given) -> int:
         **opening(given),
         sampling=given.sampling,
         seed=given.seed,
-        video=video,
+        video=video_parameters(given),
     )
     console_of(plain=given.plain).print(evaluation_table(evaluation))
     if file is not None:
         print(f"written to {short(file)}")
-        for kind in () if video is None else video.formats:
-            film = evaluation_film(file).with_suffix(f".{kind}")
-            if film.exists():  # not where nothing can be drawn
-                print(f"filmed as  {short(film)}")
+        video = evaluation_film(file)
+        for each in sorted(video.parent.glob(f"{video.name}.*")):
+            print(f"filmed as  {short(each)}")
     return 0
 
 
@@ -78,33 +76,35 @@ def play(given: Given) -> int:
         file = folder.videos / f"{checkpoint.name}_play.gif"
         print(f"there is no display here; the video is written to {short(file)} (--to FILE)")
     if file is not None:
-        video_of(file, slow)  # a wrong name is reported before anything is built
+        require_writable(file.name)  # before anything is built
     episodes = given.episodes or (_EPISODES_SHOWN if file is None else _EPISODES_WRITTEN)
     title = f"{folder.path.parent.name}: {folder.path.name}"
+    film = Film(episodes=episodes.count)
+    window = None
     with ExitStack() as opened:
-        window = None
         if file is None:
             window = opened.enter_context(closing(Window(title, slow=slow)))
             print(f"keys: {KEYS}")
         play_run(
             path,
-            window,
-            file=file,
+            window or film,
             episodes=episodes,
-            slow=slow,
             overrides=overrides_of(given),
             sampling=given.sampling,
             seed=given.seed,
             last_good=given.last_good,
             trust=given.trust or (),
             on_episode=_print_episode,
+            is_stopped=lambda: window is not None and window.is_closed,
         )
     if file is not None:
+        speed = max(1, round(FRAMES_PER_SECOND / slow))
+        film.write(file, frames_per_second=speed)
         print(f"written to {short(file)}")
     return 0
 
 
-def _print_episode(episode: Take) -> None:
+def _print_episode(episode: FilmedEpisode) -> None:
     print(
         f"episode {episode.number + 1}: return {episode.reward:.5g}, {episode.step} steps, "
         f"{episode.ending}"

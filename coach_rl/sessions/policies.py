@@ -29,6 +29,7 @@ from coach_rl.sessions.card import CARD, card
 from coach_rl.sessions.evaluation import play_run, trained_graph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.telemetry.records import Evaluation
+from coach_rl.telemetry.video import Film
 
 EPISODES = EnvironmentEpisodes(100)
 """Episodes that a policy is scored in."""
@@ -98,7 +99,9 @@ def write_policy(
 def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
     try:
-        play_run(run, file=file, seed=SEED)
+        film = Film()
+        play_run(run, film, seed=SEED)
+        film.write(file)
     except (ConfigurationError, RunError) as error:
         warn(f"no episode is filmed: {error}", above=2)
         return False

@@ -54,7 +54,7 @@ def _problems(
             "leave them on, or use 'skip' or 'stop'"
         )
     if settings.video is not None:
-        yield from problems_of(require_writable, settings.video)
+        yield from problems_of(require_writable, *settings.video.formats)
     for sink in parameters.sinks:
         if not callable(sink):
             yield from problems_of(sink.check)
