@@ -20,9 +20,7 @@ from coach_rl.sessions.evaluation import (
     evaluation_film,
     play_run,
 )
-from coach_rl.telemetry.episode_recorder import FilmedEpisode
 from coach_rl.telemetry.summary import evaluation_table
-from coach_rl.telemetry.video import FRAMES_PER_SECOND, Film, require_writable
 from coach_rl.telemetry.window import KEYS, Window, has_display
 
 _EPISODES_SHOWN, _EPISODES_WRITTEN = EnvironmentEpisodes(5), EnvironmentEpisodes(1)
@@ -75,37 +73,26 @@ def play(given: Given) -> int:
         require_no_links(folder.path)
         file = folder.videos / f"{checkpoint.name}_play.gif"
         print(f"there is no display here; the video is written to {short(file)} (--to FILE)")
-    if file is not None:
-        require_writable(file.name)  # before anything is built
     episodes = given.episodes or (_EPISODES_SHOWN if file is None else _EPISODES_WRITTEN)
     title = f"{folder.path.parent.name}: {folder.path.name}"
-    film = Film(episodes=episodes.count)
-    window = None
     with ExitStack() as opened:
+        window = None
         if file is None:
             window = opened.enter_context(closing(Window(title, slow=slow)))
             print(f"keys: {KEYS}")
         play_run(
             path,
-            window or film,
+            window or file,
             episodes=episodes,
+            slow=slow,
             overrides=overrides_of(given),
             sampling=given.sampling,
             seed=given.seed,
             last_good=given.last_good,
             trust=given.trust or (),
-            on_episode=_print_episode,
+            on_episode=print,
             is_stopped=lambda: window is not None and window.is_closed,
         )
     if file is not None:
-        speed = max(1, round(FRAMES_PER_SECOND / slow))
-        film.write(file, frames_per_second=speed)
         print(f"written to {short(file)}")
     return 0
-
-
-def _print_episode(episode: FilmedEpisode) -> None:
-    print(
-        f"episode {episode.number + 1}: return {episode.reward:.5g}, {episode.step} steps, "
-        f"{episode.ending}"
-    )

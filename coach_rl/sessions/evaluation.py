@@ -44,7 +44,7 @@ from coach_rl.sessions.opening import (
 )
 from coach_rl.telemetry.episode_recorder import EpisodePlayer, EpisodeRecorder, FilmedEpisode
 from coach_rl.telemetry.records import Evaluation
-from coach_rl.telemetry.video import FrameSink, VideoParameters
+from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
 
 FINAL_EPISODES = EnvironmentEpisodes(20)
 """Episodes of the evaluation at a run's end."""
@@ -229,9 +229,10 @@ def evaluation_json(evaluation: Evaluation) -> Json:
 
 def play_run(
     run: Path | Opening,
-    screen: FrameSink,
+    to: Path | FrameSink,
     *,
     episodes: EnvironmentEpisodes = EnvironmentEpisodes(1),
+    slow: float = 1.0,
     overrides: Mapping[str, object] | None = None,
     sampling: bool = False,
     seed: int | None = None,
@@ -243,8 +244,9 @@ def play_run(
 
     Args:
         run: A run's folder, one of its checkpoints, or `RUN@STEP`.
-        screen: Where they are shown, such as a `Window`, or a `Film` to write.
+        to: The video to write, a .gif or .mp4, or where they are shown, such as a `Window`.
         episodes: How many, one after the other.
+        slow: How many times slower a video plays.
         overrides: Changes of the environment, by path (`environment.level`).
         sampling: Whether agents explore as in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
@@ -253,17 +255,23 @@ def play_run(
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Raises:
-        ConfigurationError: There is no such run, or it cannot be shown.
+        ConfigurationError: There is no such run, it cannot be shown, or the file's kind is unknown.
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
-        RunError: Its environment cannot be drawn on this machine.
+        RunError: Its environment cannot be drawn on this machine, or the file cannot be written.
     """
-    player = EpisodePlayer(lambda: screen, on_episode)
+    film = Film(episodes=episodes.count)
+    if isinstance(to, Path):
+        require_writable(to.name)
+    sink: FrameSink = film if isinstance(to, Path) else to
+    player = EpisodePlayer(lambda: sink, on_episode)
     with trained_graph(
         Opening.of(run, opening), overrides=overrides, num_envs=1, watcher=player
     ) as (graph_manager, opened):
         start = opened.runtime.seed if seed is None else seed
         with suppress(EvaluationStopped):
             graph_manager.evaluate(episodes, seed=start, sampling=sampling, is_stopped=is_stopped)
+    if isinstance(to, Path):
+        film.write(to, slow=slow)
 
 
 @contextmanager

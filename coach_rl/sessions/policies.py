@@ -29,7 +29,6 @@ from coach_rl.sessions.card import CARD, card
 from coach_rl.sessions.evaluation import play_run, trained_graph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.telemetry.records import Evaluation
-from coach_rl.telemetry.video import Film
 
 EPISODES = EnvironmentEpisodes(100)
 """Episodes that a policy is scored in."""
@@ -99,9 +98,7 @@ def write_policy(
 def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
     try:
-        film = Film()
-        play_run(run, film, seed=SEED)
-        film.write(file)
+        play_run(run, file, seed=SEED)
     except (ConfigurationError, RunError) as error:
         warn(f"no episode is filmed: {error}", above=2)
         return False

@@ -23,7 +23,7 @@ from coach_rl.core.errors import RunError, warn
 from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.telemetry.camera import Camera, FilmedStack
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
+from coach_rl.telemetry.video import Film, FrameSink, VideoParameters
 
 
 @dataclass
@@ -38,6 +38,10 @@ class FilmedEpisode:
     """Sum of their raw rewards."""
     ending: str = ""
     """The way it ended, in a word or two; empty while it lasts."""
+
+    def __str__(self) -> str:
+        reward = f"{self.reward:.5g}"
+        return f"episode {self.number + 1}: return {reward}, {self.step} steps, {self.ending}"
 
 
 class EpisodePlayer:
@@ -59,12 +63,7 @@ class EpisodePlayer:
         self._new_sink, self._on_end = new_sink, on_end
 
     def prepare(self, stack: FilmedStack) -> None:
-        """Draw a frame, to check that the stack's environment can be drawn.
-
-        Raises:
-            ConfigurationError: It has no pictures.
-            RunError: It cannot be drawn on this machine.
-        """
+        """Raise `ConfigurationError` if there are no pictures, `RunError` if drawing them fails."""
         Camera(stack, 0).start()
 
     def begin(self, stack: FilmedStack, due: IntArray) -> None:
@@ -157,7 +156,7 @@ class EpisodeRecorder(EpisodePlayer):
     TIMED: ClassVar[Mapping[str, str]] = {"begin": "film", "note_tick": "film", "write": "encode"}
 
     def __init__(self, parameters: VideoParameters) -> None:
-        require_writable(*parameters.formats)
+        parameters.check()
         super().__init__(self._new_film)
         self._parameters = parameters
         self.every = parameters.every
@@ -186,19 +185,15 @@ class EpisodeRecorder(EpisodePlayer):
             super().note_tick(answer)
 
     def wants_replay(self, episodes: FinishedEpisodes, /) -> bool:
-        if self.film is not None or self._is_blind:
+        if self._parameters.episodes == "last" or self._is_blind:
             return False
         rows = episodes.rows
-        is_best = self._parameters.episodes == "best"
-        index = int(episodes.reward.argmax()) if is_best else int(np.flatnonzero(rows == 0)[-1])
-        self._chosen = int(rows[index]), int(np.count_nonzero(rows[:index] == rows[index]))
+        best = int(episodes.reward.argmax())
+        self._chosen = int(rows[best]), int(np.count_nonzero(rows[:best] == rows[best]))
         return True
 
     def write(self, path: Path) -> list[Path]:
-        """Write the film of the last evaluation, if it was filmed, in each format.
-
-        Args:
-            path: Where to, without the formats' endings.
+        """Write the film of the last evaluation, if it was filmed, to `path` with each ending.
 
         Returns:
             The files.

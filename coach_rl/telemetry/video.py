@@ -56,6 +56,10 @@ class VideoParameters:
     max_side: Annotated[int, Ge(32)] = 320
     """Width and height are scaled down to this many pixels at most, the caption not counted."""
 
+    def check(self) -> None:
+        """Raise `ConfigurationError` if a format needs a package that is not installed."""
+        require_writable(*self.formats)
+
 
 _DEFAULTS = VideoParameters()
 
@@ -120,12 +124,12 @@ class Film:
             raise RunError(f"the pictures of a film must have one shape, got {shapes}")
         self.frames.append(frame)
 
-    def write(self, file: Path, *, frames_per_second: int = FRAMES_PER_SECOND) -> None:
+    def write(self, file: Path, *, slow: float = 1.0) -> None:
         """Write it as a video; a file of that name is replaced.
 
         Args:
             file: A .gif or .mp4; its folder is made.
-            frames_per_second: Speed of playing; the last frame is held for a moment.
+            slow: How many times slower it plays than `FRAMES_PER_SECOND`.
 
         Raises:
             ConfigurationError: The file's name has another ending, or a package is missing.
@@ -133,10 +137,11 @@ class Film:
         """
         require_writable(file.name)
         images = [captioned(frame) for frame in self.frames]
+        speed = max(1, round(FRAMES_PER_SECOND / slow))
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with replacing(file, file.with_name(f".{file.name}.new")) as unfinished:
-                _WRITERS[_format(file.name)](images, unfinished, frames_per_second)
+                _WRITERS[_format(file.name)](images, unfinished, speed)
         except (OSError, RuntimeError) as error:
             raise RunError(f"cannot write the video {file}: {error}") from error
 
