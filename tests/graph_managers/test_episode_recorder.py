@@ -12,6 +12,7 @@ from coach_rl.core.errors import CoachWarning, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
+from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
 from coach_rl.graph_managers import (
@@ -243,6 +244,23 @@ def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
         "step 4, return 8",
         "step 5, return 10, the end",
     ]
+
+
+def test_film_of_an_episode_that_a_failure_cut_short_begins_again(lamp, monkeypatch):
+    """The first step to full light fails, in the row that is filmed."""
+    step, failures = Lamp.step, [ValueError("it flickers")]
+
+    def failing(self, action):
+        if self.brightness == 2 and failures:
+            raise failures.pop()
+        return step(self, action)
+
+    monkeypatch.setattr(Lamp, "step", failing)
+    world = GymnasiumParameters(level=lamp, faults=FaultParameters(limit=10))
+    with pytest.warns(CoachWarning, match="it flickers"):
+        recorder, _, record = film(replace(learning(), environment=world), 3)
+    assert record.scalars["evaluation/faults"] == 1
+    assert [int(each.picture[0, 0, 0]) for each in recorder.film.frames] == [0, 1, 2, 3, 4, 4]
 
 
 def test_marks_method_that_fails_is_named_with_its_level(easel, monkeypatch):

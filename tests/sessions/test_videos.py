@@ -95,6 +95,20 @@ def test_run_films_every_evaluation(tmp_path: Path) -> None:
     assert all(2 < frames(folder.videos / name) <= 11 for name in videos(folder.path))
 
 
+def test_run_continues_where_a_video_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(Image.Image, "save", failing)
+    with pytest.warns(CoachWarning, match="the video step_64: no room .*; the run continues"):
+        result = run(tmp_path)
+    assert result.summary is not None
+    assert "videos that could not be written: 3" in result.incidents
+    assert videos(result.folder.path) == []
+
+
 def test_a_run_is_the_same_to_the_last_bit_filmed_or_not(tmp_path: Path) -> None:
     filmed, plain = run(tmp_path / "filmed").folder, run(tmp_path / "plain", None).folder
     assert not plain.videos.exists()
