@@ -50,28 +50,16 @@ _FILMS = group(
         sets="VideoParameters.frame_skip",
     ),
     Flag(
-        "--video_of WHAT",
-        "film evaluations (default) or training episodes",
-        choices=("evaluation", "training"),
-        sets="VideoParameters.of",
-    ),
-    Flag(
         "--video_episodes WHICH",
-        "film the first episode (default), the best, worst or longest",
-        choices=("first", "best", "worst", "longest"),
+        "film the last episode of the first environment (default), or the best",
+        choices=("best", "last"),
         sets="VideoParameters.episodes",
     ),
     Flag(
         "--video_every N",
-        "film every Nth evaluation, or one of N training episodes (default: 1)",
+        "film every Nth evaluation (default: 1)",
         values.positive,
         sets="VideoParameters.every",
-    ),
-    Flag(
-        "--video_row ROW",
-        "film the environment of this number (default: 0; best, worst and longest: of all)",
-        values.whole,
-        sets="VideoParameters.row",
     ),
     of=f"{_TRAINED} evaluate",
 )

@@ -327,24 +327,6 @@ class DrawnAgent(Protocol[Held]):
 
 
 @runtime_checkable
-class PicturedAgent(Protocol[Held]):
-    """An agent with a picture of its own, which films show beside the scene."""
-
-    def picture(self, row_state: Held, row: int, observation: Observation) -> Array:
-        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames.
-
-        It is first called after a decision: films begin there.
-
-        Args:
-            row_state: What `new_rows` made.
-            row: Which row is filmed.
-            observation: Of that row alone, unfiltered, as its level shows it, [1, ...] each; as
-                `ValuingAgent.values` takes it.
-        """
-        ...
-
-
-@runtime_checkable
 class TurnAgent(Protocol[Held]):
     """An agent of several members, of which films name the one that acts."""
 

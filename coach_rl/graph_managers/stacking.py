@@ -43,12 +43,11 @@ class StackBuilder:
         self._parameters, self._runtime = parameters, runtime
         self._agents, self._opened = agents, opened
 
-    def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
+    def training(self, clock: Clock) -> Stack:
         """The stack that trains, on environments of this process or on what workers collect."""
         parameters = self._parameters
         if not parameters.collection.workers:
-            environment = _drawn(parameters.environment, is_drawn=is_drawn)
-            return self._stack("training", environment, parameters.num_envs, clock)
+            return self._stack("training", parameters.environment, parameters.num_envs, clock)
         # Here, so that a run without workers does not load what only they need.
         from coach_rl.graph_managers.collected_stack import Collection, freeze_statistics
 

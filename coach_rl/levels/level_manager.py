@@ -1,7 +1,6 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from coach_rl.core.agents import (
     AnyAgent,
     DrawnAgent,
     EndingAgent,
-    PicturedAgent,
     TurnAgent,
     following,
 )
@@ -23,7 +21,7 @@ from coach_rl.core.errors import (
     SpaceError,
     in_one_line,
 )
-from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging, takes
+from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
@@ -445,48 +443,19 @@ class LevelManager:
         following(self.agent_rows, self.name).follow(decisions["agent"])
 
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
-        """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
+        """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`.
+
+        Raises:
+            RunError: The agent's method failed.
+        """
         agent = self.agent
         if not isinstance(agent, DrawnAgent):
             return ()
-        with self._drawing("marks"):
-            return agent.marks(self.agent_rows, row, place)
-
-    def picture(self, row: int) -> Array | None:
-        """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
-        agent = self.agent
-        alone = np.array([row])
-        if not isinstance(agent, PicturedAgent):
-            return None
-        with self._drawing("picture"):
-            shown = self._shown(alone, take(self._rows.observation, alone))
-            return np.asarray(agent.picture(self.agent_rows, row, shown))
-
-    @contextmanager
-    def _drawing(self, method: str) -> Iterator[None]:
-        """Errors of a method that draws name it, and the level."""
         try:
-            yield
+            return agent.marks(self.agent_rows, row, place)
         except Exception as error:
-            name = f"level '{self.name}': {type(self.agent).__name__}.{method}"
+            name = f"level '{self.name}': {type(agent).__name__}.marks"
             raise RunError(f"{name} failed: {in_one_line(error)}") from error
-
-    @property
-    def has_picture(self) -> bool:
-        """True if the agent has pictures.
-
-        Raises:
-            ConfigurationError: It makes them of other arguments.
-        """
-        agent = self.agent
-        if not isinstance(agent, PicturedAgent):
-            return False
-        if not takes(agent.picture, 3):
-            raise ConfigurationError(
-                f"level '{self.name}': write {type(agent).__name__}.picture(self, row_state, row, "
-                "observation); the last is the row's unfiltered observation, [1, ...] each"
-            )
-        return True
 
     def acting(self, row: int) -> str:
         """Return the level's name, with the member or the option that acted last in a row."""

@@ -4,7 +4,7 @@ May import core only. `records` defines log records and sinks. The sinks are `lo
 `tensorboard`, that of `trackers`, `console` and `notebook`; the last two show `figures`, a run's
 newest numbers. `statistics` and `summary` compute the numbers of evaluations; `resources` measures
 the load of the machine, `profiler` the time of each part, `inspection` the data that passes a
-point. `video` keeps and writes films of episodes, `episode_recorder` records them, `window` shows
+point. `video` keeps and writes films of episodes, `episode_recorder` films them, `window` shows
 them. Start with `records`.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from coach_rl.telemetry.summary import Summary, evaluation_table
     from coach_rl.telemetry.tensorboard import TensorBoardSink
     from coach_rl.telemetry.trackers.tracker import TrackerParameters
-    from coach_rl.telemetry.video import Film, VideoParameters, write_video
+    from coach_rl.telemetry.video import Film, VideoParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -38,5 +38,5 @@ __all__ = [
     "ConsoleSink", "CsvSink", "Evaluation", "Figures", "Film", "JsonlReader", "JsonlSink", "Kind",
     "LogRecord", "NotebookSink", "Profile", "Profiler", "ResourceSampler", "Sink", "SinkParameters",
     "SinkRun", "Summary", "TensorBoardSink", "TrackerParameters", "VideoParameters",
-    "bootstrap_interval", "evaluation_table", "interquartile_mean", "write_video",
+    "bootstrap_interval", "evaluation_table", "interquartile_mean",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from maze_walkers import WalkerParameters, maze_experiment
 from small_runs import parameters, ppo
 from test_callbacks import Counting, manager_with
 from test_collected_stack import manager_of, on_policy, with_workers
-from test_episode_recorder import film, learning
+from test_episode_recorder import learning
 from test_evaluator import SlowEvaluator
 from test_faulty_runs import one_level, walk
 from test_forks import MASS, hac
@@ -451,7 +451,6 @@ GRAPHS = [
         "built to evaluate only",
     ),
     (film_of_point_mass, C, "cannot be filmed or played: the environment has no pictures"),
-    (lambda: film(maze_experiment(), row=99), C, "no row 99 to film: there are"),
     (
         collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
         C,

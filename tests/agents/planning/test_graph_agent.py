@@ -781,8 +781,8 @@ def test_films_of_a_level_that_plans_show_its_graph(places):
         stack = manager.graph.training
         environment, seen = stack.simulators, []
         environment.render = lambda row, marks=(): seen.append(marks) or np.zeros((2, 2, 3))
-        Camera(stack, 0).frame()
-        Camera(stack, 0).scene()
+        Camera(stack, 0).picture()
+        Camera(stack, 0).start()
         shown, at_the_start = seen
         edges = sum(mark.line_to is not None for mark in shown)
         tried = int((manager.graph.agents["graph"].graph.tries > 0).sum())
