@@ -29,7 +29,8 @@ from coach_rl.studies.study import Study, check_study, load_study
 from coach_rl.studies.study_runs import StudyRun, evaluate_missing, study_runs
 from coach_rl.studies.sweeps.report import conclusion, write_report
 from coach_rl.studies.sweeps.report import report as sweep_tables
-from coach_rl.studies.sweeps.sweep import Sweep, run_sweep
+from coach_rl.studies.sweeps.search import run_sweep
+from coach_rl.studies.sweeps.sweep import Sweep
 from coach_rl.studies.tables import report, seed_tables, write_blocks
 from coach_rl.telemetry.tables import Column, rich_table, table
 
@@ -263,8 +264,7 @@ def sweep_preset(given: Given) -> int:
         needs=Needs(cores=threads),
     )
     jobs = given.jobs or 1
-    print(f"sweep:      {sweep.name}, folder {short(sweep.folder)}")
-    any_run = sweep.job({}, {})
+    any_run = sweep.job({})
     with closing(
         executor(given.on or "local", [any_run] * jobs, at_once=jobs, on_warning=_warn)
     ) as pool:
