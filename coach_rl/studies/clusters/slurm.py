@@ -50,7 +50,9 @@ class SubmittedJob:
 
     def __call__(self) -> JobResult:
         """Run it; on preemption, save the run and queue it again."""
-        preemption = _preemption_signal()
+        from submitit.core.job_environment import JobEnvironment
+
+        preemption = int(JobEnvironment._usr_sig())
         requeue = signal.getsignal(preemption)
         frames: list[FrameType | None] = []
 
@@ -218,13 +220,6 @@ def _imported() -> ModuleType:
             f"running on Slurm needs submitit; {how_to_install('slurm')}"
         ) from error
     return submitit
-
-
-def _preemption_signal() -> int:
-    """The signal of a preemption by Slurm."""
-    from submitit.core.job_environment import JobEnvironment
-
-    return int(JobEnvironment._usr_sig())
 
 
 def _note(root: Path, digest: str) -> Path:

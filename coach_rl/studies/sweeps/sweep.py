@@ -64,8 +64,6 @@ class Sweep:
     """Number of those seeds."""
     needs: Needs = field(default_factory=Needs)
     """Needs of each run."""
-    tensorboard: bool = False
-    """If True, the runs write TensorBoard files."""
 
     def __post_init__(self) -> None:
         require(
@@ -98,7 +96,7 @@ class Sweep:
             root=self.root,
             labels={"sweep": self.name, **labels},
             needs=self.needs,
-            tensorboard=self.tensorboard,
+            tensorboard=False,
         )
 
 

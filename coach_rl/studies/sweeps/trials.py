@@ -103,14 +103,19 @@ class Trials:
         """Begin a trial and hold it, or end it as the earlier one that tries the same.
 
         Returns:
-            None where there are enough, or where that one is still running.
+            None where there are enough, or where all that is drawn is being tried already.
         """
         with self._lock:
             before = self.all()
             if len(before) >= self.most:
                 return None
-            drawn = self._drawn(before)
-            trial = next((each for each in before if each.params == drawn), None)
+            for attempt in range(10):  # draws that would repeat a running trial don't count
+                drawn = self._drawn(before, attempt)
+                trial = next((each for each in before if each.params == drawn), None)
+                if trial is None or trial.state.is_finished():
+                    break
+            else:
+                return None
             if trial is None:
                 self._hold(len(before))
                 trial = self._optuna.trial.create_trial(
@@ -118,8 +123,6 @@ class Trials:
                     params=drawn,
                     distributions=self.space,
                 )
-            elif not trial.state.is_finished():
-                return None
             self._study.add_trial(trial)
             return self.all()[len(before)]
 
@@ -187,10 +190,10 @@ class Trials:
         """A trial as Optuna's `Trial`, which can be written to."""
         return self._optuna.trial.Trial(self._study, self.all()[number]._trial_id)
 
-    def _drawn(self, before: list["FrozenTrial"]) -> dict[str, Any]:
+    def _drawn(self, before: list["FrozenTrial"], attempt: int) -> dict[str, Any]:
         """The values that the next trial tries: by the seed, its number and those before it."""
         samplers, seed = self._optuna.samplers, self.sweep.task.seed
-        own_seed = integer_seed(seed, "sweep", len(before))
+        own_seed = integer_seed(seed, "sweep", len(before), attempt)
         match self.sweep.sampler:
             case "tpe":
                 sampler = samplers.TPESampler(seed=own_seed)
