@@ -4,7 +4,7 @@ import pytest
 
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
-from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.studies.sweeps.search_space import (
     check_search,
     drawn_overrides,
@@ -113,16 +113,6 @@ def test_parse_search_invalid_range_error(text, message):
 def test_check_search_unfit_space_error(preset, text, message):
     with pytest.raises(ConfigurationError, match=message):
         check_search(parse_search(text), preset, {})
-
-
-def test_check_search_unknown_name_suggestion(preset):
-    with pytest.raises(UnknownNameError):
-        check_search(parse_search("agent.algorithm.discont=uniform(0.9, 1)"), preset, {})
-
-
-def test_check_search_fixed_setting_error(preset):
-    with pytest.raises(ConfigurationError, match="learning_rate is given twice"):
-        check_search(parse_search("learning_rate=log(1e-4, 1)"), preset, {"learning_rate": 0.1})
 
 
 def test_check_search_two_names_of_one_setting_error():
