@@ -274,7 +274,8 @@ def sweep_preset(given: Given) -> int:
     print(f"written to  {short(page)}")
     print(conclusion(result))
     if result.best:
-        print(f"train with it: {_best_command(given, result.recommended)}")
+        changes = f"-p {shlex.quote(given.preset)} -cp {in_quotes(result.recommended)}"
+        print(f"train with it: {program('coach')} {changes}")
     return 0
 
 
@@ -286,8 +287,3 @@ def _warn(job: Job, text: str) -> None:
     seed = f"seed {job.task.seed}"
     names = [f"{kind} {name}" for kind, name in job.labels.items() if kind == "trial"]
     _announce(f"warning: {', '.join(names or [job.labels['variant'], seed])}: {text}")
-
-
-def _best_command(given: Given, changes: str) -> str:
-    """The command line that trains with the best setting, as it can be typed."""
-    return f"{program('coach')} -p {shlex.quote(given.preset)} -cp {in_quotes(changes)}"

@@ -211,9 +211,10 @@ def _numbers(kind: str, bounds: Sequence[Any], *, step: Any = None, log: Any = F
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a step that doesn't fit, which is refused below
         if kind == "int":
-            found = distributions.IntDistribution(low, high, log, 1 if step is None else step)
+            whole = 1 if step is None else step
+            found = distributions.IntDistribution(low, high, log=log, step=whole)
         else:
-            found = distributions.FloatDistribution(low, high, kind == "log", step)
+            found = distributions.FloatDistribution(low, high, log=kind == "log", step=step)
     require(
         found.high == high, f"step must divide the range from {low!r} to {high!r}, got {step!r}"
     )

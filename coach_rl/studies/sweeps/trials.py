@@ -212,7 +212,7 @@ class Trials:
             case "median":
                 return pruners.MedianPruner(n_warmup_steps=first)
             case "halving":
-                return pruners.SuccessiveHalvingPruner(first, reduction_factor=3)
+                return pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=3)
             case "none":
                 return pruners.NopPruner()
 
