@@ -96,7 +96,13 @@ class Slurm:
     """
 
     def __init__(self, partition: str | None = None, *, cluster: Cluster = "slurm") -> None:
-        self._submitit = _imported()
+        try:
+            import submitit
+        except ImportError as error:
+            raise ConfigurationError(
+                f"running on Slurm needs submitit; {how_to_install('slurm')}"
+            ) from error
+        self._submitit: ModuleType = submitit
         if cluster == "slurm" and shutil.which("sbatch") is None:
             raise ConfigurationError(
                 "there is no Slurm on this machine (no sbatch); start from a login node of the "
@@ -209,17 +215,6 @@ class Slurm:
                 future.set_exception(lost)
             except Exception as error:
                 future.set_exception(RunError(f"its process failed: {_one_line(error)}"))
-
-
-def _imported() -> ModuleType:
-    """The package submitit."""
-    try:
-        import submitit
-    except ImportError as error:
-        raise ConfigurationError(
-            f"running on Slurm needs submitit; {how_to_install('slurm')}"
-        ) from error
-    return submitit
 
 
 def _note(root: Path, digest: str) -> Path:

@@ -143,7 +143,7 @@ class _Search:
             self._start(trial)
         while len(self._live) < self._executor.slots and (begun := self._trials.begin()):
             if begun.state.is_finished():
-                self._print(begun.number, "the same as an earlier trial, with its result")
+                self._print(begun.number, "repeats an earlier trial and has its result")
             else:
                 self._start(begun)
         return bool(self._trials.running())
