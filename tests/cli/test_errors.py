@@ -197,6 +197,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> list[str]:
     assert main([str(word) for word in words]) == 2
     out, err = capsys.readouterr()
     assert "Delete" not in out
+    assert words[0] != "sweep" or out == ""
     assert set(Path().rglob("*")) == before
     lines: list[str] = err.splitlines()
     assert all(line.startswith("coach: error: ") for line in lines)
