@@ -57,7 +57,6 @@ _MOVED_ATTRIBUTES = {
     "clock": "graph.clock",
     "spaces": "graph.spaces",
     "faults": "graph.tracker.faults",
-    "fork_steps": "graph.training.fork_steps",
     "description": "graph.description",
     "is_settled": "progress.is_settled",
     "training_seconds": "progress.training_seconds",

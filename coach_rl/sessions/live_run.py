@@ -444,7 +444,6 @@ class LiveRun:
             incidents=(*self._incidents(sinks), *graph.phases.unreached()),
             faults=graph.tracker.faults,
             signals=progress.signals,
-            fork_steps=graph.training.fork_steps,
         )
 
 

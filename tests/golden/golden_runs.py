@@ -250,7 +250,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         for skills in ("own", "one", "option_critic")
     },
     "PointMaze_HAC": dict(steps=400, changes=HAC),
-    "PointMaze_HAC, certified": dict(steps=400, changes=HAC + "certify=3; "),
     "PointMaze_HAC, flat, repeated actions": dict(
         steps=400,
         changes=STACK
