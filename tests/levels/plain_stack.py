@@ -364,15 +364,6 @@ def played(seeds, levels, phases, discount, others):
     return recursions
 
 
-def ended(going):
-    """What a recursion returns in the end, when it needs not wait for others."""
-    while True:
-        try:
-            next(going)
-        except StopIteration as end:
-            return end.value
-
-
 @dataclass
 class Schedule:
     """Says which levels are in a phase of their own."""
@@ -448,8 +439,8 @@ class Plans:
     rows: dict[int, object]
     visited: set[int]
     """The levels whose agents have places that are visited."""
-    lessons: list[tuple[int, Callable]] = field(default_factory=list)
-    """What is learned when the tick is over, by row."""
+    lessons: list[Callable] = field(default_factory=list)
+    """What is learned when the tick is over."""
     requests: dict[int, list[ActionRequest]] = field(default_factory=dict)
     """Decisions at the beginning of episodes, of agents that visit places."""
     outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
@@ -470,7 +461,7 @@ class Plans:
             rows.follow(rows.decisions())  # which are made
             self.agents[depth].act(rows, together(begun), Clock(phase=Phase.TRAIN))
             rows.followed = None
-        for _, lesson in sorted(self.lessons, key=lambda each: each[0]):
+        for lesson in self.lessons:
             lesson()
         for depth, came in self.outcomes.items():
             self.agents[depth].observe(self.rows[depth], together(came), Clock(phase=Phase.TRAIN))
@@ -689,7 +680,7 @@ class Recursion:
         elif depth in self.plans.visited:
             self.plans.outcomes.setdefault(depth, []).append(outcome)
         else:
-            self.plans.lessons.append((self.row, lesson))
+            self.plans.lessons.append(lesson)
 
     def decision(self, depth, order, outer, known):
         """The action, whether it is tested, and what it leads to."""
