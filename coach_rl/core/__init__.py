@@ -66,7 +66,6 @@ if TYPE_CHECKING:
         Renderable,
     )
     from coach_rl.core.levels import (
-        CertifyParameters,
         LevelDescription,
         SuccessRate,
         SuccessSchedule,
@@ -117,7 +116,7 @@ else:
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
-    "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
+    "BoolArray", "CheckpointError", "Clock", "CoachError", "CoachWarning",
     "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError",
     "DivergenceParameters", "DrawableParameters", "End", "EnvResponse", "Environment",
     "EnvironmentEpisodes", "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces",

@@ -501,8 +501,7 @@ class EvaluationSchedule:
 
         Args:
             policies: See `EvaluationRequest`.
-            clock: The counters then, which the schedules of certified plans are functions of; None:
-                those of this graph.
+            clock: The counters then, which schedules are functions of; None: those of this graph.
         """
         graph = self._graph
         if clock is not None:

@@ -3,7 +3,6 @@
 evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(9))
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -48,8 +47,6 @@ from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_w
 
 FINAL_EPISODES = EnvironmentEpisodes(20)
 """Episodes of the evaluation at a run's end."""
-CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
-"""Paths of parameters of how a level certifies its decisions."""
 
 
 class GraphArguments(TypedDict, total=False):
@@ -291,7 +288,7 @@ def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
 
 
 def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:
-    """The run's agents in a changed environment, or with plans certified in another way.
+    """The run's agents in a changed environment.
 
     Raises:
         SpaceError: They would see or do something else there.
@@ -299,15 +296,11 @@ def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]
     """
     paths = {}
     for path, value in overrides.items():
-        if CERTIFY.fullmatch(path):
-            paths[path] = value
-            continue
         kind, dot, rest = path.partition(".")
         if kind not in ("environment", "evaluation_environment"):
             raise ConfigurationError(
-                f"an evaluation cannot change '{path}': only the environment (environment...) and "
-                "the way plans are certified (levels.0.certify, or stack.0.certify in a HAC stack) "
-                "can be others than in training; to train with other parameters use coach fork"
+                f"an evaluation cannot change '{path}': only the environment (environment...) "
+                "can be another than in training; to train with other parameters use coach fork"
             )
         paths[f"environment{dot}{rest}"] = value
     changed = with_overrides(opened.graph_manager, paths)

@@ -396,7 +396,6 @@ class LiveRun:
             incidents=(*self._incidents(sinks), *graph.phases.unreached()),
             faults=graph.tracker.faults,
             signals=progress.signals,
-            fork_steps=graph.training.fork_steps,
         )
 
 

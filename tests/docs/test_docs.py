@@ -39,7 +39,6 @@ from coach_rl.core.clock import LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectionPoint, InspectParameters, parse_inspections
-from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import Cause
 from coach_rl.environments.goal_worlds import GoalWorldParameters
@@ -264,30 +263,6 @@ def experiments_with_metrics():
         yield agent, OneStepParameters(continuous=True)
 
 
-def certified_plans():
-    """Two levels, of which the upper one tries its sub-goals."""
-    places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-    top = LevelParameters(
-        name="top",
-        agent=DDPGAgentParameters(),
-        certify=CertifyParameters(candidates=2),
-        frozen=True,
-    )
-    low = LevelParameters(
-        name="low",
-        agent=ScriptedAgentParameters(policy="still"),
-        goal_space=places,
-        horizon=2,
-    )
-    schedule = ScheduleParameters(
-        training=EnvironmentSteps(64),
-        evaluation_episodes=EnvironmentEpisodes(2),
-        progress_interval=EnvironmentSteps(32),
-    )
-    environment = GoalPointMassParameters(max_episode_steps=8)
-    return GraphParameters(levels=(top, low), environment=environment, schedule=schedule)
-
-
 SKILLS = {
     "PointMass_PPO_Skills": {"steps": 512, "rollout": 64, "skills": "option_critic"},
     "PointMass_DIAYN": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
@@ -431,7 +406,7 @@ def metrics_of_runs():
     with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    for params in (certified_plans(), slow_features(), with_a_curriculum()):
+    for params in (slow_features(), with_a_curriculum()):
         with HRLGraphManager(params) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars}

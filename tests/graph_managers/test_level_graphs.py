@@ -268,13 +268,6 @@ REFUSED = [
         "has turn",
     ),
     (
-        lambda: manager_of(
-            SELECTOR, replace(LEFT, certify=rl.CertifyParameters(candidates=2)), RIGHT, LOW
-        ),
-        P,
-        "level 'left' has certify",
-    ),
-    (
         lambda: training(
             SELECTOR, LEFT, RIGHT, replace(LOW, goal_space=replace(GOALS, key="place"))
         ),
