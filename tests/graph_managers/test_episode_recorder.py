@@ -150,7 +150,7 @@ def learning():
             update_mode="eager",
         ),
         environment=parameters(
-            "point_maze_u", max_episode_steps=20, render_width=32, render_height=32
+            "point_maze_u", max_episode_steps=20, kwargs={"width": 32, "height": 32}
         ),
         num_envs=2,
         schedule=ScheduleParameters(
@@ -185,7 +185,7 @@ def said(experiment, recorder):
     ("experiment", "evaluations"),
     [
         (learning(), 3),
-        (maze_walkers.maze_experiment("middle", render_width=32, render_height=32), 2),
+        (maze_walkers.maze_experiment("middle", kwargs={"width": 32, "height": 32}), 2),
     ],
     ids=["learning", "hierarchy"],
 )
