@@ -383,7 +383,7 @@ class LevelPlace:
             restated: Whether it restates them in today's bounds.
         """
         goal = self.sub_goal
-        if goal is not None and (goal.achieved_changes if restated else goal.action_changes):
+        if goal is not None and (goal.achieved_changes or (goal.action_changes and not restated)):
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
                 "moves them as it learns or follows a curriculum; give the level below a "
