@@ -276,7 +276,9 @@ def transitions_of(group, row):
     return {name: kept for name, kept in found.items() if kept}
 
 
-@pytest.mark.parametrize("seed", range(160))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=() if n < 60 else pytest.mark.slow) for n in range(160)]
+)
 def test_group_equals_a_plain_recursion_row_by_row(seed):
     """Any arbiter, rewards and ends; rows out of phase, so each is as if it were alone."""
     rng = np.random.default_rng(seed)
