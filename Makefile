@@ -2,6 +2,8 @@
 # .venv/installed are newer than the settings once that is complete.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests of a file run in one process, which builds what they share once.
+SPREAD = -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
 .PHONY: train test check slow golden arithmetic faults coverage docs format benchmark clean
@@ -10,7 +12,7 @@ train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
 
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) -m "not slow"
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
@@ -35,7 +37,7 @@ faults: .venv/installed
 
 coverage: .venv/installed
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/coverage run -m pytest $(SPREAD) -m "not slow"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

@@ -36,7 +36,7 @@ def merged(changelog: str, fragments: list[str], date: str = "") -> str:
     for name in SECTIONS:
         if lines := [line for each in lists for line in each.get(name, ())]:
             parts += [f"### {name}", "\n".join(lines)]
-    return before + "\n\n".join(parts) + "\n\n" + later
+    return before + "\n\n".join([*parts, later] if later else parts).rstrip() + "\n"
 
 
 if __name__ == "__main__":

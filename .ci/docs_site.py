@@ -20,7 +20,6 @@ MOVED = {
     "algorithms/higl": "algorithms/hrac#higl",
     "algorithms/hits": "algorithms/hac#hits",
     "algorithms/sse": "algorithms/hac#sse-stopping-on-failure",
-    "certified_plans": "how_to_levels#certified-plans",
     "dashboards": "watching#dashboards",
     "determinism": "reliability#determinism",
     "inspection": "debugging#inspect-the-data",

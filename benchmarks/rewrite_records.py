@@ -10,9 +10,9 @@ moved or gone since the archives were written:
     [names]
     "coach_rl.core.goals:OptionSpace" = "coach_rl.core.options:OptionSpace"
     [removed_fields]             # with the values under which nothing changes
-    "LevelParameters.certify" = false
+    "LevelParameters.certify" = "null"             # as JSON
     [added_fields]               # with the values that stand for what documents without them mean
-    "PPOAgentParameters.scale_actions" = false
+    "PPOAgentParameters.scale_actions" = "false"
 
 A name that `coach_rl` offers becomes `coach_rl:NAME`. The files of an archive, their order and
 their packing stay as they are; checksums are computed again. Manifests of trained agents get every
@@ -69,7 +69,10 @@ class Moves:
     def read(cls, file: Path) -> "Moves":
         """The moves in a file."""
         document = tomllib.loads(file.read_text("utf-8"))
-        return cls(**{each.name: document.get(each.name, {}) for each in fields(cls)})
+        parts = {each.name: document.get(each.name, {}) for each in fields(cls)}
+        for name in ("removed_fields", "added_fields"):
+            parts[name] = {path: json.loads(value) for path, value in parts[name].items()}
+        return cls(**parts)
 
     def module(self, name: str) -> str:
         """The path of a module now."""

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         Action,
         ActionUnit,
         AgentParameters,
-        CertifyParameters,
         CoachError,
         CoachWarning,
         ConfigurationError,

@@ -102,7 +102,6 @@ from coach_rl.core import (
     Action as Action,
     ActionUnit as ActionUnit,
     AgentParameters as AgentParameters,
-    CertifyParameters as CertifyParameters,
     CoachError as CoachError,
     CoachWarning as CoachWarning,
     ConfigurationError as ConfigurationError,
@@ -285,7 +284,7 @@ from coach_rl.studies.study import (
 from coach_rl.telemetry.notebook import (
     NotebookSink as NotebookSink,
 )
-from coach_rl.telemetry.tracker import (
+from coach_rl.telemetry.trackers.tracker import (
     TrackerParameters as TrackerParameters,
 )
 from coach_rl.telemetry.video import (

@@ -88,7 +88,7 @@ TargetAction = int | float | tuple[object, ...]
 """One action: a number for Discrete, (nested) tuples in the shape of any other space."""
 
 
-def target_array(owner: str, targets: tuple[TargetAction, ...], space: Space) -> Array:
+def target_array(targets: tuple[TargetAction, ...], space: Space) -> Array:
     """The targets as an array [targets, ...] in the dtype of `space`.
 
     Raises:
@@ -98,8 +98,8 @@ def target_array(owner: str, targets: tuple[TargetAction, ...], space: Space) ->
         space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary | spaces.Box
     ):
         raise SpaceError(
-            f"{owner} needs Discrete, MultiDiscrete, MultiBinary or Box actions, "
-            f"got {describe(space)}"
+            "PartialDiscreteActionSpaceMap needs Discrete, MultiDiscrete, MultiBinary or Box "
+            f"actions, got {describe(space)}"
         )
     table = np.zeros((len(targets), *(space.shape or ())), dtype=space.dtype)
     is_inexact = np.issubdtype(table.dtype, np.floating)  # rounding to the dtype is no harm
@@ -113,24 +113,25 @@ def target_array(owner: str, targets: tuple[TargetAction, ...], space: Space) ->
             is_kept = False
         if not is_kept or action.shape != space.shape:
             raise SpaceError(
-                f"{owner}: target action {target} (position {index}) doesn't lie in the "
-                f"environment's {describe(space)}"
+                f"PartialDiscreteActionSpaceMap: target action {target} (position {index}) doesn't "
+                f"lie in the environment's {describe(space)}"
             )
     _, first = np.unique(table.reshape(len(table), -1), axis=0, return_index=True)
     if len(first) != len(table):
         twice = min(set(range(len(table))) - {int(index) for index in first})
-        raise SpaceError(f"{owner}: target action {targets[twice]} is listed twice")
+        raise SpaceError(
+            f"PartialDiscreteActionSpaceMap: target action {targets[twice]} is listed twice"
+        )
     return table
 
 
-def table_stage(owner: str, table: Array) -> StatelessActionStage:
+def table_stage(table: Array) -> StatelessActionStage:
     """The stage whose agent action i is `table[i]`.
 
     The way back of a table of floats goes to the nearest entry (Euclidean), of any other to the
     entry itself; `ActionError` when it isn't there.
 
     Args:
-        owner: The filter, for errors.
         table: [actions, ...], no two alike.
     """
     flat = table.reshape(len(table), -1)
@@ -146,8 +147,8 @@ def table_stage(owner: str, table: Array) -> StatelessActionStage:
         if not found.all():
             row = int(np.flatnonzero(~found)[0])
             raise ActionError(
-                f"{owner} never gives the action {action[row]} of row {row}, so there is no way "
-                "back; list it among the target actions"
+                f"PartialDiscreteActionSpaceMap never gives the action {action[row]} of row {row}, "
+                "so there is no way back; list it among the target actions"
             )
         return np.asarray(matches.argmax(axis=1))
 
@@ -158,7 +159,7 @@ def table_stage(owner: str, table: Array) -> StatelessActionStage:
 
 @parameter_class
 class BoxDiscretization:
-    """Evenly spaced values per dimension, both bounds among them.
+    """Evenly spaced values per dimension, both bounds among them; whole numbers in an integer Box.
 
     An action is any combination of them. The agent's action 0 is the low bound everywhere; the last
     dimension varies fastest.
@@ -166,8 +167,6 @@ class BoxDiscretization:
 
     num_bins: Annotated[int, Ge(2)] | NonEmpty[tuple[Annotated[int, Ge(2)], ...]]
     """Values per dimension, 2 or more: one number for all dimensions or one for each."""
-    force_int_bins: bool = False
-    """Round the values to whole numbers; always done for an integer Box."""
 
     def build(self, space: Space) -> StatelessActionStage:
         """Build the filter for a Box with finite bounds."""
@@ -175,7 +174,7 @@ class BoxDiscretization:
         target = bounded_box_of(owner, space)
         low, high = (bound.reshape(-1).astype(np.float64) for bound in (target.low, target.high))
         numbers = bins_per_dimension(owner, self.num_bins, len(low))
-        whole = self.force_int_bins or is_whole(target)
+        whole = is_whole(target)
         points = [
             even_points(owner, low[index], high[index], number, whole=whole)
             for index, number in enumerate(numbers)
@@ -247,44 +246,32 @@ class BoxMasking:
 class FullDiscreteActionSpaceMap:
     """Every action of a countable space gets a number of its own, so none is out of reach.
 
-    Turns MultiDiscrete and MultiBinary actions into Discrete ones, or renumbers a Discrete space.
+    Turns MultiDiscrete and MultiBinary actions into Discrete ones, or renumbers a Discrete space
+    from 0. Actions ascend, the last element varies fastest.
     """
 
-    target_actions: tuple[TargetAction, ...] | None = None
-    """All actions in the agent's order; None: ascending, the last element varies fastest."""
-
     def build(self, space: Space) -> StatelessActionStage:
-        """Build the filter for a finite space; `target_actions` names every action once."""
-        owner = "FullDiscreteActionSpaceMap"
-        sizes, count = choice_sizes(space), prod(choice_sizes(space))
+        """Build the filter for a finite space."""
         if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
             raise SpaceError(
-                f"{owner} needs a Discrete, MultiDiscrete or MultiBinary space, got "
-                f"{describe(space)}; a Box is made discrete by BoxDiscretization"
+                "FullDiscreteActionSpaceMap needs a Discrete, MultiDiscrete or MultiBinary space, "
+                f"got {describe(space)}; a Box is made discrete by BoxDiscretization"
             )
-        if self.target_actions is None:
-            return _enumeration(space, sizes)
-        if len(self.target_actions) != count:
-            raise SpaceError(
-                f"{owner}.target_actions has {len(self.target_actions)} actions, but the "
-                f"environment's {describe(space)} has {count}; name them all, or use "
-                "PartialDiscreteActionSpaceMap"
-            )
-        return table_stage(owner, target_array(owner, self.target_actions, space))
+        sizes = choice_sizes(space)
+        shape = space.shape or ()
+        first = first_action(space).astype(np.int64)
 
+        def forward(action: Array) -> Array:
+            flat = np.stack(np.unravel_index(action, sizes), axis=1)  # [R, elements]
+            return (first + flat.reshape(len(action), *shape)).astype(space.dtype)
 
-def _enumeration(space: Space, sizes: tuple[int, ...]) -> StatelessActionStage:
-    shape, first = space.shape or (), first_action(space).astype(np.int64)
+        def backward(action: Array) -> Array:
+            flat = (action.astype(np.int64) - first).reshape(len(action), len(sizes))
+            return np.asarray(np.ravel_multi_index(tuple(flat.T), sizes), dtype=np.int64)
 
-    def forward(action: Array) -> Array:
-        flat = np.stack(np.unravel_index(action, sizes), axis=1)  # [R, elements]
-        return (first + flat.reshape(len(action), *shape)).astype(space.dtype)
-
-    def backward(action: Array) -> Array:
-        flat = (action.astype(np.int64) - first).reshape(len(action), len(sizes))
-        return np.asarray(np.ravel_multi_index(tuple(flat.T), sizes), dtype=np.int64)
-
-    return StatelessActionStage(spaces.Discrete(prod(sizes)), forward=forward, backward=backward)
+        return StatelessActionStage(
+            spaces.Discrete(prod(sizes)), forward=forward, backward=backward
+        )
 
 
 @parameter_class
@@ -344,5 +331,4 @@ class PartialDiscreteActionSpaceMap:
 
     def build(self, space: Space) -> StatelessActionStage:
         """Build the filter for a space that contains every target action."""
-        owner = "PartialDiscreteActionSpaceMap"
-        return table_stage(owner, target_array(owner, self.target_actions, space))
+        return table_stage(target_array(self.target_actions, space))

@@ -120,9 +120,6 @@ class HACPanel(ReplayPanel):
     """Standard deviation of the noise on its other actions, in half-ranges of the action."""
     testing_rate: float = 0.3
     """Fraction of sub-goals that are tested."""
-    certify: int = 0
-    """Sub-goals that the top level tests in a fork of the simulator before it sends one, in
-    training and in evaluations; 0 sends them untested."""
     layers: tuple[int, ...] = (128, 128, 128)
 
     @property
@@ -194,16 +191,9 @@ def hac_experiment(
     ]
     if planner is not None:
         agents[planner_at] = planner
-    certify = rl.CertifyParameters(candidates=panel.certify) if panel.certify else None
     names = {2: ("top", "low"), 3: ("top", "middle", "low")}[panel.levels]
     stack = tuple(
-        rl.LevelParameters(
-            name=name,
-            agent=agent,
-            goal_space=space,
-            horizon=horizon,
-            certify=certify if name == "top" else None,
-        )
+        rl.LevelParameters(name=name, agent=agent, goal_space=space, horizon=horizon)
         for name, agent, space, horizon in zip(
             names,
             (*agents, _lowest_agent(panel, bounded=True, hidden=hidden)),

@@ -193,7 +193,8 @@ def main() -> int:
         return 0
     if unknown := set(args.kinds) - set(kinds()):
         parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(kinds())}")
-    tests = given or [*FLOATS, "-n", "2", "--dist", "loadgroup", "-m", "not slow"]
+    spread = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    tests = given or [*FLOATS, *spread, "-m", "not slow"]
     failed = []
     for name in args.kinds or kinds():
         print(f"{name}: {probed(name)[0]}", flush=True)

@@ -33,7 +33,7 @@ class BranchingLearner(DQNLearner):
     def loss(
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
     ) -> tuple[Tensor, Numbers]:
-        """Mean over the branches of DQN's loss; targets by equation 6 or each branch's own."""
+        """Mean over the branches of DQN's loss; all learn the mean of the targets (equation 6)."""
         network, returns, algorithm = self.network, self._returns, self._algorithm
         with torch.no_grad():
             judged, values = self.next_values(batch)  # [B, M, K] and [B, M]
@@ -41,9 +41,8 @@ class BranchingLearner(DQNLearner):
             reward, discount = self._repeated(batch.reward), self._repeated(batch.discount)
             flat_best = best.flatten(0, 1)  # [B * D, K]
             target = returns.target(flat_best, reward, discount, algorithm.clip_targets)
-            if algorithm.branch_targets == "mean":
-                common = target.view_as(best).mean(dim=1, keepdim=True)
-                target = common.expand_as(best).flatten(0, 1)
+            common = target.view_as(best).mean(dim=1, keepdim=True)
+            target = common.expand_as(best).flatten(0, 1)
         taken = batch.action.to(torch.int64) - self._first_actions
         numbers = self._of(network.call(flat, batch.observation), taken)  # [B, D, K]
         loss, error = returns.loss(

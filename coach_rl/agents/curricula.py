@@ -104,12 +104,6 @@ class Curriculum:
             yield f"{what}; schedule its {', '.join(CURRICULUM)}, or leave it out"
         if self.horizon is not None and level.horizon is None:
             yield f"{what}, and no horizon; give it the longest as horizon"
-        certifying = [each.name for each in levels if each.certify is not None]
-        if certifying:
-            yield (
-                f"{what}, and level '{certifying[0]}' tries decisions in forks, which don't follow "
-                "it; leave out certify, or the curriculum"
-            )
         if not scheduled.keys() - {"horizon"}:
             return
         if not isinstance(space, GoalSpace) or isinstance(space, TimedGoalSpace) or is_built(space):

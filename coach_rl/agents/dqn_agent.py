@@ -8,7 +8,6 @@ memory. docs/algorithms/dqn.md lists every detail and its source.
 
 from dataclasses import field
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import torch
@@ -55,9 +54,6 @@ class DQNAlgorithmParameters(ClippedTargetParameters):
     """The online network chooses the next action, the target network evaluates it."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(every=10_000))
     """Update rule of the target network."""
-    branch_targets: Literal["mean", "own"] = "mean"
-    """Targets of several choices. mean: all learn the mean of their targets (Tavakoli et al. 2018,
-    equation 6). own: each learns its own."""
     huber: Positive[float] | None = 1.0
     """Errors beyond this count linearly; None squares all (quantiles: counts all linearly)."""
 

@@ -1,4 +1,4 @@
-"""The shared half of an agent that filters: heat-up, making transitions, alternatives."""
+"""The shared half of an agent that filters: heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -160,8 +160,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """True if it learns only from its newest policy's decisions: those of HEATUP aren't stored."""
     explores: bool = True
     """True if it does not always act greedily in training."""
-    proposes: bool = True
-    """True if exploring leads to alternatives."""
     hidden_state: HiddenState | None = None
     """Hidden state of its recurrent networks; None: it has none."""
 
@@ -322,42 +320,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         write_rows(row_state.choice, rows, choice, len(row_state.heatup))
         return self._sent(choice, request.observation)
 
-    def propose(
-        self,
-        row_state: AgentRows[Exploration],
-        alternatives: AgentRows[Exploration],
-        request: ActionRequest,
-        clock: Clock,
-    ) -> Array:
-        total = len(alternatives.heatup)
-        count = total // len(row_state.heatup)
-        rows = np.arange(total).reshape(-1, count)[request.rows].ravel()  # [R * count]
-        everywhere = np.ones(len(rows), np.bool_)
-        seen = take(row_state.pending, request.rows.repeat(count))
-        repeated = ActionRequest(
-            rows=rows,
-            observation=seen,
-            starts=everywhere,
-            episode_start=everywhere,
-            greedy=~everywhere,
-        )
-        choice = self._choice(alternatives, repeated, clock)
-        write_rows(alternatives.choice, rows, choice, total)
-        action = self._sent(choice, take(request.observation, np.arange(len(rows)) // count))
-        assert not isinstance(action, dict), "a level's goal is one array"
-        return action.reshape(-1, count, *action.shape[1:])
-
-    def adopt(
-        self,
-        row_state: AgentRows[Exploration],
-        alternatives: AgentRows[Exploration],
-        rows: IntArray,
-        numbers: IntArray,
-    ) -> None:
-        total = len(row_state.heatup)
-        chosen = take(alternatives.choice, rows * (len(alternatives.heatup) // total) + numbers)
-        write_rows(row_state.choice, rows, chosen, total)
-
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         rows, learn = outcome.rows, clock.learns
         self._check(rows, outcome.observation, outcome.reward)
@@ -434,12 +396,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=take(row_state.pending, request.rows),
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        return self._choice(row_state, filtered, clock)
-
-    def _choice(
-        self, row_state: AgentRows[Exploration], filtered: ActionRequest, clock: Clock
-    ) -> dict[str, Array]:
-        """The choice by `choose`, flat, with an entry for each row."""
         choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
         check_counts(choice, len(filtered.rows), self._chooser)
         return choice

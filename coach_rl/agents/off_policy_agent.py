@@ -263,7 +263,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self._recur(network.module for network in self.learner.networks.values())
         if self.hidden_state is not None:
             self._check_recurrence()
-        self.explores = self.proposes = self.learner.acting.explores
+        self.explores = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         extras = self._infos.extras
         if goals is not None:

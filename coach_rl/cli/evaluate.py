@@ -19,9 +19,7 @@ from coach_rl.sessions.evaluation import (
     evaluate_untrained,
     evaluation_film,
     play_run,
-    video_of,
 )
-from coach_rl.telemetry.episode_recorder import Take
 from coach_rl.telemetry.summary import evaluation_table
 from coach_rl.telemetry.window import KEYS, Window, has_display
 
@@ -30,7 +28,6 @@ _EPISODES_SHOWN, _EPISODES_WRITTEN = EnvironmentEpisodes(5), EnvironmentEpisodes
 
 def evaluate(given: Given) -> int:
     """Evaluate a run; the exit code."""
-    video = video_parameters(given)
     evaluation, file = evaluate_run(
         newest_run(given.run),
         episodes=given.episodes or FINAL_EPISODES,
@@ -39,15 +36,14 @@ def evaluate(given: Given) -> int:
         **opening(given),
         sampling=given.sampling,
         seed=given.seed,
-        video=video,
+        video=video_parameters(given),
     )
     console_of(plain=given.plain).print(evaluation_table(evaluation))
     if file is not None:
         print(f"written to {short(file)}")
-        for kind in () if video is None else video.formats:
-            film = evaluation_film(file).with_suffix(f".{kind}")
-            if film.exists():  # not where nothing can be drawn
-                print(f"filmed as  {short(film)}")
+        video = evaluation_film(file)
+        for each in sorted(video.parent.glob(f"{video.name}.*")):
+            print(f"filmed as  {short(each)}")
     return 0
 
 
@@ -77,8 +73,6 @@ def play(given: Given) -> int:
         require_no_links(folder.path)
         file = folder.videos / f"{checkpoint.name}_play.gif"
         print(f"there is no display here; the video is written to {short(file)} (--to FILE)")
-    if file is not None:
-        video_of(file, slow)  # a wrong name is reported before anything is built
     episodes = given.episodes or (_EPISODES_SHOWN if file is None else _EPISODES_WRITTEN)
     title = f"{folder.path.parent.name}: {folder.path.name}"
     with ExitStack() as opened:
@@ -88,8 +82,7 @@ def play(given: Given) -> int:
             print(f"keys: {KEYS}")
         play_run(
             path,
-            window,
-            file=file,
+            window or file,
             episodes=episodes,
             slow=slow,
             overrides=overrides_of(given),
@@ -97,15 +90,9 @@ def play(given: Given) -> int:
             seed=given.seed,
             last_good=given.last_good,
             trust=given.trust or (),
-            on_episode=_print_episode,
+            on_episode=print,
+            is_stopped=lambda: window is not None and window.is_closed,
         )
     if file is not None:
         print(f"written to {short(file)}")
     return 0
-
-
-def _print_episode(episode: Take) -> None:
-    print(
-        f"episode {episode.number + 1}: return {episode.reward:.5g}, {episode.step} steps, "
-        f"{episode.ending}"
-    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.telemetry.trackers.command_line import flag_help, flag_parameters
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
@@ -49,28 +50,16 @@ _FILMS = group(
         sets="VideoParameters.frame_skip",
     ),
     Flag(
-        "--video_of WHAT",
-        "film evaluations (default) or training episodes",
-        choices=("evaluation", "training"),
-        sets="VideoParameters.of",
-    ),
-    Flag(
         "--video_episodes WHICH",
-        "film the first episode (default), the best, worst or longest",
-        choices=("first", "best", "worst", "longest"),
+        "film the last episode of the first environment (default), or the best",
+        choices=("best", "last"),
         sets="VideoParameters.episodes",
     ),
     Flag(
         "--video_every N",
-        "film every Nth evaluation, or one of N training episodes (default: 1)",
+        "film every Nth evaluation (default: 1)",
         values.positive,
         sets="VideoParameters.every",
-    ),
-    Flag(
-        "--video_row ROW",
-        "film the environment of this number (default: 0; best, worst and longest: of all)",
-        values.whole,
-        sets="VideoParameters.row",
     ),
     of=f"{_TRAINED} evaluate",
 )
@@ -237,10 +226,8 @@ RUNS = (
         ),
         Flag(
             "--tracker SERVICE",
-            "also log to wandb, trackio or mlflow, or SERVICE:PROJECT (default: coach_rl), instead "
-            "of the preset's own sinks; off: to none; a resumed run continues there",
-            values.tracker,
-            sets=values.sinks,
+            flag_help(),
+            sets=flag_parameters,
             of=f"{_TRAINED} seeds",
         ),
         Flag(

@@ -29,7 +29,8 @@ from coach_rl.studies.study import Study, check_study, load_study
 from coach_rl.studies.study_runs import StudyRun, evaluate_missing, study_runs
 from coach_rl.studies.sweeps.report import conclusion, write_report
 from coach_rl.studies.sweeps.report import report as sweep_tables
-from coach_rl.studies.sweeps.sweep import Sweep, run_sweep
+from coach_rl.studies.sweeps.search import run_sweep
+from coach_rl.studies.sweeps.sweep import Sweep
 from coach_rl.studies.tables import report, seed_tables, write_blocks
 from coach_rl.telemetry.tables import Column, rich_table, table
 
@@ -263,8 +264,7 @@ def sweep_preset(given: Given) -> int:
         needs=Needs(cores=threads),
     )
     jobs = given.jobs or 1
-    print(f"sweep:      {sweep.name}, folder {short(sweep.folder)}")
-    any_run = sweep.job({}, {})
+    any_run = sweep.job({})
     with closing(
         executor(given.on or "local", [any_run] * jobs, at_once=jobs, on_warning=_warn)
     ) as pool:
@@ -274,7 +274,8 @@ def sweep_preset(given: Given) -> int:
     print(f"written to  {short(page)}")
     print(conclusion(result))
     if result.best:
-        print(f"train with it: {_best_command(given, result.recommended)}")
+        changes = f"-p {shlex.quote(given.preset)} -cp {in_quotes(result.recommended)}"
+        print(f"train with it: {program('coach')} {changes}")
     return 0
 
 
@@ -286,8 +287,3 @@ def _warn(job: Job, text: str) -> None:
     seed = f"seed {job.task.seed}"
     names = [f"{kind} {name}" for kind, name in job.labels.items() if kind == "trial"]
     _announce(f"warning: {', '.join(names or [job.labels['variant'], seed])}: {text}")
-
-
-def _best_command(given: Given, changes: str) -> str:
-    """The command line that trains with the best setting, as it can be typed."""
-    return f"{program('coach')} -p {shlex.quote(given.preset)} -cp {in_quotes(changes)}"

@@ -168,6 +168,5 @@ SWEEP = (
         again("-c"),
         again("--device", help="auto, cpu, cuda or cuda:N"),
         again("--threads", help="threads of one tensor operation (default: the preset's own)"),
-        Flag("--tensorboard", "write TensorBoard files", sets="Sweep.tensorboard"),
     ),
 )

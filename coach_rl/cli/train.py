@@ -157,7 +157,7 @@ def _conclude(given: Given, result: RunResult) -> int:
         print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
-    if (given.dump_gifs or given.dump_mp4) and result.folder.videos.is_dir():
+    if result.folder.videos.is_dir():
         print(f"videos:     {short(result.folder.videos)}")
     if given.tensorboard is None:
         print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")

@@ -90,17 +90,6 @@ def target(text: str) -> str:
     return text
 
 
-def tracker(text: str) -> str:
-    """A tracker and its project, `wandb:walking`, or `off`."""
-    service, has_project, project = text.partition(":")
-    is_known = service in ("wandb", "trackio", "mlflow") and (project or not has_project)
-    if not is_known and text != "off":
-        raise argparse.ArgumentTypeError(
-            f"must be wandb, trackio or mlflow, each also with :PROJECT, or off, got '{text}'"
-        )
-    return text
-
-
 def modules(text: str) -> tuple[str, ...]:
     """Names of modules, separated by commas."""
     return tuple(text.split(","))
@@ -150,15 +139,6 @@ def until_solved(text: str) -> Mapping[str, object]:
         least: dict[str, Any] = {name: float(number)}
         changes["validation"] = ValidationParameters(**least)
     return changes
-
-
-def sinks(text: str) -> Mapping[str, object]:
-    """The parameters that a tracker stands for."""
-    from coach_rl.telemetry.tracker import TrackerParameters
-
-    service, _, project = text.partition(":")
-    named = {"project": project} if project else {}
-    return {"sinks": () if service == "off" else (TrackerParameters(service=service, **named),)}  # type: ignore[arg-type]  # checked by `tracker`
 
 
 def inspections(text: str) -> Mapping[str, object]:

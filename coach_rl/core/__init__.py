@@ -64,12 +64,7 @@ if TYPE_CHECKING:
         OutputFilterParameters,
         Renderable,
     )
-    from coach_rl.core.levels import (
-        CertifyParameters,
-        LevelDescription,
-        SuccessRate,
-        SuccessSchedule,
-    )
+    from coach_rl.core.levels import LevelDescription, SuccessRate, SuccessSchedule
     from coach_rl.core.options import OPTION_KEY, OptionSpace
     from coach_rl.core.parameter_classes import (
         KeepingParameters,
@@ -116,12 +111,12 @@ else:
 __all__ = [
     "GOAL_KEY", "OPTION_KEY", "TIME_KEY", "Action", "ActionError", "ActionInfo", "ActionRequest",
     "ActionUnit", "Agent", "AgentContext", "AgentParameters", "AnyAgent", "Appended", "Array",
-    "BoolArray", "CertifyParameters", "CheckpointError", "Clock", "CoachError", "CoachWarning",
-    "ConfigurationError", "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters",
-    "DrawableParameters", "End", "EnvResponse", "Environment", "EnvironmentEpisodes",
-    "EnvironmentFault", "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps",
-    "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep", "Hours",
-    "InputFilter", "InputFilterParameters", "IntArray", "KeepingParameters", "LearnerParameters",
+    "BoolArray", "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
+    "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
+    "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
+    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
+    "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep", "Hours", "InputFilter",
+    "InputFilterParameters", "IntArray", "KeepingParameters", "LearnerParameters",
     "LevelDescription", "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable",
     "MovableParameters", "NonFiniteError", "Observation", "OptionSpace", "Outcome", "OutputFilter",
     "OutputFilterParameters", "ParameterError", "Phase", "PiecewiseSchedule", "Renderable",

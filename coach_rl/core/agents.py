@@ -199,53 +199,6 @@ class Agent(Stateful, Protocol[Rows]):
 
 
 @runtime_checkable
-class ProposingAgent(Protocol[Held]):
-    """An agent that has alternatives to the decision it has just made.
-
-    alternatives = agent.new_rows(num_envs * count, seed)   # rows i * count and on are row i's
-    action = agent.act(rows, request, clock)
-    others = agent.propose(rows, alternatives, request, clock)
-    agent.adopt(rows, alternatives, request.rows[:1], np.array([2]))    # the third of these
-    """
-
-    proposes: bool
-    """True if they differ from the decision."""
-
-    def propose(
-        self, row_state: Held, alternatives: Held, request: ActionRequest, clock: Clock
-    ) -> Array:
-        """Other actions [R, count, ...] than `act` chose for this request, the best first.
-
-        They are kept in the alternatives; the row state stays as it is.
-        """
-        ...
-
-    def adopt(self, row_state: Held, alternatives: Held, rows: IntArray, numbers: IntArray) -> None:
-        """Replace the decisions of these rows [R] by their alternatives of these numbers [R]."""
-        ...
-
-
-@runtime_checkable
-class ForkLearner(Protocol[Held]):
-    """An agent that makes use of decisions that were only tried, in a fork of the simulator."""
-
-    def observe_fork(
-        self, row_state: Held, alternatives: Held, rows: IntArray, below: Array, *, learns: bool
-    ) -> None:
-        """Record the outcomes of tries; `adopt` follows where an alternative is taken.
-
-        Args:
-            row_state: What holds the decisions of these rows.
-            alternatives: What `propose` has filled.
-            rows: [R].
-            below: [R, 1 + count] bits of `End` that the level below reported of each decision and
-                its alternatives; 0 where one was not tried, or is taken.
-            learns: True if the agent may learn from them; otherwise only its rows may remember.
-        """
-        ...
-
-
-@runtime_checkable
 class EndingAgent(Protocol[Held]):
     """An agent that decides itself where its option or goal ends.
 
@@ -322,24 +275,6 @@ class DrawnAgent(Protocol[Held]):
             row_state: What `new_rows` made.
             row: Which row is filmed.
             place: From a goal of the level below to its position in the scene.
-        """
-        ...
-
-
-@runtime_checkable
-class PicturedAgent(Protocol[Held]):
-    """An agent with a picture of its own, which films show beside the scene."""
-
-    def picture(self, row_state: Held, row: int, observation: Observation) -> Array:
-        """Return the picture of a row, uint8 [height, width, 3], of one size for all frames.
-
-        It is first called after a decision: films begin there.
-
-        Args:
-            row_state: What `new_rows` made.
-            row: Which row is filmed.
-            observation: Of that row alone, unfiltered, as its level shows it, [1, ...] each; as
-                `ValuingAgent.values` takes it.
         """
         ...
 
@@ -448,7 +383,7 @@ class LevelPlace:
             restated: Whether it restates them in today's bounds.
         """
         goal = self.sub_goal
-        if goal is not None and (goal.achieved_changes if restated else goal.action_changes):
+        if goal is not None and (goal.achieved_changes or (goal.action_changes and not restated)):
             raise ConfigurationError(
                 f"{owner} keeps goals that the level below achieved, and {type(goal).__name__} "
                 "moves them as it learns or follows a curriculum; give the level below a "

@@ -403,10 +403,6 @@ class GoalSpace:
         reward = -length_of(difference) if self.reward == "dense" else reached - 1.0
         return Verdict(difference, reward, reached, reached)
 
-    def distance(self, goal: FloatArray, observation: Observation) -> FloatArray:
-        """Euclidean distance to the goal, float64 [R]."""
-        return length_of(self.difference(goal, observation))
-
     def overridden(self, *names: str) -> list[str]:
         """The methods, of these names, that a subclass overrides which isn't `standard`."""
         standard = next(filter(is_standard, type(self).__mro__))

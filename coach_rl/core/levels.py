@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol, TypeVar
 
-from annotated_types import Ge, Interval
+from annotated_types import Interval
 
 from coach_rl.core.clock import Clock, Schedule
 from coach_rl.core.errors import require
@@ -100,22 +100,6 @@ class CurriculumParameters(Protocol):
 
 
 @parameter_class
-class CertifyParameters:
-    """Certified decisions: sub-goals are tried in a fork of the simulator before one is sent."""
-
-    candidates: Annotated[int, Ge(2)]
-    """Sub-goals of a decision that are tried at most: the agent's choice, then its alternatives."""
-    during: Literal["always", "training", "evaluation"] = "always"
-    """The stacks that certify. Decisions of heat-up are never certified."""
-    prefer: Literal["first", "nearest"] = "first"
-    """first: the first that succeeds is taken, and those after it are not tried. nearest: all are
-    tried, and the one that ends nearest to the level's own goal is taken of those that succeed."""
-    learn: bool = False
-    """If True, the agent also learns in training from rejected alternatives, as a graph of
-    way-points can; otherwise a fork affects the choice alone."""
-
-
-@parameter_class
 class LevelDescription:
     """The facts a level of a stack needs to know about itself."""
 
@@ -146,9 +130,6 @@ class LevelDescription:
     but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
-    certify: CertifyParameters | None = None
-    """The way to try sub-goals in a fork of the simulator before one is sent; None sends them
-    untried. For levels above the lowest."""
     stops_on_failure: Literal["never", "training", "always"] = "never"
     """Phases in which the level's sub-episode ends where the level below misses a sub-goal because
     it used up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: heat-up and

@@ -184,9 +184,7 @@ class _Stack:
 def _check_level(level: LevelDescription, agent: object) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space, reason = level.goal_space, None
-    if level.certify is not None and level.certify.during != "training":
-        reason = "it certifies its decisions, which needs a simulator"
-    elif level.curriculum is not None:
+    if level.curriculum is not None:
         reason = "its goals or its horizon follow a curriculum"
     elif level.horizon_of is not None:
         reason = "its horizon is a function of Python"

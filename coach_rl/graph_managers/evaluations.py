@@ -30,7 +30,7 @@ from coach_rl.graph_managers.progress import SOLVED, Progress
 from coach_rl.graph_managers.run_warnings import warn_of_cut_off_episodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.torch_settings import torch_settings
-from coach_rl.telemetry.episode_recorder import EvaluationWatcher
+from coach_rl.telemetry.episode_recorder import EpisodePlayer
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.records import Evaluation, LogRecord
 from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
@@ -116,7 +116,7 @@ def play(
     *,
     seed: int,
     step_limit: int | None = None,
-    watcher: EvaluationWatcher | None = None,
+    watcher: EpisodePlayer | None = None,
     is_stopped: Callable[[], bool] = never,
     on_activity: OnActivity = ignore_activity,
 ) -> Scores:
@@ -130,7 +130,7 @@ def play(
         episodes: Number of episodes.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
-        watcher: Films and records them; None for no watcher.
+        watcher: Films or shows them; None for no watcher.
         is_stopped: Polled at every step; True ends the evaluation.
         on_activity: Called with the number of episodes that are over.
 
@@ -144,13 +144,13 @@ def play(
     due[:rest] += 1
     stack.reset_all(seed)
     if watcher is not None:
-        watcher.begin(stack)
+        watcher.begin(stack, due)
     tracker, cut_short = EpisodeTracker(stack.num_envs), 0
     played: list[FinishedEpisodes] = []
     stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
     ticks = cut_off = 0
     stack.begin_counting(due > 0)
-    on_activity(_activity(watcher, 0, episodes))
+    on_activity(_activity(0, episodes))
     while due.any():
         if is_stopped():
             raise EvaluationStopped
@@ -173,7 +173,7 @@ def play(
             due[finished.rows[counted]] -= 1
             stack.count_only(due > 0)
             played.append(_selected(finished, counted))
-            on_activity(_activity(watcher, episodes.count - due.sum(), episodes))
+            on_activity(_activity(episodes.count - due.sum(), episodes))
         if due.any() and stuck[due > 0].all():  # no row is left to play the rest
             seed, watcher = integer_seed(seed, "after the step limit"), None
             stack.reset(seed)
@@ -181,7 +181,7 @@ def play(
             stuck[:] = False
         ticks += 1
         if ticks % REPORT_EVERY == 0:
-            doing = _activity(watcher, episodes.count - due.sum(), episodes)
+            doing = _activity(episodes.count - due.sum(), episodes)
             on_activity(f"{doing}, step {ticks:,}")
     on_activity("")
     return Scores(
@@ -194,11 +194,9 @@ def play(
     )
 
 
-def _activity(watcher: EvaluationWatcher | None, over: int, episodes: EnvironmentEpisodes) -> str:
+def _activity(over: int, episodes: EnvironmentEpisodes) -> str:
     """The activity of an evaluation, in words, and how many episodes are over."""
-    is_drawing = watcher is not None and watcher.is_drawing
-    doing = "evaluating and drawing a film" if is_drawing else "evaluating"
-    return f"{doing}, {over} of {episodes.count} episodes"
+    return f"evaluating, {over} of {episodes.count} episodes"
 
 
 def level_metrics(
@@ -321,18 +319,11 @@ class EvaluationSchedule:
         parameters: The experiment.
         graph: The graph to evaluate.
         progress: The run's; knows what is due, and makes the records.
-        watcher: Films and records evaluations; None for no watcher.
     """
 
-    def __init__(
-        self,
-        parameters: GraphParameters,
-        graph: Graph,
-        progress: Progress,
-        watcher: EvaluationWatcher | None = None,
-    ) -> None:
+    def __init__(self, parameters: GraphParameters, graph: Graph, progress: Progress) -> None:
         self._parameters, self._graph = parameters, graph
-        self._progress, self._watcher = progress, watcher
+        self._progress = progress
         self._pending: list[EvaluationRequest] = []
         self._evaluator: Evaluator | None = None
 
@@ -392,7 +383,8 @@ class EvaluationSchedule:
             progress.announced_at = clock.environment_steps
             yield self.begins()
         number = int(interval.counted(clock) // interval.count)
-        is_watched = is_over or self._watcher is None or number % self._watcher.every == 0
+        watcher = self._graph.watcher
+        is_watched = is_over or watcher is None or number % watcher.every == 0
         evaluation = self.result(
             self.play(schedule.evaluation_episodes, is_stopped=is_stopped, is_watched=is_watched)
         )
@@ -448,7 +440,7 @@ class EvaluationSchedule:
             is_watched: Whether to use the watcher.
         """
         graph, stack = self._graph, self._graph.evaluation
-        watcher = self._watcher if is_watched else None
+        watcher = graph.watcher if is_watched else None
         graph.sample_in_evaluations(sampling)
         before = None if watcher is None else deepcopy(stack.state_dict(with_simulators=False))
 
@@ -509,8 +501,7 @@ class EvaluationSchedule:
 
         Args:
             policies: See `EvaluationRequest`.
-            clock: The counters then, which the schedules of certified plans are functions of; None:
-                those of this graph.
+            clock: The counters then, which schedules are functions of; None: those of this graph.
         """
         graph = self._graph
         if clock is not None:

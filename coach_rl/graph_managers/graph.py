@@ -35,7 +35,7 @@ from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
 from coach_rl.levels.level_manager import agent_spaces
-from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
+from coach_rl.telemetry.episode_recorder import EpisodePlayer
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 
 MAX_EVALUATION_ENVS = 16
@@ -63,8 +63,7 @@ class Graph:
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
-        watcher: Films and records evaluations; None for no watcher.
-        recorder: What films training episodes; None for nothing.
+        watcher: Films or shows evaluations; None for no watcher.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -77,8 +76,7 @@ class Graph:
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        watcher: EvaluationWatcher | None = None,
-        recorder: TrainingRecorder | None = None,
+        watcher: EpisodePlayer | None = None,
     ) -> None:
         self.runtime = replace(resolved(runtime, parameters), signals=Signals())
         """The run's settings and services: its device, its threads, its channel of signals."""
@@ -91,15 +89,15 @@ class Graph:
         """The times at which levels are in a phase of their own."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
-        self.cameras = tuple(each for each in (watcher, recorder) if each is not None)
-        """The watcher of evaluations and the recorder of training, where there are any."""
+        self.watcher = watcher
+        """Films or shows evaluations; None where nothing does."""
         self._parameters = parameters
         self._agents = LevelAgents(parameters, self.runtime, self.clock)
         self._training: Stack | None = None
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
-                self._training = builder.training(self.clock, is_drawn=recorder is not None)
+                self._training = builder.training(self.clock)
             self.evaluation = builder.evaluation(
                 Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs
@@ -110,8 +108,6 @@ class Graph:
                 _check_same_spaces(self._training, self.evaluation)
                 self.phases.watch(self._training.levels)
                 self._training.reset(integer_seed(runtime.seed, "training", "environment"))
-            if recorder is not None and self._training is not None:
-                recorder.prepare(self._training)
             if watcher is not None:
                 self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
                 watcher.prepare(self.evaluation)

@@ -47,7 +47,7 @@ from coach_rl.graph_managers.run_warnings import (
     warn_of_endless_heatup,
     warn_of_useless_settings,
 )
-from coach_rl.telemetry.episode_recorder import EvaluationWatcher, TrainingRecorder
+from coach_rl.telemetry.episode_recorder import EpisodePlayer
 from coach_rl.telemetry.records import Evaluation, LogRecord
 from coach_rl.telemetry.statistics import histogram, require_image
 
@@ -61,7 +61,6 @@ class _Built:
     evaluations: EvaluationSchedule
     callbacks: Callbacks
     inspections: Inspections
-    recorder: TrainingRecorder | None
 
 
 class GraphManager:
@@ -106,8 +105,7 @@ class GraphManager:
         training: bool = True,
         evaluation_envs: int | None = None,
         callbacks: Sequence[Callback | CallbackParameters] = (),
-        watcher: EvaluationWatcher | None = None,
-        recorder: TrainingRecorder | None = None,
+        watcher: EpisodePlayer | None = None,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors name what doesn't fit.
 
@@ -122,8 +120,7 @@ class GraphManager:
                 evaluations while training have episodes, up to 16.
             callbacks: Callbacks after those of the parameters. They are not recorded in a manifest:
                 pass them again to resume the run.
-            watcher: Films evaluations; None for nothing.
-            recorder: Films training episodes; None for nothing.
+            watcher: Films or shows evaluations; None for nothing.
         """
         if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -136,7 +133,6 @@ class GraphManager:
             training=training,
             evaluation_envs=evaluation_envs,
             watcher=watcher,
-            recorder=recorder,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
         try:
@@ -147,10 +143,9 @@ class GraphManager:
         self._built = _Built(
             graph=graph,
             progress=progress,
-            evaluations=EvaluationSchedule(parameters, graph, progress, watcher),
+            evaluations=EvaluationSchedule(parameters, graph, progress),
             callbacks=Callbacks((*parameters.callbacks, *callbacks) if training else ()),
             inspections=inspections,
-            recorder=recorder,
         )
 
     def improve(
@@ -338,8 +333,6 @@ class GraphManager:
         """Continue from the state of an equally built graph; see `Graph.load_state_dict`."""
         parts = self._parts
         parts.graph.load_state_dict(state, restart_episodes=restart_episodes)
-        if parts.recorder is not None:
-            parts.recorder.forget()
         parts.progress.load_state_dict(state["progress"])
         parts.graph.clock.wall_seconds = parts.progress.wall_seconds
         parts.evaluations.load_state_dict(state)
@@ -379,7 +372,6 @@ class GraphManager:
             self.graph,
             self.progress,
             is_over=is_over,
-            recorder=self._parts.recorder,
             standstill=self._standstill,
         )
 
@@ -415,7 +407,6 @@ def run_phase(
     progress: Progress,
     *,
     is_over: Callable[[], bool],
-    recorder: TrainingRecorder | None,
     standstill: StandstillWatch,
 ) -> Iterator[LogRecord]:
     """Tick in a phase until it is over.
@@ -425,12 +416,9 @@ def run_phase(
         graph: What ticks; its clock takes the phase.
         progress: The run's; makes the records.
         is_over: Polled before every tick.
-        recorder: What films training episodes; None for nothing.
         standstill: Warns of counters and episodes that make no progress.
     """
     clock = graph.clock
-    if recorder is not None and not recorder.is_filming:
-        recorder.begin(graph.training, is_midway=(graph.tracker.lengths > 0).tolist())
     if clock.phase is not phase or not progress.has_begun:
         clock.phase, progress.has_begun = phase, True
         yield progress.record("phase")
@@ -442,8 +430,6 @@ def run_phase(
         now = time.perf_counter()
         progress.training_seconds += now - started
         clock.wall_seconds = progress.seconds_at(now)
-        if recorder is not None:
-            recorder.note_tick(tick.answer)
         # All of the tick's state is settled before the first record is yielded.
         records: list[LogRecord] = []
         if tick.answer.faults:

@@ -72,7 +72,7 @@ def _problems_of_control(
             f"{name} receives no goals and has no horizon, so that it would keep control to the "
             "end of the episode; give it a horizon"
         )
-    for field in ("certify", "warmup", "turn"):
+    for field in ("warmup", "turn"):
         if getattr(level, field) is not None:
             yield (
                 f"{name} has {field}, which is for levels in a chain, where each acts through the "

@@ -32,7 +32,6 @@ from coach_rl.core.steps import (
 )
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
-from coach_rl.graph_managers.forks import require_certifiable
 from coach_rl.graph_managers.level_links import problems_of_links
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack import SignalParameters
@@ -390,7 +389,6 @@ class GraphParameters:
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
         yield from self._problems_of_links()
-        yield from problems_of(require_certifiable, self.levels, workers=self.collection.workers)
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
         for level in self.levels:

@@ -168,18 +168,9 @@ class Stack:
         collection = self.collection
         return self.tick_of(None if collection is None else collection.begin_tick(self))
 
-    @property
-    def fork_steps(self) -> int | None:
-        """Simulator steps in forks so far; None where no level certifies its decisions."""
-        certifiers = [level.certifier for level in self.levels if level.certifier is not None]
-        return sum(each.steps for each in certifiers) if certifiers else None
-
     def metrics(self) -> dict[str, float]:
         """Metrics of the stack itself since the last call."""
-        if self.collection is not None:
-            return self.collection.blocks.metrics()
-        steps = self.fork_steps
-        return {} if steps is None else {"forks/environment_steps": float(steps)}
+        return {} if self.collection is None else self.collection.blocks.metrics()
 
     def tick_of(self, among: BoolArray | None) -> EnvResponse:
         """A tick of these rows [N] alone; None for all."""

@@ -1,21 +1,19 @@
-"""Building stacks: levels on a set of environments, and the forks in which they try decisions."""
+"""Building stacks: levels on a set of environments."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
 
 from coach_rl.core.agents import AnyAgent
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
 from coach_rl.core.levels import is_chain
 from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.graph_managers.forks import Forks, certifies, check_certifying
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 from coach_rl.graph_managers.stack import Stack, StackSignals
-from coach_rl.levels.certifier import Certifier, Fork
 from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
 
 AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
@@ -43,12 +41,11 @@ class StackBuilder:
         self._parameters, self._runtime = parameters, runtime
         self._agents, self._opened = agents, opened
 
-    def training(self, clock: Clock, *, is_drawn: bool) -> Stack:
+    def training(self, clock: Clock) -> Stack:
         """The stack that trains, on environments of this process or on what workers collect."""
         parameters = self._parameters
         if not parameters.collection.workers:
-            environment = _drawn(parameters.environment, is_drawn=is_drawn)
-            return self._stack("training", environment, parameters.num_envs, clock)
+            return self._stack("training", parameters.environment, parameters.num_envs, clock)
         # Here, so that a run without workers does not load what only they need.
         from coach_rl.graph_managers.collected_stack import Collection, freeze_statistics
 
@@ -80,9 +77,7 @@ class StackBuilder:
         simulators = environment.build(num_envs=num_envs)
         self._runtime.on_activity("")
         self._opened.callback(simulators.close)
-        channel = self._runtime.signals.channel
-        forks = Forks(environment=environment, opened=self._opened, channel=channel)
-        return self._on(simulators, purpose, clock, agent=self._agents, forks=forks)
+        return self._on(simulators, purpose, clock, agent=self._agents)
 
     def _on(
         self,
@@ -91,7 +86,6 @@ class StackBuilder:
         clock: Clock,
         *,
         agent: AgentSource,
-        forks: Forks | None = None,
     ) -> Stack:
         """All levels on simulators."""
         return build_stack(
@@ -107,7 +101,6 @@ class StackBuilder:
                 num_envs=simulators.num_envs,
             ),
             sums=self._parameters.sums,
-            forks=forks,
         )
 
 
@@ -121,7 +114,6 @@ def build_stack(
     purpose: str,
     signals: StackSignals | None = None,
     sums: Sums = PLAIN_SUMS,
-    forks: Forks | None = None,
 ) -> Stack:
     """Stack levels on an environment, from the lowest up.
 
@@ -134,7 +126,6 @@ def build_stack(
         purpose: Names the random streams of the rows, e.g. `training`.
         signals: Collects the stack's signals; None: none are collected.
         sums: What decisions are of those of the level below.
-        forks: Simulators in which levels certify their decisions; None: none does.
     """
     if not is_chain(levels):
         # Here, so that a chain does not load what only a graph needs.
@@ -151,53 +142,29 @@ def build_stack(
             sums=sums,
         )
 
-    def stacked(environment: Environment, clock: Clock, highest: int) -> tuple[LevelManager, ...]:
-        """The levels from number `highest` down; top first."""
-        built: list[LevelManager] = []
-        below = environment
-        for index in reversed(range(highest, len(levels))):
-            params = levels[index]
-            check_level(params, below.spaces, is_top=index == 0)
-            owned = agent(index, agent_spaces(below.spaces, params.goal_space))
-            check_ending(params, owned, is_top=index == 0)
-            if built:
-                built[-1].note_above(owned)
-            level = LevelManager(
-                params,
-                agent=owned,
-                environment=below,
-                clock=clock,
-                seed=integer_seed(seed, purpose, params.name),
-                above=levels[:index],
-                sums=sums,
-                certifier=certifier(index, owned, clock),
-            )
-            built.append(level)
-            below = level
-        return tuple(reversed(built))
-
-    def certifier(index: int, owned: AnyAgent, clock: Clock) -> Certifier | None:
-        """Tries the decisions of a level; None where they are sent untried."""
-        level = levels[index]
-        if forks is None or not certifies(level, purpose):
-            return None
-        check_certifying(level, owned, environment, forks.environment, purpose=purpose)
-        fork_clock = Clock(phase=Phase.TEST, collects=True, planned=clock.planned)
-        below = stacked(forks.build(environment.num_envs), fork_clock, index + 1)
-        below[0].note_above(owned)
-        return Certifier(
-            level,
+    built: list[LevelManager] = []
+    below = environment
+    for index in reversed(range(len(levels))):
+        params = levels[index]
+        check_level(params, below.spaces, is_top=index == 0)
+        owned = agent(index, agent_spaces(below.spaces, params.goal_space))
+        check_ending(params, owned, is_top=index == 0)
+        if built:
+            built[-1].note_above(owned)
+        level = LevelManager(
+            params,
             agent=owned,
-            fork=Fork(below, clock=fork_clock, channel=forks.channel),
+            environment=below,
             clock=clock,
-            num_envs=environment.num_envs,
-            seed=integer_seed(seed, purpose, level.name, "alternatives"),
+            seed=integer_seed(seed, purpose, params.name),
             above=levels[:index],
+            sums=sums,
         )
-
+        built.append(level)
+        below = level
     if signals is None:
         signals = StackSignals(num_envs=environment.num_envs)
-    return Stack(levels=stacked(environment, clock, 0), clock=clock, signals=signals)
+    return Stack(levels=tuple(reversed(built)), clock=clock, signals=signals)
 
 
 def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:

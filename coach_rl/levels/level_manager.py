@@ -1,7 +1,6 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from coach_rl.core.agents import (
     AnyAgent,
     DrawnAgent,
     EndingAgent,
-    PicturedAgent,
     TurnAgent,
     following,
 )
@@ -23,7 +21,7 @@ from coach_rl.core.errors import (
     SpaceError,
     in_one_line,
 )
-from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging, takes
+from coach_rl.core.goals import GoalRounding, GoalSpace, check_judging
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription, LevelGoals, LevelSpace
 from coach_rl.core.options import OptionSpace
@@ -48,7 +46,6 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
-from coach_rl.levels.certifier import Certifier
 from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
@@ -163,7 +160,6 @@ class LevelManager:
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
         sums: What its decisions are for the level above.
-        certifier: Tries the agent's decisions before they are sent; None sends them untried.
         junction: Where the level stands in a graph; None in a chain.
 
     Raises:
@@ -180,7 +176,6 @@ class LevelManager:
         seed: int,
         above: Sequence[LevelDescription] = (),
         sums: Sums = PLAIN_SUMS,
-        certifier: Certifier | None = None,
         junction: "Junction | None" = None,
     ) -> None:
         is_selected = junction is not None and junction.is_selected
@@ -188,7 +183,7 @@ class LevelManager:
         self.params, self.agent, self.environment = params, agent, environment
         self._above = above[-1].name if above else ""
         self._takes_goals = bool(above) and not (params.goal_space is None and junction is None)
-        self.certifier, self._junction = certifier, junction
+        self._junction = junction
         self._request = ActionRequest if junction is None else junction.request
         self.sub_episodes = SubEpisodes(
             params,
@@ -273,8 +268,6 @@ class LevelManager:
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         response = self.environment.reset(seed)
-        if self.certifier is not None:
-            self.certifier.reset(seed)
         self._rows.reset(response)
         return response
 
@@ -380,13 +373,10 @@ class LevelManager:
         self._clock.note_decisions(rows, waiting, clock)
         rows.waiting[waiting] = False
         directive = Directive(action=action, tested=tested, outer_goals=tuple(outer_goals))
-        if self.certifier is not None:
-            environment = self.environment
-            directive = self.certifier.certified(self.agent_rows, request, directive, environment)
         if self._rewards is not None:
-            self._rewards.note(waiting, directive.action)
+            self._rewards.note(waiting, action)
         if self.on_decision is not None:
-            self.on_decision(shown, directive.action)
+            self.on_decision(shown, action)
         self.environment.send(directive, waiting)
 
     def process(self, answer: EnvResponse) -> EnvResponse:
@@ -417,20 +407,17 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes, plans and forks since the last call, and its curriculum."""
+        """Figures of its sub-episodes and plans since the last call, and its curriculum."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
-        forks = {} if self.certifier is None else self.certifier.drain()
         shares = {} if self._junction is None else self._junction.drain()
         curriculum = self.params.curriculum
         factors = {} if curriculum is None else curriculum.factors(self.name, self._clock.stack)
-        return self.sub_episodes.drain() | plans | forks | shares | factors
+        return self.sub_episodes.drain() | plans | shares | factors
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""
         self.sub_episodes.count_only(rows)
-        if self.certifier is not None:
-            self.certifier.count_only(rows)
         if self._junction is not None:
             self._junction.count_only(rows)
 
@@ -445,48 +432,19 @@ class LevelManager:
         following(self.agent_rows, self.name).follow(decisions["agent"])
 
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
-        """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`."""
+        """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`.
+
+        Raises:
+            RunError: The agent's method failed.
+        """
         agent = self.agent
         if not isinstance(agent, DrawnAgent):
             return ()
-        with self._drawing("marks"):
-            return agent.marks(self.agent_rows, row, place)
-
-    def picture(self, row: int) -> Array | None:
-        """Return the agent's picture of a row, uint8 [H, W, 3]; None where it has none."""
-        agent = self.agent
-        alone = np.array([row])
-        if not isinstance(agent, PicturedAgent):
-            return None
-        with self._drawing("picture"):
-            shown = self._shown(alone, take(self._rows.observation, alone))
-            return np.asarray(agent.picture(self.agent_rows, row, shown))
-
-    @contextmanager
-    def _drawing(self, method: str) -> Iterator[None]:
-        """Errors of a method that draws name it, and the level."""
         try:
-            yield
+            return agent.marks(self.agent_rows, row, place)
         except Exception as error:
-            name = f"level '{self.name}': {type(self.agent).__name__}.{method}"
+            name = f"level '{self.name}': {type(agent).__name__}.marks"
             raise RunError(f"{name} failed: {in_one_line(error)}") from error
-
-    @property
-    def has_picture(self) -> bool:
-        """True if the agent has pictures.
-
-        Raises:
-            ConfigurationError: It makes them of other arguments.
-        """
-        agent = self.agent
-        if not isinstance(agent, PicturedAgent):
-            return False
-        if not takes(agent.picture, 3):
-            raise ConfigurationError(
-                f"level '{self.name}': write {type(agent).__name__}.picture(self, row_state, row, "
-                "observation); the last is the row's unfiltered observation, [1, ...] each"
-            )
-        return True
 
     def acting(self, row: int) -> str:
         """Return the level's name, with the member or the option that acted last in a row."""
@@ -511,8 +469,7 @@ class LevelManager:
     def load_own_state_dict(self, state: State) -> None:
         """Load this level's part of a saved state, and nothing into what is below it."""
         for name, part in self._saved.items():
-            if name != "certifier" or name in state:  # not where it is a new setting
-                part.load_state_dict(state[name])
+            part.load_state_dict(state[name])
 
     def close(self) -> None:
         self.environment.close()
@@ -527,7 +484,6 @@ class LevelManager:
             "sub_episodes": self.sub_episodes,
         }
         more = {
-            "certifier": self.certifier,
             "horizons": self._horizons,
             "drawn_ends": self._drawn_ends,
             "goal_rewards": self._rewards,

@@ -35,7 +35,7 @@ whether the level stopped there because the one below missed its goal."""
 TIMES_LEFT = "/times_left"
 """For hindsight where goals have a time: the steps left after each transition."""
 ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
-TESTED, PENALISED = "/tested", "/penalised"
+PENALISED = "/penalised"
 """For hindsight actions: the achieved sub-goal as an action, whether the sub-goal that was sent was
 missed, whether it was tested, and whether it is penalised."""
 LOW_BEGIN, LOW_END = "/low_begin", "/low_end"

@@ -38,7 +38,6 @@ from coach_rl.memories.batches import (
     POSITIONS,
     RELABELLED,
     REWARDS,
-    TESTED,
     TESTS,
     Columns,
 )
@@ -53,13 +52,6 @@ class HindsightActionParameters:
     penalty: Annotated[float, Lt(0)] | None = None
     """Reward of a tested sub-goal for which the level below used up its horizon; None: minus the
     level's own horizon, the lowest return of a sub-episode with -1 a decision.
-    """
-    ends_at_penalty: bool = True
-    """If True, nothing follows a missed test, as in HAC. If False, values are bootstrapped from
-    where it led, as in the program of HiTS."""
-    keep_untested: bool = False
-    """If True, sub-goals that were missed untested are shown as they were sent as often as in
-    hindsight. False is the paper's way: they would teach what the level below cannot do yet.
     """
 
     def at(
@@ -122,12 +114,11 @@ class HindsightActions(HindsightActionParameters):
     @property
     def ledger(self) -> dict[str, Field]:
         """Columns that a store must keep of every transition."""
-        fields = {
+        return {
             ACHIEVED_ACTIONS: Field(self.sub_goal.space.shape, np.float32),
             MISSED: Field((), np.bool_),
             PENALISED: Field((), np.bool_),
         }
-        return fields | {TESTED: Field((), np.bool_)} if self.keep_untested else fields
 
     def ledger_values(
         self,
@@ -156,14 +147,12 @@ class HindsightActions(HindsightActionParameters):
             )
         none = np.zeros(len(actions), np.bool_)
         used_up = none if below is None else missed(below)
-        was_tested = none if tested is None else tested
         changing = self.changing
-        values = {
+        return {
             ACHIEVED_ACTIONS: changing.meant(actions) if changing else self.as_action(actions),
             MISSED: none if below is None else (below & np.uint8(End.GOAL)) == 0,
-            PENALISED: was_tested & used_up,
+            PENALISED: none if tested is None else tested & used_up,
         }
-        return values | {TESTED: was_tested} if self.keep_untested else values
 
     def units(self, context: UnitContext, ratio: float) -> list[tuple[str, SamplerUnit]]:
         """The sampler units, each with the name of the one that it follows.
@@ -212,8 +201,6 @@ class SubGoalTests(SamplerUnit):
         tests = drawn & self._ledger[PENALISED].take(positions)
         missed = self._ledger[MISSED].take(positions)
         keeps = ~missed | tests
-        if self._params.keep_untested:
-            keeps |= (self._rng.random(size) < 0.5) & ~self._ledger[TESTED].take(positions)
         relabelled = batch[RELABELLED].numpy() & ~tests
         return {
             RELABELLED: torch.from_numpy(relabelled),
@@ -233,11 +220,10 @@ class HindsightActionsShown(SamplerUnit):
         self._ledger = context.store.ledger
         self._penalty = params.penalty
         self._params = params
-        self._ends_at_penalty = params.ends_at_penalty
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Actions [B, G], rewards [B] and discounts [B]."""
-        shown, tests, discounts = batch[ACTIONS], batch[TESTS], batch[DISCOUNTS]
+        shown, tests = batch[ACTIONS], batch[TESTS]
         kept = self._ledger[ACHIEVED_ACTIONS].take(batch[POSITIONS].numpy(), axis=0)
         changing = self._params.changing
         if changing:
@@ -247,5 +233,5 @@ class HindsightActionsShown(SamplerUnit):
         return {
             ACTIONS: torch.where(keeps, shown, achieved.to(shown.device, non_blocking=True)),
             REWARDS: torch.where(tests, self._penalty, batch[REWARDS]),
-            DISCOUNTS: torch.where(tests, 0.0, discounts) if self._ends_at_penalty else discounts,
+            DISCOUNTS: torch.where(tests, 0.0, batch[DISCOUNTS]),
         }

@@ -30,7 +30,7 @@ from coach_rl.core.shown_text import printable_lines
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder, read_manifest
-from coach_rl.runs.manifest import introduction
+from coach_rl.runs.manifest import flat, introduction
 from coach_rl.telemetry.log_files import CsvSink, ImageSink, JsonlSink, logged_names
 from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.tensorboard import TensorBoardSink
@@ -401,8 +401,17 @@ def file_sinks(
 def service_sinks(run: RunFolder, graph_manager: GraphManager) -> dict[str, Callable[[], Sink]]:
     """Makers of the experiment's own sinks, by their names for people."""
     described = graph_manager.parameters.sinks
-    manifest = read_manifest(run) if described else {}
-    of_run = SinkRun(folder=run.path, manifest=manifest)
+    if not described:
+        return {}
+    manifest = read_manifest(run)
+    settings = {
+        "seed": manifest["task"]["seed"],
+        "level": manifest["level"],
+        "preset": manifest["preset"] and manifest["preset"]["name"],
+        "panel": manifest["panel"],
+        **manifest["parameters"],
+    }
+    of_run = SinkRun(folder=run.path, manifest=manifest, settings=flat(settings))
     return {sink_name(each): partial(made_sink, each, of_run) for each in described}
 
 

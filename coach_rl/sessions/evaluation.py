@@ -3,11 +3,10 @@
 evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=EnvironmentEpisodes(9))
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import torch
 
@@ -26,7 +25,7 @@ from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.evaluations import EvaluationStopped
+from coach_rl.graph_managers.evaluations import EvaluationStopped, never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
@@ -42,28 +41,12 @@ from coach_rl.sessions.opening import (
     open_run,
     with_overrides,
 )
-from coach_rl.telemetry.episode_recorder import (
-    EpisodePlayer,
-    EpisodeRecorder,
-    EvaluationWatcher,
-    Take,
-    TrainingRecorder,
-)
+from coach_rl.telemetry.episode_recorder import EpisodePlayer, EpisodeRecorder, FilmedEpisode
 from coach_rl.telemetry.records import Evaluation
-from coach_rl.telemetry.video import (
-    Film,
-    Format,
-    Reel,
-    Shot,
-    VideoParameters,
-    require_writable,
-    write_video,
-)
+from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
 
 FINAL_EPISODES = EnvironmentEpisodes(20)
 """Episodes of the evaluation at a run's end."""
-CERTIFY = re.compile(r"(levels|stack)\.\d+\.certify(\..+)?")
-"""Paths of parameters of how a level certifies its decisions."""
 
 
 class GraphArguments(TypedDict, total=False):
@@ -72,8 +55,7 @@ class GraphArguments(TypedDict, total=False):
     training: bool
     evaluation_envs: int | None
     callbacks: Sequence[Callback | CallbackParameters]
-    watcher: EvaluationWatcher | None
-    recorder: TrainingRecorder | None
+    watcher: EpisodePlayer | None
 
 
 @contextmanager
@@ -135,7 +117,7 @@ def evaluate_run(
             that up to 20 episodes repeat its final evaluation, and up to 16 for more episodes.
         sampling: Whether agents explore as they did in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
-        video: How to film the first of the episodes, see `evaluation_film`; None films none.
+        video: How to film one of the episodes, see `evaluation_film`; None films none.
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Returns:
@@ -147,10 +129,6 @@ def evaluate_run(
         ConfigurationError: There is no such run, or a change cannot be made.
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
     """
-    require(
-        video is None or video.of == "evaluation",
-        "an evaluation has no training episodes to film; leave out of='training' (--video_of)",
-    )
     recorder = None if video is None else EpisodeRecorder(video)
     if num_envs is None and episodes > FINAL_EPISODES:
         num_envs = min(episodes.count, MAX_EVALUATION_ENVS)
@@ -170,16 +148,15 @@ def evaluate_run(
     }
     try:
         make_folder(folder.evaluations)
-        if video is not None:
+        if recorder is not None:
             make_folder(folder.videos)
         file = unused(folder.evaluations / f"{checkpoint}.json")
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:
         warn(f"the evaluation cannot be written to {folder.path}: {error.strerror}")
         return evaluation, None
-    film = None if recorder is None else recorder.take_film()
-    if film is not None and video is not None:
-        write_video(film.shots, evaluation_film(file), video)
+    if recorder is not None:
+        recorder.write(evaluation_film(file))
     return evaluation, file
 
 
@@ -189,7 +166,7 @@ def trained_graph(
     *,
     overrides: Mapping[str, object] | None = None,
     num_envs: int | None = None,
-    watcher: EvaluationWatcher | None = None,
+    watcher: EpisodePlayer | None = None,
 ) -> Iterator[tuple[GraphManager, OpenedRun]]:
     """A run's agents as they were at a checkpoint, in environments to evaluate in.
 
@@ -197,7 +174,7 @@ def trained_graph(
         opening: Which run, and how.
         overrides: Changes of the environment.
         num_envs: Environments in parallel.
-        watcher: Films evaluations; None for nothing.
+        watcher: Films or shows evaluations; None for nothing.
 
     Yields:
         The graph manager, whose graph is built, and the run.
@@ -247,40 +224,31 @@ def evaluation_json(evaluation: Evaluation) -> Json:
     }
 
 
-class Screen(Reel, Protocol):
-    """Shows the frames of all episodes at once as they come."""
-
-    @property
-    def is_closed(self) -> bool:
-        """True once the user has closed it."""
-        ...
-
-
 def play_run(
     run: Path | Opening,
-    screen: Screen | None = None,
+    to: Path | FrameSink,
     *,
-    file: Path | None = None,
     episodes: EnvironmentEpisodes = EnvironmentEpisodes(1),
     slow: float = 1.0,
     overrides: Mapping[str, object] | None = None,
     sampling: bool = False,
     seed: int | None = None,
-    on_episode: Callable[[Take], None] = lambda _: None,
+    on_episode: Callable[[FilmedEpisode], None] = lambda _: None,
+    is_stopped: Callable[[], bool] = never,
     **opening: Unpack[OpeningArguments],
 ) -> None:
     """Play episodes with a run's agents, and change nothing in the run.
 
     Args:
         run: A run's folder, one of its checkpoints, or `RUN@STEP`.
-        screen: Where they are shown; None with a file.
-        file: The video to write, a .gif or .mp4; None with a screen.
+        to: The video to write, a .gif or .mp4, or where they are shown, such as a `Window`.
         episodes: How many, one after the other.
         slow: How many times slower a video plays.
         overrides: Changes of the environment, by path (`environment.level`).
         sampling: Whether agents explore as in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
         on_episode: Called with each episode that is over.
+        is_stopped: Polled at every step; True ends it.
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Raises:
@@ -288,52 +256,19 @@ def play_run(
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
         RunError: Its environment cannot be drawn on this machine, or the file cannot be written.
     """
-    video = None if file is None else video_of(file, slow)
-    films: list[Film] = []
-
-    def new_reel() -> Reel:
-        if screen is not None:
-            return screen
-        parameters = video or VideoParameters()
-        films.append(Film(max_frames=parameters.max_frames, max_side=parameters.max_side))
-        return films[-1]
-
+    film = Film(episodes=episodes.count)
+    if isinstance(to, Path):
+        require_writable(to.name)
+    sink: FrameSink = film if isinstance(to, Path) else to
+    player = EpisodePlayer(lambda: sink, on_episode)
     with trained_graph(
-        Opening.of(run, opening),
-        overrides=overrides,
-        num_envs=1,
-        watcher=EpisodePlayer(episodes.count, new_reel, on_episode),
+        Opening.of(run, opening), overrides=overrides, num_envs=1, watcher=player
     ) as (graph_manager, opened):
-        try:
-            graph_manager.evaluate(
-                episodes,
-                seed=opened.runtime.seed if seed is None else seed,
-                sampling=sampling,
-                is_stopped=lambda: screen is not None and screen.is_closed,
-            )
-        except EvaluationStopped:
-            return
-    if file is not None and video is not None:
-        shots: list[Shot] = [shot for film in films for shot in film.shots]
-        write_video(shots, file.with_suffix(""), video)
-
-
-def video_of(file: Path, slow: float) -> VideoParameters:
-    """The settings by which a video is written to a file of that name.
-
-    Raises:
-        ConfigurationError: It is no GIF or MP4, or MP4s need a package that is not installed.
-    """
-    kinds: dict[str, Format] = {".gif": "gif", ".mp4": "mp4"}
-    kind = kinds.get(file.suffix.lower())
-    if kind is None:
-        raise ConfigurationError(
-            f"a video is a .gif or an .mp4 file, got '{file}'; give a name that ends so"
-        )
-    usual = VideoParameters().frames_per_second
-    video = VideoParameters(formats=(kind,), frames_per_second=max(1, round(usual / slow)))
-    require_writable(video)
-    return video
+        start = opened.runtime.seed if seed is None else seed
+        with suppress(EvaluationStopped):
+            graph_manager.evaluate(episodes, seed=start, sampling=sampling, is_stopped=is_stopped)
+    if isinstance(to, Path):
+        film.write(to, slow=slow)
 
 
 @contextmanager
@@ -353,7 +288,7 @@ def _memory_errors_named(graph_manager: GraphManager) -> Iterator[None]:
 
 
 def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]) -> GraphManager:
-    """The run's agents in a changed environment, or with plans certified in another way.
+    """The run's agents in a changed environment.
 
     Raises:
         SpaceError: They would see or do something else there.
@@ -361,15 +296,11 @@ def _with_changed_environment(opened: OpenedRun, overrides: Mapping[str, object]
     """
     paths = {}
     for path, value in overrides.items():
-        if CERTIFY.fullmatch(path):
-            paths[path] = value
-            continue
         kind, dot, rest = path.partition(".")
         if kind not in ("environment", "evaluation_environment"):
             raise ConfigurationError(
-                f"an evaluation cannot change '{path}': only the environment (environment...) and "
-                "the way plans are certified (levels.0.certify, or stack.0.certify in a HAC stack) "
-                "can be others than in training; to train with other parameters use coach fork"
+                f"an evaluation cannot change '{path}': only the environment (environment...) "
+                "can be another than in training; to train with other parameters use coach fork"
             )
         paths[f"environment{dot}{rest}"] = value
     changed = with_overrides(opened.graph_manager, paths)

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.clock import Phase
@@ -49,53 +48,10 @@ from coach_rl.sessions.opening import with_new_streams
 from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder, TrainingRecorder
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from coach_rl.telemetry.profiler import Profile, ResourceSampler
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
-from coach_rl.telemetry.video import VideoParameters, VideoWriter
-
-
-class Videos:
-    """Films episodes that the parameters choose, and writes films while the run continues.
-
-    Args:
-        parameters: Which, and how.
-
-    Raises:
-        ConfigurationError: A format needs a package that is not installed.
-    """
-
-    def __init__(self, parameters: VideoParameters) -> None:
-        self.watcher: EpisodeRecorder | None = None
-        """Films evaluations; None where training is filmed."""
-        self.recorder: TrainingRecorder | None = None
-        """Films training episodes; None where evaluations are filmed."""
-        if parameters.of == "evaluation":
-            self.watcher = EpisodeRecorder(parameters)
-        else:
-            self.recorder = TrainingRecorder(parameters)
-        self.writer = VideoWriter(parameters)
-        """Writes the films."""
-
-    def write_until(self, record: LogRecord, folder: Path, *, is_final: bool) -> None:
-        """Begin to write what was filmed until a record of the run.
-
-        Args:
-            record: An evaluation, the end of an episode, or another, for which there is nothing.
-            folder: Where to.
-            is_final: Whether the record is the last of the run; then all is written on return.
-        """
-        name = f"step_{record.environment_steps}"
-        if self.recorder is not None and (record.kind == "episode" or is_final):
-            for film in self.recorder.take_films(is_last=is_final):
-                self.writer.write(film, folder / f"{name}_training")
-        if self.watcher is not None and record.kind == "evaluation":
-            evaluated = self.watcher.take_film()
-            if evaluated is not None:
-                self.writer.write(evaluated, folder / (f"{name}_final" if is_final else name))
-        if is_final:
-            self.writer.close()
 
 
 @dataclass(kw_only=True)
@@ -109,7 +65,7 @@ class LiveRun:
     audience: Audience
     stop: StopRequests
     keeper: CheckpointKeeper
-    videos: Videos | None
+    recorder: EpisodeRecorder | None
     saved_at: int | None
     """Environment steps of the newest checkpoint; None where there is none."""
     trust: tuple[str, ...] = ()
@@ -143,8 +99,6 @@ class LiveRun:
             services=service_sinks(self.folder, self.graph_manager),
         )
         with closing(sinks), ExitStack() as opened, self.stop.patient():
-            if self.videos is not None:
-                opened.enter_context(closing(self.videos.writer))
             if self.settings.profile:
                 opened.enter_context(self._profiled(sinks))
             if self.settings.background_evaluation or self.graph_manager.evaluations.is_awaited:
@@ -185,9 +139,6 @@ class LiveRun:
         with closing(RunProfile(self.graph_manager)) as timed:
             timed.time_parts(sinks)
             timed.time(self.keeper, "save", "checkpoint")
-            if self.videos is not None:
-                timed.time(self.videos.writer, "write", "film")
-                timed.time(self.videos.writer, "close", "encode")
             try:
                 yield
             finally:
@@ -264,8 +215,8 @@ class LiveRun:
                 if histograms is not None:
                     for each in histograms.due_at(record):
                         sinks.write(each)
-                if self.videos is not None:
-                    self._film(self.videos, record, sinks)
+                if record.kind == "evaluation":
+                    self._write_film(f"step_{record.environment_steps}", sinks)
                 if record.kind != "note":  # notes of callbacks follow the record they are about
                     subject = record
                 is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
@@ -333,16 +284,18 @@ class LiveRun:
             self.unsaved = None
             self.missed = None
 
-    def _film(
-        self, videos: Videos, record: LogRecord, sinks: RunSinks, *, is_final: bool = False
-    ) -> None:
-        """Write the videos filmed before a record; a failure does not stop the run."""
-        videos.write_until(record, self.folder.videos, is_final=is_final)
-        for path, error in videos.writer.failures():
-            self.failures.note("videos", f"the video {path.name}", error)
-        for file in videos.writer.written():
-            name = str(file.relative_to(self.folder.path))
-            sinks.write(replace(self._record("video"), text=name))
+    def _write_film(self, name: str, sinks: RunSinks) -> None:
+        """Write the film of an evaluation, if it was filmed; a failure does not stop the run."""
+        if self.recorder is None:
+            return
+        try:
+            files = self.recorder.write(self.folder.videos / name)
+        except RunError as error:
+            self.failures.note("videos", f"the video {name}", error)
+            return
+        for file in files:
+            path = str(file.relative_to(self.folder.path))
+            sinks.write(replace(self._record("video"), text=path))
 
     def _record_updates(self) -> None:
         """Write into the manifest how gradient steps run: at the start, and where that changes."""
@@ -408,8 +361,7 @@ class LiveRun:
             kind: Kind = "final_evaluation" if record is evaluation else record.kind
             scalars = {f"final_{name}": value for name, value in record.scalars.items()}
             sinks.write(replace(record, kind=kind, scalars=scalars))
-        if self.videos is not None:
-            self._film(self.videos, evaluation, sinks, is_final=True)
+        self._write_film(f"step_{evaluation.environment_steps}_final", sinks)
         summary, best = self._summary(evaluation, sinks), self.keeper.best
         document = {
             "created": now(),
@@ -444,7 +396,6 @@ class LiveRun:
             incidents=(*self._incidents(sinks), *graph.phases.unreached()),
             faults=graph.tracker.faults,
             signals=progress.signals,
-            fork_steps=graph.training.fork_steps,
         )
 
 

@@ -98,7 +98,7 @@ def write_policy(
 def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
     try:
-        play_run(run, file=file, seed=SEED)
+        play_run(run, file, seed=SEED)
     except (ConfigurationError, RunError) as error:
         warn(f"no episode is filmed: {error}", above=2)
         return False

@@ -26,9 +26,7 @@ class RunProfile:
         self._has_put_aside = False
         self._profiler = profiler = _new_profiler(graph.runtime.device)
         self.time(graph_manager.evaluations, "play", "evaluation")
-        for camera in graph.cameras:
-            for method in ("begin", "note_tick"):
-                self.time(camera, method, "film")
+        self.time_parts(graph.watcher)
         profiler.time(graph, "tick", "tick")
         for stack in graph.stacks:
             for level in stack.levels:

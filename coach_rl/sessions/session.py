@@ -55,7 +55,7 @@ from coach_rl.runs.manifest import (
     remember_code,
 )
 from coach_rl.sessions.evaluation import live_graph, require_graph_manager
-from coach_rl.sessions.live_run import LiveRun, Videos
+from coach_rl.sessions.live_run import LiveRun
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
 from coach_rl.sessions.opening import (
     ContinuingArguments,
@@ -69,6 +69,7 @@ from coach_rl.sessions.opening import (
 from coach_rl.sessions.problems import require_startable
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
+from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
@@ -114,7 +115,7 @@ class Session:
     def build(
         self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
     ) -> GraphManager:
-        """Build the graph, with cameras and callbacks; it is closed at the end.
+        """Build the graph, with callbacks and what films evaluations; it is closed at the end.
 
         Args:
             graph_manager: The experiment.
@@ -131,14 +132,13 @@ class Session:
         self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, on_activity=self._on_activity)
-        self._videos = None if self.settings.video is None else Videos(self.settings.video)
-        watcher, recorder = (None, None) if (v := self._videos) is None else (v.watcher, v.recorder)
+        video = self.settings.video
+        self._recorder = None if video is None else EpisodeRecorder(video)
         graph = live_graph(
             graph_manager,
             self.runtime,
             callbacks=self.audience.callbacks,
-            watcher=watcher,
-            recorder=recorder,
+            watcher=self._recorder,
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
@@ -225,7 +225,7 @@ class Session:
             audience=self.audience,
             stop=self._stop,
             keeper=keeper,
-            videos=self._videos,
+            recorder=self._recorder,
             saved_at=saved_at,
             trust=self._trust,
         ).go()

@@ -33,7 +33,7 @@ class RunSettings:
     """Steps from one set of histograms to the next, of parameters, gradients, actions and
     observations, for TensorBoard; None makes none."""
     video: VideoParameters | None = None
-    """Settings of videos of its episodes; None films none."""
+    """Settings of videos of its evaluations; None films none."""
     background_evaluation: bool = False
     """If True, evaluations while training run in a process of their own, and training does not wait
     for them. A run that is resumed with pending evaluations does so in any case."""
@@ -46,7 +46,7 @@ class RunSettings:
             "histograms are for TensorBoard, which is off; leave out one of them",
         )
         require(
-            self.video is None or self.video.of == "training" or not self.background_evaluation,
+            self.video is None or not self.background_evaluation,
             "background_evaluation and video exclude each other: evaluations are filmed in the "
             "run's own process; leave out one of them",
         )

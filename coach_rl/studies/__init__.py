@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         probability_of_improvement,
     )
     from coach_rl.studies.study import Published, Study, Variant, check_study, jobs_of, load_study
-    from coach_rl.studies.sweeps.sweep import Sweep, SweepResult, run_sweep
+    from coach_rl.studies.sweeps.search import SweepResult, run_sweep
+    from coach_rl.studies.sweeps.sweep import Sweep
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

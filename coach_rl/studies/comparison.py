@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.studies.runs import IQM, Scored, bounds_of, difference_of, estimate_of
 from coach_rl.studies.statistics import (
+    CONFIDENCE,
     NO_SPREAD,
     NOT_FINITE,
     POWER,
@@ -93,7 +94,12 @@ class Comparison:
 
 
 def compare(
-    scored: Sequence[Scored], baseline: str, *, metric: str, statistic: str = IQM
+    scored: Sequence[Scored],
+    baseline: str,
+    *,
+    metric: str,
+    statistic: str = IQM,
+    confidence: float = CONFIDENCE,
 ) -> list[Comparison]:
     """Compare each group with the baseline on every level that both have.
 
@@ -102,6 +108,7 @@ def compare(
         baseline: The group that the others are compared with.
         metric: What the scores are.
         statistic: One of `STATISTICS`.
+        confidence: The share of intervals that hold the true difference.
 
     Raises:
         UnknownNameError: There is no such group.
@@ -133,6 +140,7 @@ def compare(
                         others,
                         episodes=(own.episodes, theirs[own.level].episodes),
                         statistic=statistic,
+                        confidence=confidence,
                     ),
                     improvement=probability_of_improvement([(scores, others)]),
                 )

@@ -207,12 +207,8 @@ def remember_job(job: Job) -> None:
     remember_code(graph_manager, _made_of(graph_manager, job), origin)
 
 
-def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
+def run_job(job: Job) -> JobResult:
     """Make or continue the run of a job, unless it is finished.
-
-    Args:
-        job: The run.
-        announce: Called with a line when the run stops early, or has to wait.
 
     Returns:
         The result, also of a run that fails or is stopped by a signal.
@@ -220,7 +216,7 @@ def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
     folders: list[RunFolder] = []
     try:
         with StopRequests():  # a signal that comes before the run takes them
-            state, error = _run(job, folders, announce or (lambda _text: None))
+            state, error = _run(job, folders)
     except KeyboardInterrupt as interruption:
         state, error = "stopped", str(interruption)
     except BaseException as failure:
@@ -230,7 +226,7 @@ def run_job(job: Job, *, announce: Announce | None = None) -> JobResult:
     )
 
 
-def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State, str]:
+def _run(job: Job, folders: list[RunFolder]) -> tuple[State, str]:
     """The state of a job after running it, and an error; its folder is noted once there is one."""
     preset, graph_manager = _configured(job)
     digest = _identity_of(graph_manager, job)
@@ -253,7 +249,7 @@ def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State,
                 stopper.run = folder.path
                 beginning.close()
 
-            audience = Audience(sinks=(stopper,), on_start=on_start, announce=announce)
+            audience = Audience(sinks=(stopper,), on_start=on_start)
             origin = _origin(job, preset, graph_manager, digest)
             try:
                 return _outcome(_trained(job, graph_manager, run, origin, audience))
@@ -262,7 +258,6 @@ def _run(job: Job, folders: list[RunFolder], announce: Announce) -> tuple[State,
                     return "done", ""  # by another process, before this one held the run
                 if not isinstance(error, RunInUseError) or time.monotonic() > deadline:
                     raise
-                announce(f"waiting: {error}")
         time.sleep(_POLL_SECONDS)
 
 
@@ -271,8 +266,9 @@ def _trained(
 ) -> RunResult:
     """Resume a job's run; one that is not there, or keeps no checkpoints, is begun."""
     settings = RunSettings(tensorboard=job.tensorboard)
-    if run is not None and _can_be_resumed(run):
-        remember_code(graph_manager, read_manifest(run), origin)
+    manifest = {} if run is None else read_manifest(run)
+    if run is not None and manifest["parameters"].get("checkpoints", {}).get("enabled", True):
+        remember_code(graph_manager, manifest, origin)
         device = None if job.task.device == "auto" else job.task.device
         return resume_experiment(
             run.path,
@@ -349,11 +345,6 @@ def _digest(manifest: Json) -> str:
     """A digest of the entries of a manifest that decide its run's numbers."""
     text = json.dumps(decisive(manifest), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _can_be_resumed(run: RunFolder) -> bool:
-    """False for a run that keeps no checkpoints, which can only be repeated from the start."""
-    return bool(read_manifest(run)["parameters"].get("checkpoints", {}).get("enabled", True))
 
 
 @contextmanager

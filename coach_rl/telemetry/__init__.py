@@ -1,11 +1,11 @@
 """Telemetry: the records of a run, and the sinks that write or show them.
 
 May import core only. `records` defines log records and sinks. The sinks are `log_files`,
-`tensorboard`, `tracker`, `console` and `notebook`; the last two show `figures`, a run's newest
-numbers. `statistics` and `summary` compute the numbers of evaluations; `resources` measures the
-load of the machine, `profiler` the time of each part, `inspection` the data that passes a point.
-`video` keeps and writes films of episodes, `episode_recorder` records them, `window` shows them.
-Start with `records`.
+`tensorboard`, that of `trackers`, `console` and `notebook`; the last two show `figures`, a run's
+newest numbers. `statistics` and `summary` compute the numbers of evaluations; `resources` measures
+the load of the machine, `profiler` the time of each part, `inspection` the data that passes a
+point. `video` keeps and writes films of episodes, `episode_recorder` films them, `window` shows
+them. Start with `records`.
 """
 
 from typing import TYPE_CHECKING

@@ -111,6 +111,8 @@ class SinkRun:
     """The run's folder; a resumed run has the same."""
     manifest: Mapping[str, Any]
     """The run's origin: name, seed, parameters, panel, versions; see manifest.json."""
+    settings: Mapping[str, Any]
+    """Seed, level, preset, panel and parameters by path, as `-cp` has them."""
 
 
 SinkMaker: TypeAlias = Callable[..., Sink]

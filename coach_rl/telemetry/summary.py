@@ -36,16 +36,12 @@ class Summary:
     """Number of failures of training environments, whose rows were restarted, by cause."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """The last report of the signals of training."""
-    fork_steps: int | None = None
-    """Simulator steps in forks of training, none of which are environment steps; None where no
-    level certifies its decisions there."""
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
         record, scalars = self.evaluation, self.evaluation.scalars
         return {
             "env_steps": record.environment_steps,
-            "fork_steps": self.fork_steps,
             "episodes": record.episodes,
             "training_steps": record.training_steps,
             "wall_seconds": record.wall_seconds,
@@ -82,10 +78,9 @@ class Summary:
     def table(self) -> RichTable:
         """The numbers as a table for the terminal."""
         record = self.evaluation
-        rows = [*_evaluation_rows(record), ("environment steps", f"{record.environment_steps:,}")]
-        if self.fork_steps is not None:
-            rows.append(("steps in forks", f"{self.fork_steps:,}"))
-        rows += [
+        rows = [
+            *_evaluation_rows(record),
+            ("environment steps", f"{record.environment_steps:,}"),
             ("gradient updates", f"{record.training_steps:,}"),
             ("steps per second", f"{self.steps_per_second:,.0f}"),
             ("ended by", self.ending or "-"),
@@ -150,9 +145,6 @@ def _level_line(level: LogRecord) -> str:
         parts[-1] += f" ({of['graph_pruned_edges']:,.0f} pruned)"
     if "planning_seconds" in of:
         parts.append(f"{1000 * of['planning_seconds']:.3g} ms of planning a decision")
-    if "fork_steps" in of:
-        shares = f"{of['fork_certified_share']:.1%} certified, {of['fork_changed_share']:.1%}"
-        parts.append(f"{shares} changed, {of['fork_steps']:,.0f} steps in forks")
     return ", ".join(parts)
 
 

@@ -1,7 +1,7 @@
 """A window that shows the frames of episodes as they are played.
 
 with closing(Window("half_cheetah")) as window:
-    window.add(frame, caption)                  # waits until it is time for the next
+    window.add(picture, caption)                # waits until it is time for the next
     print(window.is_closed)
 
 Keys: space pauses; right shows the next frame while it pauses; up and down change the speed; q or
@@ -10,13 +10,12 @@ escape closes.
 
 import os
 import sys
-from collections.abc import Sequence
 
 import pygame
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array
-from coach_rl.telemetry.video import CaptionLine, Shot, VideoParameters, captioned
+from coach_rl.telemetry.video import FRAMES_PER_SECOND, Frame, captioned, scaled
 
 KEYS = "space pauses, right steps, up and down change the speed, q quits"
 _MAX_SIDE, _MIN_SIDE = 720, 320
@@ -27,11 +26,11 @@ _LAST_FRAME_SECONDS = 1.0
 
 
 class Window:
-    """A `Reel` on the screen.
+    """Frames on the screen.
 
     Args:
         title: The window's title.
-        slow: How many times slower it plays than `VideoParameters.frames_per_second`.
+        slow: How many times slower it plays than a video.
 
     Raises:
         RunError: No window can be opened.
@@ -41,7 +40,7 @@ class Window:
         self.is_closed = False
         """True once the user has closed it."""
         self._title, self._speed = title, 1.0
-        self._frame_seconds = slow / VideoParameters().frames_per_second
+        self._frame_seconds = slow / FRAMES_PER_SECOND
         self._is_paused = self._steps = False
         self._shown_at = 0
         if not has_display():
@@ -53,35 +52,25 @@ class Window:
         except pygame.error as error:
             raise RunError(f"cannot open a window: {error}") from error
 
-    def wants(self, step: int) -> bool:  # noqa: ARG002 - as of any reel
-        """Return whether it shows the frame after that many steps: every one."""
+    def wants(self, step: int) -> bool:  # noqa: ARG002 - it shows every frame
         return not self.is_closed
 
-    def add(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        self._show(Shot(frame, tuple(caption)), self._frame_seconds)
-
-    def end(self, frame: Array, caption: Sequence[CaptionLine] = ()) -> None:
-        self._show(Shot(frame, tuple(caption)), _LAST_FRAME_SECONDS)
+    def add(self, picture: Array, caption: str, *, is_last: bool = False) -> None:
+        if self.is_closed:
+            return
+        scale = max(1, _MIN_SIDE // max(1, min(picture.shape[:2])))
+        enlarged = picture.repeat(scale, 0).repeat(scale, 1)
+        image = captioned(Frame(scaled(enlarged, _MAX_SIDE), caption))
+        try:
+            self._draw(image.tobytes(), image.size)
+        except pygame.error as error:
+            raise RunError(f"cannot open a window: {error}") from error
+        self._wait(_LAST_FRAME_SECONDS if is_last else self._frame_seconds)
 
     def close(self) -> None:
         """Close it; harmless when repeated."""
         self.is_closed = True
         pygame.display.quit()
-
-    def _show(self, shot: Shot, seconds: float) -> None:
-        if self.is_closed:
-            return
-        image = captioned(shot, _MAX_SIDE)
-        scale = max(1, _MIN_SIDE // max(1, min(shot.frame.shape[:2])))
-        if scale > 1:
-            image = captioned(
-                Shot(shot.frame.repeat(scale, 0).repeat(scale, 1), shot.caption), _MAX_SIDE
-            )
-        try:
-            self._draw(image.tobytes(), image.size)
-        except pygame.error as error:
-            raise RunError(f"cannot open a window: {error}") from error
-        self._wait(seconds)
 
     def _draw(self, pixels: bytes, size: tuple[int, int]) -> None:
         screen = pygame.display.get_surface()

@@ -1,7 +1,7 @@
 """Parameters of the MuJoCo tasks: which task, and how many threads step it."""
 
 from abc import ABC, abstractmethod
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError
@@ -64,10 +64,6 @@ class SimulationParameters(ABC):
     """
     threads: Threads | None = None
     """Threads that step, the calling one included; None: one per processor this process may use."""
-    render_width: Positive[int] | None = None
-    """Frame width in pixels; None: the task's own."""
-    render_height: Positive[int] | None = None
-    """Frame height in pixels; None: the task's own."""
     faults: FaultParameters = field(default_factory=FaultParameters)
     """The response to unstable simulations; time limits don't apply."""
 
@@ -84,11 +80,6 @@ class SimulationParameters(ABC):
                 does not have.
         """
         task = self.task
-        task = replace(
-            task,
-            width=self.render_width or task.width,
-            height=self.render_height or task.height,
-        )
         limit = task.max_episode_steps if self.max_episode_steps is None else self.max_episode_steps
         return MujocoBatch(
             task,

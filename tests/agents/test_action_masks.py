@@ -143,10 +143,10 @@ def taken(monkeypatch):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_phase_takes_a_forbidden_action(name, taken):
-    """About 10,000 decisions each; the world raises where one is forbidden."""
-    run = RUNS[name](steps=10_000, num_envs=20)
+    """About 4,000 decisions each; the world raises where one is forbidden."""
+    run = RUNS[name](steps=4_000, num_envs=20)
     run.run()
-    assert sum(taken.values()) >= 10_000
+    assert sum(taken.values()) >= 4_000
     space = 3 if name.startswith("options by") else 5
     chosen = [action for number, action in taken if number in (0, "option")]
     assert len(set(chosen)) >= min(space, 2)

@@ -44,7 +44,7 @@ HEADS = {
 NETWORKS = {"plain": {}, "dueling streams": {"dueling": True, "streams": (5,)}}
 SETTINGS = [
     {"double": False, "huber": 1.0},
-    {"double": True, "huber": None, "branch_targets": "own"},
+    {"double": True, "huber": None},
     {"double": True, "huber": 0.4, "clip_targets": (-1.0, 0.7)},
 ]
 
@@ -157,8 +157,7 @@ class PlainBranching(PlainDQN):
         losses, errors = [], []
         for number, numbers in enumerate(said):
             taken = int(sample.action[number]) - self.start[number]
-            mine = best if self.settings.branch_targets == "mean" else [best[number]]
-            loss, error = self.branch(numbers[taken], mine, sample)
+            loss, error = self.branch(numbers[taken], best, sample)
             losses.append(loss)
             errors.append(abs(float(error)))
         return sum(losses) / len(losses), sum(errors)
@@ -307,9 +306,8 @@ LEARNS = {
 }
 
 
-@pytest.mark.parametrize("targets", ["mean", "own"])
-def test_branches_learn_all_choices(targets):
-    algorithm = {"discount": 0.5, "target_sync": TargetSync(rate=0.05), "branch_targets": targets}
+def test_branches_learn_all_choices():
+    algorithm = {"discount": 0.5, "target_sync": TargetSync(rate=0.05)}
     params = parameters(network={"dueling": True}, algorithm=algorithm, **LEARNS)
     params = replace(params, memory=ReplayMemoryParameters(capacity=2_000, n_step=2))
     _, records = run(params, LOCKS, steps=1_500, evaluation_interval=EnvironmentSteps(1_500))

@@ -390,11 +390,6 @@ REFUSED = [  # call, kind of error, message
         "curriculum.threshold of level 'low' waits for ... 'middle', which does not exist",
     ),
     (
-        changed(of(curriculum=THRESHOLD), certify=rl.CertifyParameters(candidates=2)),
-        ParameterError,
-        "level 'low' has a curriculum of threshold, and level 'top' tries decisions in forks",
-    ),
-    (
         lambda: built(replace(of(curriculum=REACH), collection=ASYNCHRONOUS)).close(),
         ConfigurationError,
         "level 'low' has a curriculum, and collection.mode='asynchronous'",

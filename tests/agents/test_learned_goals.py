@@ -498,11 +498,6 @@ REFUSED = [  # call, kind of error, message
         "keeps goals that the level below achieved, and LinearGoals moves them",
     ),
     (
-        changed(of(LINEAR), certify=rl.CertifyParameters(candidates=2)),
-        ConfigurationError,
-        "certify sends other goals than the agent chose ... level 'low'",
-    ),
-    (
         lambda: built(
             replace(
                 of(LINEAR),
@@ -609,17 +604,4 @@ def test_description_names_the_learned_space():
     manager = built(of(SLOW))
     text = manager.graph.description()
     assert "goals: 3 latents of LESSONGoals in [-2, 2] by 'observation'" in text
-    manager.close()
-
-
-def test_forks_share_the_goals_of_the_run():
-    params = levels_of((PLAIN, LINEAR), training=60)
-    top, *below = params.levels
-    certified = replace(top, certify=rl.CertifyParameters(candidates=2))
-    manager = built(replace(params, levels=(certified, *below)))
-    fork = manager.graph.training.levels[0].certifier._fork._levels[-1]
-    assert fork.params.goal_space is manager.graph.agents["low"].goals
-    for _ in manager.improve():
-        pass
-    assert fork.params.goal_space.version > 1
     manager.close()

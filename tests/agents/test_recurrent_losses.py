@@ -319,10 +319,10 @@ def branch_values(network, hidden):
 @pytest.mark.parametrize(
     "algorithm",
     [
-        {"double": True, "branch_targets": "mean", "huber": 0.4},
-        {"double": False, "branch_targets": "own", "huber": None, "clip_targets": (-1.0, 0.7)},
+        {"double": True, "huber": 0.4},
+        {"double": False, "huber": None, "clip_targets": (-1.0, 0.7)},
     ],
-    ids=["double, mean", "own, bounded"],
+    ids=["double", "bounded"],
 )
 @pytest.mark.parametrize("dueling", [False, True])
 def test_branching_dqn_loss_equals_plain_steps(dueling, algorithm, masked):
@@ -356,8 +356,7 @@ def test_branching_dqn_loss_equals_plain_steps(dueling, algorithm, masked):
                 best = max(columns, key=lambda column, worth=worth: worth[column].item())
                 aim = each.reward[at] + each.discount[at] * values[best].item()
                 wanted.append(min(max(aim, low), high))
-            if algorithm["branch_targets"] == "mean":
-                wanted = [sum(wanted) / len(wanted)] * len(wanted)
+            wanted = [sum(wanted) / len(wanted)] * len(wanted)
             values = branch_values(online, found[at])
             missed = [
                 values[column] - aim

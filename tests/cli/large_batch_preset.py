@@ -46,7 +46,7 @@ class StoppedGraphManager(GraphManager):
 
 
 def graph_manager(
-    steps: int = 4 * ROUND, sigterm_at: int | None = None, threads: int = 1
+    steps: int = 2 * ROUND, sigterm_at: int | None = None, threads: int = 1
 ) -> StoppedGraphManager:
     """PPO on the point mass, a gradient step over every 40,960 environment steps.
 
@@ -69,7 +69,7 @@ def graph_manager(
             threads=threads,
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(2 * ROUND),
+                evaluation_interval=EnvironmentSteps(ROUND),
                 evaluation_episodes=EnvironmentEpisodes(2),
             ),
             sigterm_at=sigterm_at,

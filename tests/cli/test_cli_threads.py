@@ -33,11 +33,11 @@ def learned(run: Path) -> list[Any]:
 def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    whole, one = train("whole", "--threads", 2), train("one", "--steps", 2 * ROUND)
-    assert learned(one) != learned(whole)[:2], "threads change no number here"
-    words = ("--threads", 2, "-cp", f"sigterm_at={2 * ROUND}")
+    whole, one = train("whole", "--threads", 2), train("one", "--steps", ROUND)
+    assert learned(one) != learned(whole)[:1], "threads change no number here"
+    words = ("--threads", 2, "-cp", f"sigterm_at={ROUND}")
     stopped = train("stopped", *words, exit_code=128 + signal.SIGTERM)
-    assert state_of(stopped)["training"]["clock"]["environment_steps"] == 2 * ROUND
+    assert state_of(stopped)["training"]["clock"]["environment_steps"] == ROUND
     capsys.readouterr()
     assert coach("-crd", stopped, "-ntb", "--plain") == 0
     assert capsys.readouterr().err == ""
@@ -47,7 +47,7 @@ def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
 
 
 def test_seed_0_alone_equals_seed_0_among_several_of_a_preset_with_two_threads() -> None:
-    words = ("--steps", 2 * ROUND, "-cp", "threads=2")
+    words = ("--steps", ROUND, "-cp", "threads=2")
     alone = train("alone", *words)
     assert coach("-p", LARGE, *FLAGS, "-e", "several", *words, "--seeds", 2) == 0
     manifests = Path("experiments", "several").glob("*/manifest.json")
@@ -62,13 +62,13 @@ def test_seed_0_alone_equals_seed_0_among_several_of_a_preset_with_two_threads()
 
 @pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
 def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
-    run = train("parent", "--steps", 2 * ROUND, "-cp", "threads=2")
+    run = train("parent", "--steps", ROUND, "-cp", "threads=2")
     for name, words, threads in (
         ("kept", (), 2),
         ("changed", ("-cp", "threads=3"), 3),
         ("flag", ("-cp", "threads=3", "--threads", 1), 1),
     ):
-        given = ("--as", name, "-ntb", "--plain", "--steps", 3 * ROUND, *words)
+        given = ("--as", name, "-ntb", "--plain", "--steps", 2 * ROUND, *words)
         assert coach("fork", run, *given) == 0
         assert task_of(only_run(name))["threads"] == threads
 

@@ -130,7 +130,8 @@ OF_FLAGS = [
     ("-p FILMED -dg --video_frames 1", "VideoParameters.max_frames must be int >= 2, got 1"),
     ("-p FILMED -dg --video_skip 0", "argument --video_skip"),
     ("-p FAKE --tracker mlflow -cp sinks=()", "given twice"),
-    *((f"-p FAKE --tracker {name}", "wandb, trackio or mlflow") for name in ("comet", "wandb:")),
+    ("-p FAKE --tracker comet", "unknown tracker 'comet'; allowed: mlflow, trackio, wandb"),
+    ("-p FAKE --tracker wandb:", "TrackerParameters.project"),
     ("dashboard", "experiments does not exist; give the folder of a run"),
     ("dashboard walks.py", "walks.py is a file; give the folder of a run"),
     ("dashboard --port 99999", "'99999' is no port: give a number from 0 to 65535"),
@@ -196,6 +197,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> list[str]:
     assert main([str(word) for word in words]) == 2
     out, err = capsys.readouterr()
     assert "Delete" not in out
+    assert words[0] != "sweep" or out == ""
     assert set(Path().rglob("*")) == before
     lines: list[str] = err.splitlines()
     assert all(line.startswith("coach: error: ") for line in lines)

@@ -63,7 +63,9 @@ MASKED_CHOICES = EnvironmentSpaces(
 )
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 OFF_POLICY = {
-    "learning": LearningParameters(batch=8, learning_starts=24, report_every=4),
+    "learning": LearningParameters(
+        batch=8, updates_per_step=0.25, learning_starts=24, report_every=4
+    ),
     "memory": ReplayMemoryParameters(capacity=600),
     "update_mode": "eager",
 }

@@ -39,7 +39,6 @@ from coach_rl.core.clock import LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectionPoint, InspectParameters, parse_inspections
-from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import Cause
 from coach_rl.environments.goal_worlds import GoalWorldParameters
@@ -264,36 +263,44 @@ def experiments_with_metrics():
         yield agent, OneStepParameters(continuous=True)
 
 
-def certified_plans():
-    """Two levels, of which the upper one tries its sub-goals."""
-    places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-    top = LevelParameters(
-        name="top",
-        agent=DDPGAgentParameters(),
-        certify=CertifyParameters(candidates=2),
-        frozen=True,
-    )
-    low = LevelParameters(
-        name="low",
-        agent=ScriptedAgentParameters(policy="still"),
-        goal_space=places,
-        horizon=2,
-    )
-    schedule = ScheduleParameters(
-        training=EnvironmentSteps(64),
-        evaluation_episodes=EnvironmentEpisodes(2),
-        progress_interval=EnvironmentSteps(32),
-    )
-    environment = GoalPointMassParameters(max_episode_steps=8)
-    return GraphParameters(levels=(top, low), environment=environment, schedule=schedule)
-
-
 SKILLS = {
     "PointMass_PPO_Skills": {"steps": 512, "rollout": 64, "skills": "option_critic"},
-    "PointMass_DIAYN": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
-    "PointMaze_METRA": {"steps": 2_200, "batch": 4, "updates_per_step": 1.0},
+    "PointMass_DIAYN": {"steps": 1_100},
+    "PointMaze_METRA": {"steps": 1_100},
 }
 """Presets that learn skills, and changes by which they log soon."""
+SOON = {"batch": 4, "updates_per_step": 0.05, "learning_starts": 4, "report_every": 2}
+"""Settings of learning by which agents with a replay memory log soon."""
+
+
+def logging_soon(agent):
+    learning = getattr(agent, "learning", None)
+    return agent if learning is None else replace(agent, learning=replace(learning, **SOON))
+
+
+def skills(preset, changes):
+    """A graph manager of a preset that learns skills."""
+    with load_preset(find_preset(preset)).build(changes) as graph_manager:
+        params = graph_manager.parameters
+    levels = (replace(level, agent=logging_soon(level.agent)) for level in params.levels)
+    return GraphManager(replace(params, levels=tuple(levels)))
+
+
+def strict_hac():
+    """Two levels of HAC, of which the upper one ends at failures and has no limits of actions."""
+    with load_preset(find_preset("Pendulum_HAC")).build({"steps": 1_000}) as graph_manager:
+        params = graph_manager.parameters
+    top, low = (
+        replace(level, agent=replace(level.agent, learner=logging_soon(level.agent.learner)))
+        for level in params.stack
+    )
+    top = replace(top, stops_on_failure="training", agent=replace(top.agent, actions=None))
+    schedule = replace(
+        params.schedule,
+        evaluation_interval=EnvironmentSteps(1_000),
+        evaluation_episodes=EnvironmentEpisodes(1),
+    )
+    return HACGraphManager(replace(params, stack=(top, low), schedule=schedule))
 
 
 def slow_features():
@@ -356,11 +363,13 @@ def metrics_of_a_selector():
     """The names of the scalars of a level that selects others."""
     names = set()
     with load_preset(find_preset("Workshop_PPO_Selector")).build(
-        {"steps": 20_000, "preempt": True}
+        {"steps": 10_000, "preempt": True}
     ) as graph_manager:
-        selector, *parts = graph_manager.parameters.levels
-        levels = (selector, *(replace(part, frozen=True) for part in parts))
-        selecting = replace(graph_manager.parameters, levels=levels)
+        params = graph_manager.parameters
+    selector, *parts = params.levels
+    levels = (selector, *(replace(part, frozen=True) for part in parts))
+    schedule = replace(params.schedule, evaluation_interval=None)
+    selecting = replace(params, levels=levels, schedule=schedule)
     with GraphManager(selecting) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
@@ -413,25 +422,18 @@ def metrics_of_runs():
     ) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    with load_preset(find_preset("Pendulum_HAC")).build(
-        {"steps": 3_000, "evaluation_interval": 1_500, "updates_per_step": 0.001}
-    ) as graph_manager:
-        stack = graph_manager.parameters.stack
-        top = replace(stack[0], stops_on_failure="training")
-        top = replace(top, agent=replace(top.agent, actions=None))
-        strict = replace(graph_manager.parameters, stack=(top, *stack[1:]))
-    with HACGraphManager(strict) as graph_manager:
+    with strict_hac() as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
     names |= metrics_of_a_selector()
     for preset, changes in SKILLS.items():
-        with load_preset(find_preset(preset)).build(changes) as graph_manager:
+        with skills(preset, changes) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars}
     with HRLGraphManager(guided_hierarchy()) as graph_manager:
         for record in graph_manager.improve():
             names |= {*record.scalars}
-    for params in (certified_plans(), slow_features(), with_a_curriculum()):
+    for params in (slow_features(), with_a_curriculum()):
         with HRLGraphManager(params) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars}

@@ -32,6 +32,10 @@ FILES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 PROGRAMS = [*FILES, "ends_below above=hac", "ends_below above=timed"]
 """Programs, some with a setting of their panel."""
 MOST_LINES = 40
+SHORT = 400
+"""Environment steps after heat-up of runs that only need some of each kind of step."""
+SELDOM = rl.LearningParameters(batch=16, learning_starts=30, updates_per_step=0.25)
+"""Settings of learning for these runs, by which both levels learn."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,6 +43,18 @@ def importable():
     sys.path.insert(0, str(FOLDER))
     yield
     sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def program(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def whole(program):
+    """The graph manager of a whole run, and its records."""
+    manager = short_run_of(program)
+    return manager, list(manager.improve())
 
 
 def settings_of(name):
@@ -62,6 +78,13 @@ def manager_of(name, *, seed=0, steps=700, **changes):
     manager = type(manager)(replace(manager.parameters, schedule=schedule, **changes))
     manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
+
+
+def short_run_of(name, **changes):
+    """The program's graph manager for a short run, whose agents learn seldom."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(importlib.import_module("two_levels").SMALL, "learning", SELDOM)
+        return manager_of(name, steps=SHORT, **changes)
 
 
 def figures(records):
@@ -99,39 +122,33 @@ def test_research_program_is_short_and_uses_public_names(name):
     assert not re.findall(r"def (achieved|verdict)\(", text)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_research_program_resumed_equals_whole_run(name, tmp_path):
-    whole = manager_of(name)
-    records = list(whole.improve())
-    middle = next(i for i, each in enumerate(records) if each.environment_steps > 350)
-    first = manager_of(name)
+def test_research_program_resumed_equals_whole_run(program, whole, tmp_path):
+    manager, records = whole
+    middle = next(i for i, each in enumerate(records) if each.environment_steps > 250)
+    first = short_run_of(program)
     running, count = first.improve(), 0
     while count <= middle or not (first.progress.is_settled and amid(first)):
         next(running)
         count += 1
     write_checkpoint(tmp_path / "half", first.state_dict(), {})
-    second = manager_of(name, seed=99)
+    second = short_run_of(program, seed=99)
     second.load_state_dict(read_checkpoint(tmp_path / "half").state)
     assert figures(second.improve()) == figures(records[count:])
-    assert_same_state(second.state_dict(), whole.state_dict())
+    assert_same_state(second.state_dict(), manager.state_dict())
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_research_program_with_a_worker_equals_one_without(name):
-    alone = manager_of(name)
-    records = figures(alone.improve())
+def test_research_program_with_a_worker_equals_one_without(program, whole):
+    alone, records = whole
     workers = rl.CollectionParameters(workers=1, on="inline", ticks=7)
-    collected = manager_of(name, collection=workers)
-    assert figures(collected.improve()) == records
+    collected = short_run_of(program, collection=workers)
+    assert figures(collected.improve()) == figures(records)
     assert_same_state(alone.state_dict()["agents"], collected.state_dict()["agents"])
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(name):
-    trained = manager_of(name)
-    list(trained.improve())
+def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(program, whole):
+    trained, _ = whole
     policies = trained.evaluations.policies()
-    elsewhere = manager_of(name)
+    elsewhere = short_run_of(program)
     clock = trained.graph.clock.state_dict()
     untrained = elsewhere.evaluations.scores_of(elsewhere.evaluations.policies(), clock=clock)
     found = elsewhere.evaluations.scores_of(policies, clock=clock)
@@ -149,11 +166,10 @@ def continue_streams(agent, evaluation):
                 mine.load_state_dict(draws.state_dict())
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
-def test_research_program_loaded_from_its_run_acts_as_in_evaluations(name, tmp_path):
-    name, settings = settings_of(name)
-    manager = preset(FOLDER / f"{name}.py").configure({"steps": 500, **settings})
+def test_research_program_loaded_from_its_run_acts_as_in_evaluations(program, tmp_path):
+    name, settings = settings_of(program)
+    manager = preset(FOLDER / f"{name}.py").configure({"steps": SHORT, **settings})
     run = run_experiment(
         manager, Runtime(seed=1, device="cpu"), name=name, root=tmp_path, settings=QUIET
     ).folder

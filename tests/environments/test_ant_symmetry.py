@@ -319,21 +319,6 @@ class TestAgents:
         action = self.act(agent, rows, moved, starts=nowhere, episode_start=nowhere)
         np.testing.assert_allclose(action, self.begin(agent, moved)[1], atol=1e-6)
 
-    def test_proposals_are_restored_per_ant(self, agent):
-        observed = ants(np.random.default_rng(10))
-        rows, best = self.begin(agent, observed)
-        several = agent.new_rows(12, 1)
-        request = ActionRequest(
-            rows=np.arange(4),
-            observation=observed,
-            starts=np.ones(4, np.bool_),
-            episode_start=np.ones(4, np.bool_),
-            greedy=np.ones(4, np.bool_),
-        )
-        agent.model.log_std.data[:] = -12.0  # all but greedy
-        others = agent.propose(rows, several, request, TRAIN)
-        np.testing.assert_allclose(others, np.repeat(best[:, None], 3, axis=1), atol=1e-3)
-
     def test_load_policy_of_other_symmetry_error(self, agent):
         plain = replace(agent.params, symmetry=None).build(context())
         mirrorless = replace(agent.params, symmetry=AntSymmetry(mirrored=False)).build(context())

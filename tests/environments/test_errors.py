@@ -151,7 +151,6 @@ CLASSES = [  # what is built, its arguments, kind of error, message
     (MujocoParameters, {"level": MujocoTask}, P, "the class MujocoTask; write 'coach_rl.env"),
     (MujocoParameters, {"level": "hopper", "max_episode_steps": 0}, P, "max_episode_steps"),
     (MujocoParameters, {"level": "hopper", "threads": 0}, P, "threads"),
-    (MujocoParameters, {"level": "hopper", "render_width": -5}, P, "render_width"),
     (hunt, {"vectorization": "vector"}, P, "must be 'sync' or 'subprocess', got 'vector'"),
     (hunt, {"start_method": "thread"}, P, "'forkserver' or 'fork', got 'thread'"),
     (hunt, {"max_episode_steps": 0}, P, "must be int > 0 | -1 | None, got 0"),

@@ -1,5 +1,6 @@
 """What all goal worlds promise: goals, rewards, levels, Gymnasium."""
 
+import itertools
 import pickle
 import warnings
 from dataclasses import replace
@@ -19,12 +20,35 @@ from coach_rl.environments.goal_worlds import (
 )
 from coach_rl.environments.goal_worlds.pendulum import AngleGoalPendulum
 from coach_rl.testing import ENVIRONMENT_CHECKS, Trial
+from coach_rl.testing import exchange_checks as exchange
+from coach_rl.testing import repetition_checks as repetition
 
 LEVELS = every_goal_world()
+OF_ALL_TASKS = {
+    *(exchange.reset_answers_for_all_rows, exchange.send_before_reset_is_refused),
+    *(exchange.duration_counts_steps, exchange.masks_allow_an_action),
+    *(exchange.recv_without_send_is_empty, exchange.directive_equals_bare_action),
+    *(exchange.rows_and_actions_stay_together, exchange.unsent_rows_stay_untouched),
+    *(exchange.bad_rows_are_refused, exchange.bad_actions_are_refused),
+    *(exchange.answers_are_not_overwritten, exchange.answers_can_be_written_to),
+    *(exchange.sent_actions_stay_as_they_are, repetition.open_decisions_are_saved),
+    *(repetition.saved_before_reset, repetition.close_twice),
+}
+"""Checks of what one class does for the tasks of all levels."""
+VARIED = {"angle_goal_pendulum", "ant_fall_stochastic", "ant_maze_u12", "point_maze_u"}
+"""Levels that run these checks each time."""
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+def contract():
+    """Every check of every level."""
+    for level, check in itertools.product(LEVELS, ENVIRONMENT_CHECKS):
+        (name,) = level.values
+        is_slow = check in OF_ALL_TASKS and name not in VARIED
+        marks = (*level.marks, *([pytest.mark.slow] if is_slow else ()))
+        yield pytest.param(name, check, marks=marks, id=f"{name}-{check.__name__}")
+
+
+@pytest.mark.parametrize(("level", "check"), [*contract()])
 def test_contract(level, check):
     description = parameters(level, max_episode_steps=9, threads=2)
     check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=20))
@@ -136,7 +160,7 @@ def test_goal_spaces_agree_with_observations_and_the_task(level):
     assert (desired >= goals.low).all()
     assert (desired <= goals.high).all()
     distance = task.distance(seen["achieved_goal"], desired)
-    np.testing.assert_allclose(goals.distance(desired, seen), distance)
+    np.testing.assert_allclose(np.linalg.norm(goals.difference(desired, seen), axis=1), distance)
     success = task.reached(seen["achieved_goal"], desired)
     if hasattr(task, "reward_radius"):  # smaller than that of success
         success = distance <= task.reward_radius

@@ -220,12 +220,12 @@ def test_history_memory_is_bounded_by_actions(resume, most, vectorization):
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
-    traced = [traced_after(count) for count in (500, 1000, 1000, 1000)]
+    traced = [traced_after(count) for count in (250, 500, 500, 500)]
     tracemalloc.stop()
     environment.close()
-    # An action has 8 bytes. What grows with the steps does so in all three thousands; a cache that
+    # An action has 8 bytes. What grows with the steps does so in all three times; a cache that
     # Python or another thread fills meanwhile, in one of them.
-    kept = statistics.median(np.diff(traced) / 4000)
+    kept = statistics.median(np.diff(traced) / 2000)
     assert kept < most
 
 

@@ -100,7 +100,7 @@ def reddish(frame):
 
 
 def test_mark_is_drawn_in_one_frame_only():
-    environment = build("point_maze_medium", render_width=80, render_height=80)
+    environment = build("point_maze_medium", kwargs={"width": 80, "height": 80})
     plain = drawn(environment)
     assert not len(reddish(plain))
     x, y = 1.5, -2.5
@@ -116,7 +116,7 @@ def test_mark_is_drawn_in_one_frame_only():
 
 
 def test_render_does_not_change_the_run():
-    options = {"render_width": 32, "render_height": 32, "max_episode_steps": 7}
+    options = {"kwargs": {"width": 32, "height": 32}, "max_episode_steps": 7}
     watched, alone = (build("point_maze_u", **options) for _ in range(2))
     mark = Mark(place=(0.0, 0.0, 0.0), colour=RED)
     rng = np.random.default_rng(0)
@@ -141,7 +141,7 @@ def test_render_does_not_change_the_run():
 
 def test_render_ended_shows_the_last_state():
     environment = build(
-        "point_maze_u", render_width=48, render_height=48, max_episode_steps=3, rows=1
+        "point_maze_u", kwargs={"width": 48, "height": 48}, max_episode_steps=3, rows=1
     )
     drawn(environment)
     with pytest.raises(RunError):
@@ -157,7 +157,7 @@ def test_render_ended_shows_the_last_state():
 
 
 def test_line_mark_connects_its_ends():
-    environment = build("point_maze_medium", render_width=80, render_height=80)
+    environment = build("point_maze_medium", kwargs={"width": 80, "height": 80})
     drawn(environment)
     line = Mark(place=(-1.5, -2.5, 0.2), line_to=(1.5, -2.5, 0.2), colour=RED, size=0.1)
     red = reddish(environment.render(0, (line,)))
@@ -169,7 +169,7 @@ def test_line_mark_connects_its_ends():
 
 
 def test_render_any_number_of_marks():
-    options = {"render_width": 80, "render_height": 80}
+    options = {"kwargs": {"width": 80, "height": 80}}
     environment = build("point_maze_medium", **options)
     drawn(environment)
     line = {"colour": RED, "size": 0.05}

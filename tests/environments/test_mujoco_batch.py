@@ -325,7 +325,7 @@ import numpy as np
 from coach_rl.core.errors import RunError
 from coach_rl.environments.mujoco import MujocoParameters
 
-small = MujocoParameters(level="ant", threads=1, render_width=64, render_height=48)
+small = MujocoParameters(level="ant", threads=1, kwargs={"width": 64, "height": 48})
 batch = small.build(num_envs=2)
 batch.reset(seed=0)
 try:

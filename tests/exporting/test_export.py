@@ -40,7 +40,6 @@ REFUSED = {
     "AntMaze_Graph": "it has a symmetry",
     "FourRooms_PPO_Options": FUNCTION,
     "PointMass_DIAYN": "it acts at random",
-    "PointMaze_HAC_certified": "needs a simulator",
     "PointMaze_METRA": "it acts at random",
     "TMaze_PPO_Options": FUNCTION,
     "Workshop_PPO_Selector": "it acts at random",

@@ -12,15 +12,13 @@ from coach_rl.studies.conduct import conduct
 from coach_rl.studies.job import Needs
 from coach_rl.studies.places import LocalPool
 
-pytestmark = pytest.mark.xdist_group("ray")
-
-SHARE = 0.15
-"""Of the steps of a study that is killed for real."""
+SMALL = {"seeds": [3], "share": 0.15, "variants": ["CartPole", "maze, two levels"]}
+"""A part of the study that is killed for real."""
 
 
 def test_a_study_has_the_same_numbers_on_ray_and_on_slurm_also_when_a_worker_is_killed(tmp_path):
     with closing(LocalPool(2)) as pool:
-        quiet = conduct(jobs(tmp_path / "local", seeds=[3], share=SHARE), pool)
+        quiet = conduct(jobs(tmp_path / "local", **SMALL), pool)
     killed = []
 
     def kill(statuses):
@@ -31,14 +29,14 @@ def test_a_study_has_the_same_numbers_on_ray_and_on_slurm_also_when_a_worker_is_
 
     with cluster() as machines, closing(RayCluster(machines.address)) as place:
         assert place.slots == 2
-        given = jobs(tmp_path / "ray", seeds=[3], share=SHARE)
+        given = jobs(tmp_path / "ray", **SMALL)
         too_large = replace(given[0], needs=Needs(cores=3, gpus=1), name="too_large")
         *on_ray, refused = conduct([*given, too_large], place, on_change=kill)
     assert killed
     assert refused.state == "failed"
     assert refused.error.startswith("a job needs 3 CPU, 1 GPU, and no machine of the Ray cluster")
     with closing(Slurm(cluster="local")) as place:
-        on_slurm = conduct(jobs(tmp_path / "slurm", seeds=[3], share=SHARE), place)
+        on_slurm = conduct(jobs(tmp_path / "slurm", **SMALL), place)
     assert not any(differences(on_ray, quiet))
     assert not any(differences(on_slurm, quiet))
     assert not list(tmp_path.glob("ray/.driver-*"))
@@ -55,5 +53,5 @@ def test_a_study_survives_the_death_of_workers_machines_and_driver(tmp_path):
 
 def test_a_difference_between_studies_is_noticed(tmp_path):
     with closing(LocalPool(1)) as pool:
-        one, other = conduct(jobs(tmp_path, seeds=[1, 2], share=0.05)[:2], pool)
+        one, other = conduct(jobs(tmp_path, seeds=[1, 2], share=0.05, variants=["CartPole"]), pool)
     assert differences([one], [other]) != [""]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from golden_runs import RUNS, GoldenRun
@@ -34,6 +35,12 @@ def log(run: GoldenRun, root, *flags: str) -> list[dict[str, object]]:
     return [numbers(each) for each in map(json.loads, lines) if each["kind"] in NUMBERS]
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The numbers of a golden run in a process of its own, which is made once."""
+    return cache(lambda name: log(RUNS[name], tmp_path_factory.mktemp("alone") / "run"))
+
+
 def numbers(record: dict[str, object]) -> dict[str, object]:
     names = ("kind", "level", "agent", "environment_steps", "training_steps", "scalars")
     return without_times(dict(flat({name: record[name] for name in names})))
@@ -49,19 +56,19 @@ def numbers(record: dict[str, object]) -> dict[str, object]:
         pytest.param("Mujoco_PPO", "environment.threads=2", (), id="simulated by two threads"),
     ],
 )
-def test_numbers_do_not_depend_on(name, other, flags, tmp_path):
-    one = log(RUNS[name], tmp_path / "one")
+def test_numbers_do_not_depend_on(name, other, flags, alone, tmp_path):
+    one = alone(name)
     assert any(record["/kind"] == "train" for record in one)
     assert not difference(log(changed(name, other), tmp_path / "other", *flags), one)
 
 
-def test_numbers_depend_on_the_seed(tmp_path):
-    run = RUNS["CartPole_PPO"]
-    assert difference(log(run, tmp_path / "one"), log(run, tmp_path / "other", "--seed", "8"))
+def test_numbers_depend_on_the_seed(alone, tmp_path):
+    name = "CartPole_PPO"
+    assert difference(log(RUNS[name], tmp_path / "other", "--seed", "8"), alone(name))
 
 
 @pytest.mark.parametrize("name", ["CartPole_PPO", "Pendulum_SAC"])
-def test_a_program_gives_the_numbers_of_the_command_line(name, tmp_path):
+def test_a_program_gives_the_numbers_of_the_command_line(name, alone):
     run = RUNS[name]
     changes = parse_overrides(f"{run.changes}; schedule.training={run.steps}")
     graph_manager = load_preset(find_preset(run.preset)).configure(changes)
@@ -69,5 +76,5 @@ def test_a_program_gives_the_numbers_of_the_command_line(name, tmp_path):
     with graph_manager:
         told = [each for each in graph_manager.improve() if each.kind in NUMBERS]
     records = [{**vars(each), "scalars": dict(each.scalars)} for each in told]
-    typed = log(run, tmp_path / "typed")
+    typed = alone(name)
     assert typed[: len(records)] == [numbers(each) for each in records]  # then the final evaluation

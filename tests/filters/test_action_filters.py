@@ -52,8 +52,7 @@ def test_bins_include_both_bounds_and_come_back(space, num_bins):
 
 
 def test_bins_of_whole_numbers():
-    space = spaces.Box(0.0, 5.0, (1,), np.float32)
-    stage = BoxDiscretization(num_bins=3, force_int_bins=True).build(space)
+    stage = BoxDiscretization(num_bins=3).build(spaces.Box(0, 5, (1,), np.int64))
     np.testing.assert_array_equal(stage.apply(np.arange(3)), [[0], [2], [5]])
 
 

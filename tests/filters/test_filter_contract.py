@@ -63,11 +63,7 @@ ACTION_CASES: list[tuple[Any, Any, Any]] = [
     (filters.BoxMasking(low=0.0, high=(1.0, 0.5)), ARM, spaces.Box(0.5, 1.0, (2,))),
     (filters.FullDiscreteActionSpaceMap(), spaces.MultiDiscrete([3, 2]), ARM),
     (filters.FullDiscreteActionSpaceMap(), spaces.MultiBinary(3), ARM),
-    (
-        filters.FullDiscreteActionSpaceMap(target_actions=(3, 1, 2)),
-        spaces.Discrete(3, start=1),
-        WRONG,
-    ),
+    (filters.FullDiscreteActionSpaceMap(), spaces.Discrete(3, start=1), ARM),
     (filters.PartialDiscreteActionSpaceMap(target_actions=(4, 0)), spaces.Discrete(5), WRONG),
     (
         filters.PartialDiscreteActionSpaceMap(target_actions=((0.0, 0.0), (3.0, 0.5))),

@@ -28,6 +28,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 RECORDED = Path(__file__).with_name("recorded.json")
+TWO_LEVELS = Path(__file__).with_name("two_levels.py")
 UNTIMED = ("evaluation", "level", "train")
 """Kinds of records without memory use or speed."""
 CANCELLING = {"train/policy_loss": 1e-6, "train/q_value": 1e-7}
@@ -44,9 +45,10 @@ EXPLAINED = "train/explained_variance"
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenRun:
-    """A short run of a shipped preset."""
+    """A short run of a preset."""
 
     preset: str
+    """A shipped preset, or a file and its function."""
     steps: int
     changes: str
     """What `-cp` changes, so that the run learns early and little."""
@@ -248,7 +250,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         for skills in ("own", "one", "option_critic")
     },
     "PointMaze_HAC": dict(steps=400, changes=HAC),
-    "PointMaze_HAC, certified": dict(steps=400, changes=HAC + "certify=3; "),
     "PointMaze_HAC, flat, repeated actions": dict(
         steps=400,
         changes=STACK
@@ -287,6 +288,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SpeakerListener_MAPPO": dict(steps=120, changes=two_members(16, num_envs=1), package="mpe2"),
     "SpeakerListener_PPO": dict(steps=200, changes=two_members(50, num_envs=2), package="mpe2"),
     "TicTacToe_PPO": dict(steps=120, changes=two_members(16, num_envs=1), package="pettingzoo"),
+    "two levels, TD3 above TD3": dict(preset=f"{TWO_LEVELS}:td3_above_td3", steps=400, changes=""),
+    "two levels, DQN above PPO": dict(preset=f"{TWO_LEVELS}:dqn_above_ppo", steps=600, changes=""),
     "TMaze_PPO_Options": dict(
         steps=600,
         changes=ONE
@@ -319,9 +322,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
     ),
 }
-"""Settings of each run by its name, which begins with its preset."""
+"""Settings of each run by its name, which begins with its preset where that is a shipped one."""
 RUNS = {
-    name: GoldenRun(preset=name.partition(",")[0], **settings)
+    name: GoldenRun(**{"preset": name.partition(",")[0]} | settings)
     for name, settings in SETTINGS.items()
 }
 

@@ -61,11 +61,15 @@ CASES = {
     **{name: partial(group, name) for name in GROUPS},
 }
 MANY = {**CASES, **{f"graph {n}": partial(graph, n) for n in range(8, 60)}}
+EACH_TIME = {*GROUPS, "graph 0", "graph 3", "graph 4", "graph 7"}
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(n, marks=() if n in CASES else pytest.mark.slow) for n in MANY]
-)
+def cases(names):
+    """Names as parameters of tests, of which few run each time."""
+    return [pytest.param(n, marks=() if n in EACH_TIME else pytest.mark.slow) for n in names]
+
+
+@pytest.mark.parametrize("case", cases(MANY))
 def test_one_worker_makes_the_numbers_of_a_run_without_workers(case):
     alone, collected = finished(MANY[case]()), finished(with_workers(MANY[case](), workers=1))
     assert alone[0] == collected[0]
@@ -81,7 +85,7 @@ def test_numbers_do_not_depend_on_where_the_workers_are(case):
     assert_same_state(inline[1], local[1])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(CASES))
 def test_run_with_workers_resumed_in_mid_decision_continues_bit_for_bit(case, tmp_path):
     params = with_workers(CASES[case]())
     with manager_of(params) as whole, manager_of(params) as resumed:

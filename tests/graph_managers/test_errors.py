@@ -11,11 +11,9 @@ from maze_walkers import WalkerParameters, maze_experiment
 from small_runs import parameters, ppo
 from test_callbacks import Counting, manager_with
 from test_collected_stack import manager_of, on_policy, with_workers
-from test_episode_recorder import film, learning
+from test_episode_recorder import learning
 from test_evaluator import SlowEvaluator
 from test_faulty_runs import one_level, walk
-from test_forks import MASS, hac
-from test_forks import experiment as fork_experiment
 from test_graph import TASK, off_policy, stacked
 from test_inspections import SpoilsParameters, ddpg, manager, records_of
 from test_level_phases import PLACES, built
@@ -27,11 +25,9 @@ from coach_rl import (
     AgentGroupParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
-    CertifyParameters,
     CoachWarning,
     CollectionParameters,
     ConfigurationError,
-    DDPGAgentParameters,
     DQNAgentParameters,
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -75,7 +71,6 @@ from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from tests.refusals import check_refused
 
 C, P, U = ConfigurationError, ParameterError, UnknownNameError
-FORK, LEARN = CertifyParameters(candidates=2), CertifyParameters(candidates=2, learn=True)
 TOP, LOW = levels_of_a_graph.TOP, levels_of_a_graph.LOW
 HAC_TOP = replace(TOP, goal_space=PLACES, horizon=4)
 OPTIONS = OptionSpace(count=3)
@@ -233,84 +228,6 @@ PHASES = [
     ),
 ]
 
-# Levels that decide by plans tried out.
-
-
-def of_two(top, low, environment=MASS, **options):
-    return lambda: fork_experiment((top, low), environment, num_envs=2, **options)
-
-
-def certifying(agent, certify=FORK, environment=MASS):
-    goals = PLACES if environment is MASS else None
-    top = LevelParameters(name="top", agent=agent, certify=certify, goal_space=goals)
-    still = ScriptedAgentParameters(policy="still")
-    below = LevelParameters(name="low", agent=still, goal_space=PLACES, horizon=3)
-    return lambda: built(of_two(top, below, environment)())
-
-
-GROUP = AgentGroupParameters(
-    members=tuple(
-        GroupMember(agent=DDPGAgentParameters(name=name), actions=element)
-        for name, element in (("x", "0"), ("y", "1"))
-    )
-)
-NEAREST = LevelParameters(
-    name="top",
-    agent=DDPGAgentParameters(),
-    certify=CertifyParameters(candidates=2, prefer="nearest"),
-)
-CERTIFYING = [
-    (
-        of_two(hac(name="top"), hac(name="low", horizon=3, certify=FORK)),
-        P,
-        "level 'low' certifies its decisions, and no level below could try them",
-    ),
-    (
-        of_two(
-            hac(name="top", certify=FORK),
-            replace(hac(name="low", horizon=3), goal_space=OPTIONS),
-        ),
-        P,
-        "level 'low' has no goals that could be reached",
-    ),
-    (
-        of_two(hac(name="top", certify=FORK), hac(name="low")),
-        P,
-        "level 'top' certifies its decisions, and tries may never end, because level 'low'",
-    ),
-    (of_two(NEAREST, hac(name="low", horizon=3)), P, "by their distance to its own goal"),
-    (
-        of_two(
-            hac(name="top", certify=FORK),
-            hac(name="low", horizon=3),
-            collection=CollectionParameters(workers=2),
-        ),
-        P,
-        "leave out --workers",
-    ),
-    (
-        of_two(hac(name="top", frozen=True, certify=LEARN), hac(name="low", horizon=3)),
-        P,
-        "and is frozen",
-    ),
-    (lambda: CertifyParameters(candidates=1), P, "CertifyParameters.candidates"),
-    *(
-        (certifying(agent, *rest), C, f"level 'top' cannot certify ... {line}")
-        for agent, *rest, line in (
-            (ScriptedAgentParameters(policy="desired_goal"), "no alternatives to what it decides"),
-            (GROUP, "no alternatives to what it decides"),
-            (DDPGAgentParameters(), LEARN, "learns from what was done, not from tries; leave out"),
-            (PPOAgentParameters(), "set certify.during='evaluation'"),
-            (
-                DDPGAgentParameters(),
-                FORK,
-                GymnasiumParameters(level="Pendulum-v1"),
-                "'Pendulum-v1' cannot be forked: it restores a state by living through",
-            ),
-        )
-    ),
-]
-
 # Graphs.
 
 
@@ -451,7 +368,6 @@ GRAPHS = [
         "built to evaluate only",
     ),
     (film_of_point_mass, C, "cannot be filmed or played: the environment has no pictures"),
-    (lambda: film(maze_experiment(), row=99), C, "no row 99 to film: there are"),
     (
         collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
         C,
@@ -594,7 +510,7 @@ RUNS = [
 
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
-    [*DESCRIPTIONS, *((call, P, line) for call, line in PHASES), *CERTIFYING, *GRAPHS, *RUNS],
+    [*DESCRIPTIONS, *((call, P, line) for call, line in PHASES), *GRAPHS, *RUNS],
 )
 def test_graphs_invalid_input_error(call, kind, message):
     check_refused(call, kind, message)

@@ -1,8 +1,6 @@
 """Runs of levels that form a graph: learning, resuming, evaluating, filming and describing them."""
 
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +9,8 @@ import coach_rl as rl
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.levels import LevelManager
-from coach_rl.telemetry.episode_recorder import FilmedRow
+from coach_rl.telemetry.episode_recorder import EpisodePlayer
+from coach_rl.telemetry.video import Film
 from coach_rl.testing.states import assert_same_state
 from tests.refusals import check_refused
 
@@ -173,34 +171,27 @@ FILMED = {
 
 
 @pytest.mark.parametrize("kind", FILMED)
-def test_films_of_several_rows_show_who_acts_in_each(kind, monkeypatch):
+def test_films_of_several_rows_show_who_acts_in_each(kind):
     levels, known = FILMED[kind]
-    monkeypatch.setattr(LevelManager, "has_picture", True)
     with training(*levels) as manager:
-        stack, films = manager.graph.evaluation, {0: [], 1: []}
+        stack = manager.graph.evaluation
+        stack.simulators.render = lambda row: np.full((4, 4, 3), row, np.uint8)
         stack.reset(0)
-        stack.levels[0].picture = lambda row: np.zeros((4, 4, 3), np.uint8)
-
-        def reel(row):
-            film = SimpleNamespace(wants=lambda step: True)
-            film.add = film.end = lambda frame, caption: films[row].append(caption[1].text)
-            return film
-
-        filmed = {
-            row: FilmedRow(
-                stack, row, wants=lambda number: number == 0, new_reel=partial(reel, row)
-            )
-            for row in films
-        }
+        films = [Film(), Film()]
+        players = [EpisodePlayer(lambda row=row: films[row]) for row in (0, 1)]
+        for row, player in enumerate(players):
+            player.follow(stack, row, wanted=range(1))
         for _ in range(25):
             answer = stack.tick()
-            for row, film in filmed.items():
-                film.note_tick(answer)
-                acting = " > ".join(each.acting(row) for each in stack.path(row))
-                assert not film.is_filming or films[row][-1] == f"acting: {acting}"
-    shown = {line for captions in films.values() for line in captions}
+            acting = [" > ".join(each.acting(row) for each in stack.path(row)) for row in (0, 1)]
+            for row, player in enumerate(players):
+                frames = len(films[row].frames)
+                player.note_tick(answer)
+                for frame in films[row].frames[frames:]:
+                    assert frame.caption.endswith(f", {acting[row]}")
+    shown = {frame.caption.split(", ")[-1] for film in films for frame in film.frames[1:]}
     assert len(shown) > 1
-    assert shown <= {f"acting: {who}" for who in known}
+    assert shown <= known
 
 
 def test_film_of_members_that_all_act_names_none():
@@ -275,13 +266,6 @@ REFUSED = [
         lambda: manager_of(SELECTOR, replace(LEFT, turn=rl.EnvironmentSteps(9)), RIGHT, LOW),
         P,
         "has turn",
-    ),
-    (
-        lambda: manager_of(
-            SELECTOR, replace(LEFT, certify=rl.CertifyParameters(candidates=2)), RIGHT, LOW
-        ),
-        P,
-        "level 'left' has certify",
     ),
     (
         lambda: training(

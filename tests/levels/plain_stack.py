@@ -6,7 +6,6 @@ drawn from. It waits before each step, so that several are played side by side: 
 one for all environments, learn from all of them.
 """
 
-import copy
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameter
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
-from coach_rl.core.levels import CertifyParameters, Moment
+from coach_rl.core.levels import Moment
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
@@ -57,7 +56,6 @@ class Level:
     stops_on_failure: str = "never"
     failure_reward: float | None = None
     may_freeze: bool = False
-    certify: CertifyParameters | None = None
     ends_options: bool = False
     """The level's agent ends its options, or goals without a time, itself, by `stops`."""
     plans: GraphAgentParameters | None = None
@@ -172,12 +170,6 @@ def clipped(space: GoalSpace, action) -> np.ndarray:
     if isinstance(space, TimedGoalSpace):
         low, high = np.append(low, np.float32(0)), np.append(high, np.float32(space.longest))
     return np.clip(action, low, high)
-
-
-def alternative(below, action, number):
-    """What an agent would do instead, by its number from 0; the second is the first once more."""
-    turned = np.cos((2 if number < 2 else number) * np.array(action))
-    return clipped(below, (2.5 * turned).astype(np.float32))
 
 
 def fewer(observation, goal, uniform):
@@ -372,15 +364,6 @@ def played(seeds, levels, phases, discount, others):
     return recursions
 
 
-def ended(going):
-    """What a recursion returns in the end, when it needs not wait for others."""
-    while True:
-        try:
-            next(going)
-        except StopIteration as end:
-            return end.value
-
-
 @dataclass
 class Schedule:
     """Says which levels are in a phase of their own."""
@@ -454,12 +437,10 @@ class Plans:
 
     agents: dict[int, GraphAgent]
     rows: dict[int, object]
-    others: dict[int, object]
-    """Alternatives to certified decisions."""
     visited: set[int]
     """The levels whose agents have places that are visited."""
-    lessons: list[tuple[int, int, Callable]] = field(default_factory=list)
-    """What is learned when the tick is over: tries by the candidate's number, then outcomes."""
+    lessons: list[Callable] = field(default_factory=list)
+    """What is learned when the tick is over."""
     requests: dict[int, list[ActionRequest]] = field(default_factory=dict)
     """Decisions at the beginning of episodes, of agents that visit places."""
     outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
@@ -468,11 +449,9 @@ class Plans:
     @classmethod
     def of(cls, levels, count):
         agents = {d: planner(levels, d, count) for d, level in enumerate(levels) if level.plans}
-        tries = {d: count * (levels[d].certify.candidates - 1) for d in agents if levels[d].certify}
         return cls(
             agents=agents,
             rows={d: agent.new_rows(count, TESTING_SEED) for d, agent in agents.items()},
-            others={d: agents[d].new_rows(size, TESTING_SEED) for d, size in tries.items()},
             visited={d for d in agents if levels[d].plans.places.are_visited},
         )
 
@@ -482,7 +461,7 @@ class Plans:
             rows.follow(rows.decisions())  # which are made
             self.agents[depth].act(rows, together(begun), Clock(phase=Phase.TRAIN))
             rows.followed = None
-        for *_, lesson in sorted(self.lessons, key=lambda each: each[:2]):
+        for lesson in self.lessons:
             lesson()
         for depth, came in self.outcomes.items():
             self.agents[depth].observe(self.rows[depth], together(came), Clock(phase=Phase.TRAIN))
@@ -491,10 +470,6 @@ class Plans:
         self.lessons.clear()
         self.requests.clear()
         self.outcomes.clear()
-
-    def forked(self):
-        rows, others = copy.deepcopy(self.rows), copy.deepcopy(self.others)
-        return Plans(self.agents, rows, others, self.visited)
 
 
 def together(parts):
@@ -542,8 +517,6 @@ class Recursion:
         self.successes = [[] for _ in levels]  # of sub-episodes that have ended in this tick
         self.transitions = [[] for _ in levels]
         self.totals = [Counter() for _ in levels]  # over decisions and sub-episodes
-        self.forks = [Counter() for _ in levels]  # over decisions that are certified
-        self.tries = [[] for _ in levels]  # what agents learn of candidates they did not take
         self.fresh = [True] * len(levels)
         self.memory = [np.zeros(3, np.float32) for _ in levels]
         self.noise = [
@@ -707,8 +680,7 @@ class Recursion:
         elif depth in self.plans.visited:
             self.plans.outcomes.setdefault(depth, []).append(outcome)
         else:
-            last = len(self.phases)  # of no candidate
-            self.plans.lessons.append((last, self.row, lesson))
+            self.plans.lessons.append(lesson)
 
     def decision(self, depth, order, outer, known):
         """The action, whether it is tested, and what it leads to."""
@@ -738,22 +710,11 @@ class Recursion:
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])
             answer = yield from self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
             return action, tested, answer
-        goals = PlainGoals(below)
-
-        def follow(stack, action):
-            due = None
-            if isinstance(below, TimedGoalSpace):
-                due = stack.steps + max(1, math.ceil(action[-1]))
-            asked = Order(goals, goals.target(action, seen), due)
-            return stack.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
-
-        action = clipped(below, action)
-        phase = self.own_phases[self.steps].get(self.levels[depth].name, self.phases[self.steps])
-        if level.certify is not None and phase is not Phase.HEATUP:
-            others = self.alternatives(depth, action, known)
-            learns = phase is Phase.TRAIN
-            action = self.certified(depth, [action, *others], [*outer, *mine], follow, learns)
-        answer = yield from follow(self, action)
+        goals, action, due = PlainGoals(below), clipped(below, action), None
+        if isinstance(below, TimedGoalSpace):
+            due = self.steps + max(1, math.ceil(action[-1]))
+        asked = Order(goals, goals.target(action, seen), due)
+        answer = yield from self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
         return action, tested, answer
 
     def felt(self, depth, known):
@@ -765,79 +726,6 @@ class Recursion:
             self.memory[depth] = np.zeros(3, np.float32)
         self.memory[depth] = remembered_after(self.memory[depth], seen)
         return seen_with(self.memory[depth], seen)
-
-    def alternatives(self, depth, action, known):
-        """What the agent would do instead."""
-        if depth not in self.plans.agents:
-            below, count = self.levels[depth + 1].goal_space, self.levels[depth].certify.candidates
-            return [alternative(below, action, number) for number in range(count - 1)]
-        rows, others = self.plans.rows[depth], self.plans.others[depth]
-        return self.plans.agents[depth].propose(rows, others, self.request(known), Clock())[0]
-
-    def taken(self, depth, number, ends, *, learns):
-        """Let an agent that plans know which candidate is taken, and what came of the others.
-
-        Its row remembers that at once; the graph learns of all rows' first candidates first.
-        """
-        if depth not in self.plans.agents:
-            return
-        plans, agent = self.plans, self.plans.agents[depth]
-        rows, others = plans.rows[depth], plans.others[depth]
-        index = np.array([self.row])
-
-        def below(ends):
-            bits = np.zeros((1, self.levels[depth].certify.candidates), np.uint8)
-            for each, end in ends.items():
-                bits[0, each] = int(end)
-            return bits
-
-        for each, end in ends.items() if learns else ():
-            tried = copy.deepcopy(rows), copy.deepcopy(others), index, below({each: end})
-            lesson = partial(agent.observe_fork, *tried, learns=True)
-            plans.lessons.append((each, self.row, lesson))
-        agent.observe_fork(rows, others, index, below(ends), learns=False)
-        if number:
-            agent.adopt(rows, others, index, np.array([number - 1]))
-
-    def certified(self, depth, candidates, orders, follow, learns):
-        """Try candidates in copies of everything; what succeeds is taken, else the first."""
-        params, counts = self.levels[depth].certify, self.forks[depth]
-        tried = []  # of (number, action, end, whether it succeeds, distance)
-        for number, candidate in enumerate(candidates):
-            if any((candidate == other).all() for _, other, *_ in tried):
-                continue
-            if params.prefer == "first" and any(succeeds for *_, succeeds, _ in tried):
-                continue
-            fork = self.fork()
-            answer = ended(follow(fork, candidate))
-            counts["steps"] += fork.steps - self.steps + sum(each["steps"] for each in fork.forks)
-            succeeds = bool(answer.end & End.GOAL) or any(
-                order.is_reached(answer.after, fork.steps) for order in orders
-            )
-            distance = orders[-1].distance(answer.after) if params.prefer == "nearest" else 0.0
-            tried.append((number, candidate, answer.end, succeeds, distance))
-        good = [(distance, number) for number, *_, succeeds, distance in tried if succeeds]
-        taken = min(good)[1] if good else 0
-        counts.update(decisions=1, tried=len(tried), succeeded=len(good), certified=bool(good))
-        counts["changed"] += taken > 0
-        seen = [each[:3] for each in tried if each[0] != taken]
-        learns = learns and params.learn
-        if learns:
-            self.tries[depth] += [(candidate.tolist(), int(end)) for _, candidate, end in seen]
-        self.taken(depth, taken, {number: end for number, _, end in seen}, learns=learns)
-        return candidates[taken]
-
-    def fork(self):
-        """A copy that goes on by itself, as in an evaluation."""
-        fork = copy.copy(self)
-        fork.walk, fork.fresh = copy.deepcopy(self.walk), list(self.fresh)
-        fork.memory = list(self.memory)
-        fork.plans, fork.successes = self.plans.forked(), [[] for _ in self.levels]
-        fork.phases = [Phase.TEST] * (self.steps + 10_000)
-        fork.own_phases = [{}] * len(fork.phases)
-        fork.transitions, fork.tries = [[] for _ in self.levels], [[] for _ in self.levels]
-        fork.totals, fork.forks = [[Counter() for _ in self.levels] for _ in range(2)]
-        return fork
 
     def outcome(self, depth, order, outer, answer, made):
         """What a decision was worth, whether its value is final, and why the sub-episode ends.

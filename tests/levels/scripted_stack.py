@@ -11,7 +11,6 @@ from plain_stack import (
     TESTING_SEED,
     Level,
     Walk,
-    alternative,
     decide,
     planner,
     remembered_after,
@@ -25,15 +24,13 @@ from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.agents.planning.graph_agent import GraphAgent
 from coach_rl.agents.planning.graph_rows import GraphRows
 from coach_rl.architectures.torso import HiddenState
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Sums
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.signals import SignalChannel
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.levels import LevelManager
-from coach_rl.levels.certifier import Certifier, Fork
 
 
 class Walks:
@@ -116,9 +113,6 @@ class Scripted:
     """Where it acts."""
     num_envs: int
     transitions: dict = field(default_factory=dict)
-    tries: dict = field(default_factory=dict)
-    """What came of candidates that were not taken, by row."""
-    proposes = True
 
     def new_rows(self, num_envs, seed):
         return Pending(num_envs)
@@ -158,33 +152,6 @@ class Scripted:
                 "phase": clock.phase,
             }
         return actions
-
-    def others(self, row_state, alternatives, request, clock):
-        """Alternatives by the rule."""
-        count = alternatives.num_envs // row_state.num_envs
-        own = [np.array(row_state.decisions[row]["action"], np.float32) for row in request.rows]
-        return np.array([[alternative(self.below, o, n) for n in range(count)] for o in own])
-
-    def propose(self, row_state, alternatives, request, clock):
-        found = self.others(row_state, alternatives, request, clock)
-        for row, proposed in zip(request.rows, found, strict=True):
-            for number, other in enumerate(proposed):
-                place = row * len(proposed) + number
-                alternatives.decisions[place] = {"action": other.tolist()}
-        return found
-
-    def adopt(self, row_state, alternatives, rows, numbers):
-        count = alternatives.num_envs // row_state.num_envs
-        for row, number in zip(rows, numbers, strict=True):
-            row_state.decisions[row] |= alternatives.decisions[row * count + number]
-
-    def observe_fork(self, row_state, alternatives, rows, below, *, learns):
-        count = below.shape[1] - 1
-        for row, ends in zip(rows.tolist(), below, strict=True):
-            held = [alternatives.decisions.get(row * count + number) for number in range(count)]
-            for decision, end in zip([row_state.decisions[row], *held], ends, strict=True):
-                if end and learns:
-                    self.tries.setdefault(row, []).append((decision["action"], int(end)))
 
     def cut_off(self, row_state, rows, clock):
         pass
@@ -297,7 +264,7 @@ class PlannedRows(Pending):
 
 @dataclass
 class Planned(Scripted):
-    """Decides as an agent that plans, which a fork of the level shares."""
+    """Decides as an agent that plans."""
 
     graph: GraphAgent = None
 
@@ -307,17 +274,6 @@ class Planned(Scripted):
     def chosen(self, row_state, request, clock):
         return self.graph.act(row_state.graph, request, clock)
 
-    def others(self, row_state, alternatives, request, clock):
-        return self.graph.propose(row_state.graph, alternatives.graph, request, clock)
-
-    def adopt(self, row_state, alternatives, rows, numbers):
-        super().adopt(row_state, alternatives, rows, numbers)
-        self.graph.adopt(row_state.graph, alternatives.graph, rows, numbers)
-
-    def observe_fork(self, row_state, alternatives, rows, below, *, learns):
-        super().observe_fork(row_state, alternatives, rows, below, learns=learns)
-        self.graph.observe_fork(row_state.graph, alternatives.graph, rows, below, learns=learns)
-
     def observe(self, row_state, outcome, clock):
         super().observe(row_state, outcome, clock)
         self.graph.observe(row_state.graph, outcome, clock)
@@ -326,9 +282,20 @@ class Planned(Scripted):
 def build(seeds, levels, clock, discount=1.0):
     numbers = [number for number, level in enumerate(levels) if level.plans]
     graphs = {number: planner(levels, number, len(seeds)) for number in numbers}
-    top, agents = stacked(seeds, levels, clock, discount, graphs, highest=0)
-    top.reset()
-    return top, agents
+    below, agents = Walks(seeds), []
+    for index in reversed(range(len(levels))):
+        agents.append(agent_of(levels, index, below, len(seeds), graphs))
+        below = LevelManager(
+            levels[index],
+            agent=agents[-1],
+            environment=below,
+            clock=clock,
+            seed=TESTING_SEED,
+            above=levels[:index],
+            sums=Sums(discount=discount),
+        )
+    below.reset()
+    return below, agents[::-1]
 
 
 def agent_of(levels, index, below, count, graphs):
@@ -344,42 +311,6 @@ def agent_of(levels, index, below, count, graphs):
     if level.remembers:
         return Recurrent(level, lower, space, count)
     return (Ending if level.ends_options else Scripted)(level, lower, space, count)
-
-
-def stacked(seeds, levels, clock, discount, graphs, *, highest):
-    """The levels from number `highest` down, and their agents; top first."""
-    below, agents = Walks(seeds), []
-    for index in reversed(range(highest, len(levels))):
-        agents.append(agent_of(levels, index, below, len(seeds), graphs))
-        below = LevelManager(
-            levels[index],
-            agent=agents[-1],
-            environment=below,
-            clock=clock,
-            seed=TESTING_SEED,
-            above=levels[:index],
-            sums=Sums(discount=discount),
-            certifier=certifier(seeds, levels, index, agents[-1], clock, graphs),
-        )
-    return below, agents[::-1]
-
-
-def certifier(seeds, levels, index, agent, clock, graphs):
-    """What tries the decisions of a level in a fork, where it is asked for."""
-    level = levels[index]
-    if level.certify is None:
-        return None
-    fork_clock = Clock(phase=Phase.TEST, collects=True)
-    top, _ = stacked(seeds, levels, fork_clock, 1.0, graphs, highest=index + 1)
-    return Certifier(
-        level,
-        agent=agent,
-        fork=Fork(managers(top), clock=fork_clock, channel=SignalChannel()),
-        clock=clock,
-        num_envs=len(seeds),
-        seed=TESTING_SEED,
-        above=levels[:index],
-    )
 
 
 def managers(top):

@@ -166,7 +166,9 @@ def assert_equal(agents, plays, case):
                 assert {**mine, "reward": reward} == {**other, "reward": reward}, where
 
 
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize(
+    "block", [pytest.param(n, marks=() if n < 7 else pytest.mark.slow) for n in range(20)]
+)
 def test_random_graph_equals_plain_recursion(block):
     for number in range(20 * block, 20 * block + 20):
         levels, phases, seeds, discount = case(number)

@@ -24,7 +24,7 @@ from coach_rl.agents.planning.graph_agent import GraphAgentParameters
 from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
-from coach_rl.core.levels import CertifyParameters, SuccessRate
+from coach_rl.core.levels import SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.level_phases import LevelPhases
@@ -124,19 +124,6 @@ def planners(draw, own):
     return planner, (*elements, *besides)
 
 
-def may_propose(planner, goals):
-    """Whether decisions of an agent that plans, if there is one, may be tried in a fork.
-
-    Not where it proposes none, since a fork can't tell whether a place was met (`GraphAgent`); nor
-    where places change between a decision and its alternatives, which the recursion can't follow.
-    """
-    if planner is None:
-        return True
-    parameters, asked = planner
-    has_rest = len(asked) - len(parameters.fixed_goal) < goals.size
-    return not (has_rest or parameters.conditions or parameters.places.are_visited)
-
-
 @st.composite
 def schedules(draw, *, is_top, has_goals):
     """Any times at which a level learns, or none."""
@@ -155,10 +142,10 @@ def schedules(draw, *, is_top, has_goals):
 def stacks(draw):
     """One to four levels of any kind."""
     count = draw(st.sampled_from([3, 2, 4, 1]))
-    is_scheduled, levels, all_planners = draw(st.booleans()), [], []
+    is_scheduled, levels, planner = draw(st.booleans()), [], None
     plans = [draw(st.integers(0, 2)) == 2 for _ in range(count - 1)] + [False]
     for depth, is_planned_from in enumerate(plans):
-        planned_above = all_planners[-1] if depth else None
+        planned_above = planner
         has_goals = draw(st.sampled_from([True, False, True, True]))
         has_goals |= is_planned_from or planned_above is not None
         other = None if depth == 0 else draw(option_spaces())
@@ -172,7 +159,6 @@ def stacks(draw):
                 )
             )
         planner = draw(planners(space)) if is_planned_from else None
-        all_planners.append(planner)
         is_frozen, may_freeze = draw(st.integers(0, 3)) == 3, draw(st.booleans())
         schedule = {}
         if is_scheduled and not is_frozen:
@@ -204,24 +190,7 @@ def stacks(draw):
                 **schedule,
             )
         )
-    for index, (level, below) in enumerate(itertools.pairwise(levels)):
-        may_certify = isinstance(below.goal_space, GoalSpace) and not level.has_skills
-        may_certify &= not level.remembers
-        may_certify &= may_propose(all_planners[index], level.goal_space)
-        if may_certify and draw(st.integers(0, 3)) == 3:
-            levels[index] = replace(level, certify=draw(certifications(level)))
     return levels
-
-
-def certifications(level):
-    """Any way to certify the decisions of a level that is above one with goals."""
-    orders = ["first", "nearest"] if isinstance(level.goal_space, GoalSpace) else ["first"]
-    return st.builds(
-        CertifyParameters,
-        candidates=st.integers(2, 4),
-        prefer=st.sampled_from(orders),
-        learn=st.booleans(),
-    )
 
 
 PHASES = st.lists(
@@ -281,7 +250,7 @@ def continued(agent, before):
         for name, member in agent.members.items():
             continued(member, before.members[name])
         return
-    agent.transitions, agent.tries = before.transitions, before.tries
+    agent.transitions = before.transitions
     if isinstance(agent, Planned):
         agent.graph.load_state_dict(before.graph.state_dict())
 
@@ -315,22 +284,6 @@ def means(totals):
         of = decided if name in ("tested_share", "penalised_share") else count
         logged[name] = total / (chosen if option else of)
     return {**logged, "sub_episodes": count} if count else logged
-
-
-def of_forks(counts):
-    """What a level should log of the decisions it certified, given the counts of each row."""
-    sums = Counter()
-    for each in counts:
-        sums.update(each)
-    if not sums["decisions"]:
-        return {}
-    return {
-        "fork_steps": sums["steps"],
-        "fork_candidates": sums["tried"] / sums["decisions"],
-        "fork_success_share": sums["succeeded"] / sums["tried"],
-        "fork_certified_share": sums["certified"] / sums["decisions"],
-        "fork_changed_share": sums["changed"] / sums["decisions"],
-    }
 
 
 @settings(max_examples=70, deadline=None)
@@ -380,11 +333,7 @@ def test_stack_any_levels_equals_plain_recursion(
                 found, where = mine.transitions.get(row, []), f"row {row}, level {depth}"
                 assert_same_transitions(found, transitions, where, is_dense=is_dense)
         told = means([each.totals[depth] for each in expected])
-        told |= of_forks([each.forks[depth] for each in expected])
         assert manager.drain() == pytest.approx(told, rel=1e-9, abs=1e-9)
-        for row, each in enumerate(expected):
-            tries = [] if isinstance(agent, SkillAgents) else agent.tries.get(row, [])
-            assert sorted(tries) == sorted(each.tries[depth])
         if isinstance(agent, Planned):
             learned = expected[0].plans.agents[depth].state_dict()
             assert_same_state(agent.graph.state_dict(), learned)

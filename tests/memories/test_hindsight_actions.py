@@ -121,15 +121,13 @@ def seen(here, time, wanted):
     }
 
 
-def ways(one, all_of_them, *, ratio, penalty, sub_goal, keep_untested=False):
+def ways(one, all_of_them, *, ratio, penalty, sub_goal):
     """Every (action, goal, reward, discount) that a decision may be shown as."""
     before, after = np.float32(one["before"]), np.float32(one["after"])
     achieved = after - before if sub_goal.relative else after
     achieved = np.clip(achieved, sub_goal.space.low, sub_goal.space.high)
     missed = not one["below"] & End.GOAL
     actions = {rounded(achieved)} if missed else {rounded(one["asked"])}
-    if missed and keep_untested and not one["tested"]:
-        actions.add(rounded(one["asked"]))
     later = [
         other["after"][0]
         for other in all_of_them
@@ -169,23 +167,21 @@ def drawn(memory, kept, size=6000):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "penalty", "sub_goal", "keep_untested"),
+    ("ratio", "penalty", "sub_goal"),
     [
-        (3.0, None, SUB_GOAL, False),
-        (0.0, -4.0, SUB_GOAL, False),
-        (3.0, None, SUB_GOAL, True),
-        (3.0, None, replace(SUB_GOAL, relative=True, reach=(1.5, 5.0)), False),
+        (3.0, None, SUB_GOAL),
+        (0.0, -4.0, SUB_GOAL),
+        (3.0, None, replace(SUB_GOAL, relative=True, reach=(1.5, 5.0))),
     ],
-    ids=["usual", "no goals in hindsight", "kept untested", "relative"],
+    ids=["usual", "no goals in hindsight", "relative"],
 )
-def test_hindsight_actions_all_variants_are_sampled(ratio, penalty, sub_goal, keep_untested):
-    memory = build(ratio=ratio, sub_goal=sub_goal, penalty=penalty, keep_untested=keep_untested)
+def test_hindsight_actions_all_variants_are_sampled(ratio, penalty, sub_goal):
+    memory = build(ratio=ratio, sub_goal=sub_goal, penalty=penalty)
     kept = decisions(memory)
     rules = {
         "ratio": ratio,
         "penalty": -float(HORIZON) if penalty is None else penalty,
         "sub_goal": sub_goal,
-        "keep_untested": keep_untested,
     }
     allowed = {(one["row"], one["time"]): ways(one, kept, **rules) for one in kept}
     found = {key: set() for key in allowed}
@@ -234,15 +230,6 @@ def test_hindsight_actions_restored_samples_equal():
 def test_hindsight_actions_dense_goals_use_given_penalty():
     memory = build(at=place(goal=DENSE), penalty=-900.0)
     assert memory.layout.hindsight_actions.penalty == -900.0
-
-
-def test_hindsight_actions_penalty_not_terminal_bootstraps():
-    shown = {}
-    for ends in (True, False):
-        memory = build(ends_at_penalty=ends)
-        kept = decisions(memory)
-        shown[ends] = {way[3] for _, way in drawn(memory, kept) if way[2] == -HORIZON}
-    assert shown == {True: {0.0}, False: {DISCOUNT}}
 
 
 def test_hindsight_actions_timed_sub_goal_has_elapsed_time():

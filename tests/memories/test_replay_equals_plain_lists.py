@@ -131,7 +131,9 @@ def any_parameters(rng, *, goal, num_rows, frames):
     }
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=() if n < 30 else pytest.mark.slow) for n in range(60)]
+)
 def test_replay_memory_samples_equal_plain_lists(seed):
     rng = np.random.default_rng(seed)
     num_rows, frames, goal = int(rng.integers(1, 4)), int(rng.integers(5)), any_goals(rng)

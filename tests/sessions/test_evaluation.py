@@ -15,23 +15,15 @@ from tensorboard.backend.event_processing.event_accumulator import (  # type: ig
     EventAccumulator,
 )
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.cli.main import main
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.levels import CertifyParameters
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     GraphManager,
-    GraphParameters,
-    HRLGraphManager,
-    LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.graph_managers import (
     evaluations as evaluation_schedule,
@@ -334,25 +326,6 @@ def test_evaluate_run_changes_its_evaluation_environment(tmp_path: Path) -> None
         changed = {f"{name}.level": "CartPole-v0", f"{name}.vectorization": "sync"}
         evaluation, _ = evaluate_run(folder, episodes=EPISODES, overrides=changed)
         assert evaluation.scalars["evaluation/episodes"] == 3
-
-
-def test_evaluate_run_can_certify_plans(tmp_path: Path) -> None:
-    places = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-    still = ScriptedAgentParameters(policy="still")
-    levels = (
-        LevelParameters(name="top", agent=DDPGAgentParameters(), frozen=True),
-        LevelParameters(name="low", agent=still, goal_space=places, horizon=3),
-    )
-    parameters = GraphParameters(
-        levels=levels,
-        environment=PointMassParameters(),
-        schedule=ScheduleParameters(training=EnvironmentSteps(40), evaluation_interval=None),
-    )
-    manager, settings = HRLGraphManager(parameters), RunSettings(tensorboard=False)
-    run = run_experiment(manager, name="plans", root=tmp_path, settings=settings)
-    changed: dict[str, object] = {"levels.0.certify": CertifyParameters(candidates=3)}
-    evaluation, _ = evaluate_run(run.folder.path, episodes=EPISODES, overrides=changed)
-    assert evaluation.levels[0].scalars["evaluation_level/fork_steps"] > 0
 
 
 def test_evaluate_run_sampling_learns_nothing(trained: Path) -> None:

@@ -3,13 +3,13 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from coach_rl.cli.main import main
+from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.sessions.evaluation import play_run
@@ -33,18 +33,16 @@ class Looker:
         self.captions: list[str] = []
         self._frames = frames
 
-    @property
     def is_closed(self) -> bool:
         return len(self.captions) >= self._frames
 
     def wants(self, step: int) -> bool:
         return step >= 0
 
-    def add(self, frame: Any, caption: Any = ()) -> None:
-        assert frame.shape[2] == 3
-        self.captions.append(caption[0].text)
-
-    end = add
+    def add(self, picture: Array, caption: str, *, is_last: bool = False) -> None:
+        assert picture.shape[2] == 3
+        assert is_last == caption.endswith("the end")
+        self.captions.append(caption)
 
 
 def test_play_run_shows_every_step(run: Path) -> None:
@@ -53,7 +51,7 @@ def test_play_run_shows_every_step(run: Path) -> None:
         run,
         screen,
         episodes=EnvironmentEpisodes(2),
-        on_episode=lambda take: ends.append((take.number, take.step, take.reward)),
+        on_episode=lambda episode: ends.append((episode.number, episode.step, episode.reward)),
     )
     (_, first, reward), (_, second, _) = ends
     assert reward == first
@@ -67,7 +65,7 @@ def test_play_run_shows_every_step(run: Path) -> None:
 
 def test_play_run_ends_when_the_screen_is_closed(run: Path) -> None:
     screen = Looker(frames=4)
-    play_run(run, screen, episodes=EnvironmentEpisodes(2))
+    play_run(run, screen, episodes=EnvironmentEpisodes(2), is_stopped=screen.is_closed)
     assert len(screen.captions) == 4
 
 

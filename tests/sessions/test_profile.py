@@ -127,7 +127,7 @@ def test_profile_on_a_gpu_waits_for_every_call(monkeypatch):
     waited = []
     monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
     graph = SimpleNamespace(
-        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, cameras=(), tick=lambda: None
+        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, watcher=None, tick=lambda: None
     )
     manager = SimpleNamespace(graph=graph, evaluations=SimpleNamespace(play=lambda: None))
     timed = RunProfile(manager)

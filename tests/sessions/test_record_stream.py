@@ -56,6 +56,7 @@ class TextSink:
 
     def __init__(self, run):
         self._file = (run.folder / f"{run.manifest['name']}.txt").open("a")
+        print(run.settings["seed"], run.settings["schedule.training"], file=self._file)
 
     def write(self, record):
         self._file.write(f"{record.kind}\n")
@@ -157,6 +158,7 @@ def test_callback_error_ends_the_run_and_loses_nothing(tmp_path):
 def test_sink_of_the_parameters_is_built_again_on_resume(tmp_path):
     result = run(tmp_path, sinks=(TextSink,))
     kinds = (result.folder.path / "s.txt").read_text().split()
+    assert kinds[:2] == ["2", "600"]  # the run's settings
     assert {"evaluation", "checkpoint", "final_evaluation"} <= set(kinds)
     resume_experiment(result.folder.path, steps=EnvironmentSteps(700), settings=SETTINGS)
     assert len((result.folder.path / "s.txt").read_text().split()) > len(kinds)

@@ -133,7 +133,7 @@ def recorded(**panel):
     graph_manager = load_preset(find_preset("Pendulum_HAC")).configure({"levels": 2, **panel})
     task = Runtime(seed=3, device="cpu", threads=1)
     manifest = {
-        "graph_manager": "coach_rl.graph_managers.graph_manager:HACGraphManager",
+        "graph_manager": "coach_rl:HACGraphManager",
         "parameters": encode(graph_manager.parameters),
         "task": encode(task),
     }
@@ -165,7 +165,6 @@ def test_is_run_of_ignores_checkpoints():
 def test_is_run_of_added_field_is_default():
     manifest, graph_manager, task = recorded()
     del manifest["parameters"]["schedule"]["stop_after"]
-    del manifest["task"]["threads"]
     assert is_run_of(manifest, graph_manager, task)
     limited = load_preset(find_preset("Pendulum_HAC")).configure(
         {"levels": 2, "schedule.stop_after": 1.0}

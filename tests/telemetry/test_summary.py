@@ -1,6 +1,5 @@
 import io
 import json
-from dataclasses import replace
 
 from rich.console import Console
 
@@ -57,7 +56,6 @@ def shown(table):
 def test_summary_json_keys():
     document = {
         "env_steps": 100_000,
-        "fork_steps": None,
         "episodes": 100,
         "training_steps": 15_000,
         "wall_seconds": 20.5,
@@ -139,16 +137,6 @@ def test_summary_levels_have_line_each():
     graph = "graph of 144 places, 1,012 edges (1,000 pruned), 0.25 ms of planning a decision level"
     assert f"{top}{graph}" in text
     assert "1,150 sub-episodes of 9.0 decisions, 81.2% reach the goal, distance 0.0625" in text
-
-
-def test_summary_fork_steps_are_separate():
-    own = {"fork_steps": 12_500.0, "fork_certified_share": 0.875, "fork_changed_share": 0.5}
-    top = of_level("top", sub_episodes=20.0, decisions=7.5, **own)
-    told = replace(summary(levels=[top]), fork_steps=98_765)
-    assert told.as_json()["fork_steps"] == 98_765
-    text = " ".join(shown(told.table()).replace("│", " ").split())
-    assert "environment steps 100,000 steps in forks 98,765" in text
-    assert "7.5 decisions, 87.5% certified, 50.0% changed, 12,500 steps in forks" in text
 
 
 def test_summary_table_fits_terminal():

@@ -130,8 +130,6 @@ class GraphAgent(Saved):
         self.name, self._params = params.name, params
         self._space = space
         self.explores = params.exploring > 0
-        # There are alternatives, unless a fork can't detect whether a place was reached.
-        self.proposes = space.requests_all
         self._memory = GraphMemory(params, space=space, costs=costs)
         self._planner = GraphPlanner(self._memory, space)
         self._decisions = self._reported_at = self._priced_at = 0
@@ -229,83 +227,6 @@ class GraphAgent(Saved):
         now[in_vain] = self.graph.roadmap.nearest(achieved)
         self._memory.note(row_state, rows, ends=ends, passed=passed, missed=missed, now=now)
         self._memory.visit(outcome.observation)
-
-    def observe_fork(
-        self,
-        row_state: GraphRows,
-        alternatives: GraphRows,
-        rows: IntArray,
-        below: Array,
-        *,
-        learns: bool,
-    ) -> None:
-        """Record which way-points were missed and, if `learns`, which edges were passed.
-
-        Alternatives' misses are left out, or they would displace those of decisions.
-        """
-        _, missed = _try_outcomes(below[:, 0])
-        row_state.remember_misses(rows[missed & (row_state.way_point[rows] != NOWHERE)])
-        if not learns:
-            return
-        count = below.shape[1] - 1
-        for number, ends in enumerate(below.T):
-            (tried,) = ends.nonzero()
-            held, tries = row_state, rows[tried]
-            if number:
-                held, tries = alternatives, rows[tried] * count + number - 1
-            passed, missed = _try_outcomes(ends[tried])
-            self._memory.note(
-                held,
-                tries,
-                ends=held.way_point[tries],
-                passed=passed,
-                missed=missed,
-                now=np.full(len(tries), NOWHERE),
-            )
-
-    def propose(
-        self, row_state: GraphRows, alternatives: GraphRows, request: ActionRequest, clock: Clock
-    ) -> FloatArray:
-        """Other neighbouring places, by the cost of the way through them, [R, count, S].
-
-        What the row missed is doubted, and its decision as well, since alternatives are for where
-        that fails. Where there are fewer neighbours, the last is repeated; where there are none,
-        it is the goal.
-        """
-        rows = request.rows
-        count = len(alternatives.place) // len(row_state.place)
-        places = row_state.place[rows]
-        aims = self._space.aims(row_state.heading[rows], request.observation)
-        missed = row_state.missed_tries(rows, self.records)
-        targets = self._planner.targets(aims, places, missed, explores=True)
-        others = np.full((len(rows), count), NOWHERE)
-        own = row_state.way_point[rows]
-        for i, (place, target) in enumerate(zip(places.tolist(), targets.tolist(), strict=True)):
-            in_vain = missed[i] if own[i] == NOWHERE else (*missed[i], (place, int(own[i])))
-            ranked = self.graph.neighbours(place, target, missed=tuple(sorted(in_vain)))
-            ranked = ranked[ranked != own[i]]
-            if len(ranked):
-                others[i] = ranked[np.minimum(np.arange(count), len(ranked) - 1)]
-        alternatives.place.reshape(-1, count)[rows] = places[:, None]
-        alternatives.starts_as_requested.reshape(-1, count)[rows] = row_state.starts_as_requested[
-            rows, None
-        ]
-        alternatives.way_point.reshape(-1, count)[rows] = others
-        alternatives.changes.reshape(-1, count)[rows] = self.records.changes
-        repeated = np.arange(len(rows)).repeat(count)
-        seen = take(request.observation, repeated)
-        requested = self._planner.sub_goals(others.ravel(), aims[repeated], seen).reshape(
-            len(rows), count, -1
-        )
-        alternatives.requested.reshape(-1, count, requested.shape[2])[rows] = requested
-        return requested
-
-    def adopt(
-        self, row_state: GraphRows, alternatives: GraphRows, rows: IntArray, numbers: IntArray
-    ) -> None:
-        count = len(alternatives.place) // len(row_state.place)
-        row_state.way_point[rows] = alternatives.way_point[rows * count + numbers]
-        row_state.requested[rows] = alternatives.requested[rows * count + numbers]
 
     def cut_off(self, row_state: GraphRows, rows: IntArray, clock: Clock) -> None:
         """Does nothing: nothing is learned from decisions without an outcome."""

@@ -313,23 +313,6 @@ class WayPointGraph(Saved):
         """The one of these targets [T] that the cheapest way from a place leads to."""
         return int(self._search(tuple(targets.tolist()), cautious, missed)[2][place])
 
-    def neighbours(self, place: int, target: int, *, missed: Tries = ()) -> IntArray:
-        """The places next to one, by the expected length of the way to a target through each.
-
-        Args:
-            place: Where the way begins.
-            target: Where it leads.
-            missed: Tries that have just missed.
-        """
-        edges = self.roadmap.edges_from(place)
-        ends = self.roadmap.ends[edges]
-        if not len(ends):
-            return ends
-        onward = self._search((target,), False, missed)[0][ends]
-        costs = self._costs(missed=missed)[edges] + onward
-        nearest: IntArray = ends[costs.argsort(kind="stable")]
-        return nearest
-
     def costs(self, places: IntArray, targets: IntArray, *, cautious: bool = False) -> FloatArray:
         """The expected length of the way, missed tries included, [R].
 

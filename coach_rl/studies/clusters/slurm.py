@@ -50,7 +50,9 @@ class SubmittedJob:
 
     def __call__(self) -> JobResult:
         """Run it; on preemption, save the run and queue it again."""
-        preemption = _preemption_signal()
+        from submitit.core.job_environment import JobEnvironment
+
+        preemption = int(JobEnvironment._usr_sig())
         requeue = signal.getsignal(preemption)
         frames: list[FrameType | None] = []
 
@@ -94,7 +96,13 @@ class Slurm:
     """
 
     def __init__(self, partition: str | None = None, *, cluster: Cluster = "slurm") -> None:
-        self._submitit = _imported()
+        try:
+            import submitit
+        except ImportError as error:
+            raise ConfigurationError(
+                f"running on Slurm needs submitit; {how_to_install('slurm')}"
+            ) from error
+        self._submitit: ModuleType = submitit
         if cluster == "slurm" and shutil.which("sbatch") is None:
             raise ConfigurationError(
                 "there is no Slurm on this machine (no sbatch); start from a login node of the "
@@ -207,24 +215,6 @@ class Slurm:
                 future.set_exception(lost)
             except Exception as error:
                 future.set_exception(RunError(f"its process failed: {_one_line(error)}"))
-
-
-def _imported() -> ModuleType:
-    """The package submitit."""
-    try:
-        import submitit
-    except ImportError as error:
-        raise ConfigurationError(
-            f"running on Slurm needs submitit; {how_to_install('slurm')}"
-        ) from error
-    return submitit
-
-
-def _preemption_signal() -> int:
-    """The signal of a preemption by Slurm."""
-    from submitit.core.job_environment import JobEnvironment
-
-    return int(JobEnvironment._usr_sig())
 
 
 def _note(root: Path, digest: str) -> Path:

@@ -1,7 +1,7 @@
 """Sweeps: a search for better settings of a preset, by Optuna, confirmed with fresh seeds.
 
-Start with `sweep`; `search_space` parses ranges, `trials` keeps the journal and
-`report` writes the page.
+Start with `search`; `search_space` parses ranges, `trials` keeps the journal and `report` writes
+the page.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.studies.sweeps.sweep import Sweep, SweepResult, run_sweep
+    from coach_rl.studies.sweeps.search import SweepResult, run_sweep
+    from coach_rl.studies.sweeps.sweep import Sweep
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -358,7 +358,7 @@ def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
     manager = built(parameters(stack((10, 3), kinds=(kind, kind)), num_envs=1))
     top = manager.graph.agents["top"]
     batch = hopeless(top, 64)
-    for _ in range(2_000):
+    for _ in range(1_200):
         top.learn_from_batch(batch)
     critics = top.learner.networks["critic" if kind == "ddpg" else "critics"]
     seen = {key: batch.observation[key] for key in top.observation_space.spaces}

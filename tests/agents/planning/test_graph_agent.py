@@ -303,7 +303,6 @@ def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met
     assert agent.graph.tries[edge] == 3
     walked, met = 0.8, 0.8  # the first two were there, the first with the key
     assert agent.graph.passed[edge] == pytest.approx(walked * met)
-    assert not agent.proposes, "a fork doesn't see the rest"
 
 
 def test_a_try_tells_of_all_edges_that_ask_the_level_below_for_the_same():
@@ -394,55 +393,6 @@ def test_places_tell_apart_what_goals_leave_open():
     there = request([(3.4, 0.5, 2.2)], [(3.5, 0.5)])
     assert agent.act(rows, there, clock).tolist() == [[3.5, 0.5]]
     assert (rows.place[0], rows.way_point[0]) == (target, -1), "the goal leaves the block open"
-    assert agent.propose(rows, agent.new_rows(2, 0), there, clock).shape == (1, 2, 2)
-
-
-def test_a_row_doubts_what_was_missed_in_a_fork_in_evaluations_too():
-    agent, clock = build(), Clock(phase=Phase.TEST)
-    rows, alternatives = agent.new_rows(1, 0), agent.new_rows(2, 0)
-    seen, index = request([[0.5, 0.5]], [[3.5, 0.5]]), np.arange(1)
-    assert agent.act(rows, seen, clock).tolist() == [[1.5, 0.5]]
-    others = agent.propose(rows, alternatives, seen, clock)
-    assert others.tolist() == [[[1.5, 1.5], [0.5, 1.5]]], "all neighbours, by the way through them"
-    tried = np.uint8([[End.HORIZON, End.HORIZON, 0]])  # the third is taken
-    agent.observe_fork(rows, alternatives, index, tried, learns=False)
-    assert rows.missed_tries(index, agent.records) == [((0, 4),)], "its own decision"
-    assert not agent.graph.tries.any()
-    assert agent.act(rows, seen, clock).tolist() == [[1.5, 1.5]], "round it"
-    agent.observe_fork(rows, alternatives, index, np.uint8([[0, 0, 0]]), learns=False)
-    assert rows.missed_tries(index, agent.records) == [((0, 4),)], (
-        "nothing was tried, or what was is taken"
-    )
-
-
-def test_alternatives_are_ranked_with_what_the_row_missed_in_doubt():
-    agent, clock = build(), Clock(phase=Phase.TEST)
-    rows, alternatives = agent.new_rows(1, 0), agent.new_rows(2, 0)
-    seen, index = request([[0.5, 0.5]], [[3.5, 0.5]]), np.arange(1)
-    agent.act(rows, seen, clock)
-    for _ in range(2):  # p = 1 / 4, so straight ahead costs 1 + 3 and 2 more from there
-        rows.remember_misses(index)
-    assert agent.act(rows, seen, clock).tolist() == [[1.5, 1.5]]
-    others = agent.propose(rows, alternatives, seen, clock)
-    # By (0.5, 1.5) it is 1 + 2^0.5 + 2 = 4.4 instead of 6.
-    assert others.tolist() == [[[0.5, 1.5], [1.5, 0.5]]]
-
-
-def test_a_graph_learns_from_all_tries_in_a_fork():
-    agent, clock = build(), Clock(phase=Phase.TRAIN)
-    rows, alternatives = agent.new_rows(2, 0), agent.new_rows(4, 0)
-    seen = request([[0.5, 0.5]] * 2, [[3.5, 0.5], [0.5, 3.5]])
-    agent.act(rows, seen, clock)
-    agent.propose(rows, alternatives, seen, clock)
-    tried = np.uint8([[End.HORIZON, End.GOAL, 0], [0, End.HORIZON, End.HORIZON]])
-    agent.observe_fork(rows, alternatives, np.arange(2), tried, learns=True)
-    begins, ends = (agent.graph.roadmap.places[each] for each in (0, [1, 4, 5]))
-    assert begins.tolist() == [0.5, 0.5]
-    assert ends.tolist() == [[0.5, 1.5], [1.5, 0.5], [1.5, 1.5]]
-    edges = [agent.graph.roadmap.edge(0, end) for end in (1, 4, 5)]
-    # Of the first row 4 was missed and 5 passed; of the second, which decided on 1, 5 and 4 missed.
-    assert agent.graph.tries[edges].tolist() == [0, 2, 2]
-    assert agent.graph.passed[edges[1]] < agent.graph.passed[edges[2]] < 1
 
 
 def test_rows_that_miss_at_once_teach_what_they_teach_one_after_another():
@@ -781,8 +731,8 @@ def test_films_of_a_level_that_plans_show_its_graph(places):
         stack = manager.graph.training
         environment, seen = stack.simulators, []
         environment.render = lambda row, marks=(): seen.append(marks) or np.zeros((2, 2, 3))
-        Camera(stack, 0).frame()
-        Camera(stack, 0).scene()
+        Camera(stack, 0).picture()
+        Camera(stack, 0).start()
         shown, at_the_start = seen
         edges = sum(mark.line_to is not None for mark in shown)
         tried = int((manager.graph.agents["graph"].graph.tries > 0).sum())

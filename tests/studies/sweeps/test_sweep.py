@@ -13,11 +13,14 @@ import pytest
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.studies.comparison import compare
 from coach_rl.studies.job import JobResult, run_job
+from coach_rl.studies.runs import Scored
 from coach_rl.studies.scores import NOTE, stop_note, write_stop_note
-from coach_rl.studies.statistics import difference
+from coach_rl.studies.sweeps.fresh_seeds import FreshSeeds
 from coach_rl.studies.sweeps.report import conclusion, report, write_report
-from coach_rl.studies.sweeps.sweep import Confirmation, Sweep, run_sweep
+from coach_rl.studies.sweeps.search import SweepResult, run_sweep
+from coach_rl.studies.sweeps.sweep import Metric, Sweep
 from tests.studies.walks import WALK, walk
 
 CHECKOUT = Path(__file__).parents[3]
@@ -61,18 +64,18 @@ def walks(tmp_path, **changes):
 
 def outcomes(result):
     """The trials without the names of their folders, which hold the time."""
-    return [replace(trial, run="") for trial in result.trials]
+    return [(of.state, of.params, of.value, of.intermediate_values) for of in result.trials]
 
 
 def test_sweep_trials_labelled_and_confirmed(tmp_path):
     said = []
     executor = Here()
     result = run_sweep(walks(tmp_path, confirmed=2, fresh_seeds=3), executor, announce=said.append)
-    states = [trial.state for trial in result.trials]
+    states = [trial.state.name for trial in result.trials]
     assert len(states) == 8
-    assert {"done", "pruned"} == set(states)
+    assert {"COMPLETE", "PRUNED"} == set(states)
     assert [trial.value for trial in result.best] == sorted(
-        (trial.value for trial in result.trials if trial.state == "done"), reverse=True
+        (trial.value for trial in result.trials if trial.state.name == "COMPLETE"), reverse=True
     )
     labels = [job.labels for job in executor.jobs[:8]]
     assert labels == [{"sweep": "rates", "trial": str(number)} for number in range(8)]
@@ -80,19 +83,18 @@ def test_sweep_trials_labelled_and_confirmed(tmp_path):
     fresh = [(job.labels["variant"], job.task.seed) for job in executor.jobs[8:]]
     variants = ["shipped", *(f"trial {trial.number}" for trial in result.best[:2])]
     assert sorted(fresh) == sorted((name, seed) for name in variants for seed in (4, 5, 6))
-    assert [each.variant for each in result.confirmations] == variants
-    assert result.confirmations[0].difference is None
+    assert [each.group for each in result.fresh.scored] == variants
+    assert [each.group for each in result.fresh.comparisons] == variants[1:]
     for trial in result.trials:
-        note = stop_note(tmp_path / "rates" / trial.run)
-        assert note.startswith("pruned at evaluation") == (trial.state == "pruned")
+        note = stop_note(tmp_path / "rates" / trial.user_attrs["run"])
+        assert note.startswith("pruned at evaluation") == (trial.state.name == "PRUNED")
     page = write_report(result).read_text()
     assert report(result) in page
     assert f"| trial {result.best[0].number} " in page
     assert len([line for line in said if line.startswith("trial ")]) == 8
     again = Here()
-    assert outcomes(run_sweep(walks(tmp_path, confirmed=2, fresh_seeds=3), again)) == outcomes(
-        result
-    )
+    repeated = run_sweep(walks(tmp_path, confirmed=2, fresh_seeds=3), again)
+    assert outcomes(repeated) == outcomes(result)
     assert again.jobs == []  # nothing runs twice
 
 
@@ -117,10 +119,14 @@ def test_sweep_killed_and_continued_same_result(tmp_path):
     assert subprocess.run(words, cwd=CHECKOUT, check=False).returncode == -signal.SIGKILL
     said = []
     killed = run_sweep(walks(folder.parent, **changes), Here(), announce=said.append)
-    assert said[0] == "trial 1 was left unfinished; it continues"
+    assert said[:2] == [
+        f"sweep rates: 4 trials in the folder {folder}",
+        "trial 1 was left unfinished; it continues",
+    ]
     whole = run_sweep(walks(tmp_path / "whole", **changes), Here())
     assert outcomes(killed) == outcomes(whole)
-    manifests = [read_manifest(RunFolder(folder / trial.run)) for trial in killed.trials]
+    runs = [RunFolder(folder / trial.user_attrs["run"]) for trial in killed.trials]
+    manifests = list(map(read_manifest, runs))
     assert [len(manifest["resumes"]) for manifest in manifests] == [0, 1, 0, 0]
     assert len(list(folder.glob("*/manifest.json"))) == 4
 
@@ -129,9 +135,9 @@ def test_sweep_failing_trial_others_continue(tmp_path):
     search = "fail_at=choice(None, 30); learning_rate=choice(0.1, 0.2)"
     result = run_sweep(walks(tmp_path, search=search, sampler="grid", trials=None), Here())
     assert len(result.trials) == 4
-    failed = [trial for trial in result.trials if trial.state == "failed"]
-    assert [trial.overrides["fail_at"] for trial in failed] == [30, 30]
-    assert all("the loss is NaN" in trial.error for trial in failed)
+    failed = [trial for trial in result.trials if trial.state.name == "FAIL"]
+    assert [trial.params["fail_at"] for trial in failed] == ["30", "30"]
+    assert all("the loss is NaN" in trial.user_attrs["error"] for trial in failed)
     assert f"Trial {failed[0].number} failed: " in report(result)
 
 
@@ -140,28 +146,22 @@ def test_sweep_repeated_trial_not_run(tmp_path):
     result = run_sweep(walks(tmp_path, search="learning_rate=choice(0.1, 0.2)"), executor)
     assert len(result.trials) == 8
     assert len(executor.jobs) <= 2
-    values = {trial.overrides["learning_rate"]: trial.value for trial in result.trials}
-    assert all(values[trial.overrides["learning_rate"]] == trial.value for trial in result.trials)
 
 
 def test_metric_of_best_checkpoint(tmp_path):
     overrides = {"checkpoints.best_of": "reward_std", "checkpoints.best_is": "smallest"}
     result = run_sweep(walks(tmp_path, trials=2, overrides=overrides), Here())
-    assert (result.metric.name, result.metric.is_largest_best) == ("reward_std", False)
+    assert (result.metric.name, result.metric.best) == ("reward_std", "smallest")
     assert [trial.value for trial in result.trials] == [0.0, 0.0]
     with pytest.raises(ConfigurationError, match="best_of is None"):
         run_sweep(walks(tmp_path, overrides={"checkpoints.best_of": None}), Here())
 
 
-def test_sweep_invalid_writes_nothing(tmp_path):
-    for wrong in ({"search": ""}, {"search": "learning_rte=log(0.1, 1)"}, {"preset": "Nothing"}):
-        with pytest.raises(ConfigurationError):
-            run_sweep(walks(tmp_path, **wrong), Here())
+def test_sweep_invalid_numbers_error(tmp_path):
     with pytest.raises(ParameterError, match="trials must be 1 or more"):
         walks(tmp_path, trials=0)
     with pytest.raises(ParameterError, match="fresh_seeds must be 2 or more"):
         walks(tmp_path, confirmed=1, fresh_seeds=1)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_stop_note_stops_resumable_run(tmp_path):
@@ -175,20 +175,25 @@ def test_stop_note_stops_resumable_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scores", "verdict"),
-    [((5.0, 5.1, 4.9), "beats"), ((1.0, 1.1, 0.9), "loses"), ((2.8, 3.1, 3.2), "ties")],
+    ("scores", "best", "verdict"),
+    [
+        ((5.0, 5.1, 4.9), "largest", "beats"),
+        ((5.0, 5.1, 4.9), "smallest", "loses to"),
+        ((1.0, 1.1, 0.9), "largest", "loses to"),
+        ((2.8, 3.1, 3.2), "smallest", "ties with"),
+    ],
 )
-def test_sweep_conclusion_sentence(tmp_path, scores, verdict):
-    result = run_sweep(walks(tmp_path, trials=1), Here())
-    shipped = np.array([3.0, 3.2, 2.9])
-    compared = difference(np.array(scores), shipped)
-    common = {"overrides": {}, "failed": 0}
-    confirmations = (
-        Confirmation(variant="shipped", scores=shipped, difference=None, **common),
-        Confirmation(variant="trial 0", scores=np.array(scores), difference=compared, **common),
+def test_sweep_conclusion_sentence(tmp_path, scores, best, verdict):
+    groups = {"shipped": np.array([3.0, 3.2, 2.9]), "trial 0": np.array(scores)}
+    scored = [Scored(group=name, level="", runs=(), scores=of) for name, of in groups.items()]
+    compared = compare(scored, "shipped", metric="reward_mean")
+    result = SweepResult(
+        sweep=walks(tmp_path),
+        space={},
+        metric=Metric(name="reward_mean", best=best),
+        trials=(),
+        best=("any",),
+        importances={},
+        fresh=FreshSeeds(settings={}, scored=tuple(scored), comparisons=tuple(compared)),
     )
-    result = replace(result, confirmations=confirmations)
-    assert f"trial 0 {verdict}" in conclusion(result)
-    smallest = replace(result, metric=replace(result.metric, is_largest_best=False))
-    opposite = {"beats": "loses", "loses": "beats", "ties": "ties"}[verdict]
-    assert f"trial 0 {opposite}" in conclusion(smallest)
+    assert f"trial 0 {verdict} the shipped setting" in conclusion(result)
