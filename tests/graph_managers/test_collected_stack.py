@@ -51,7 +51,7 @@ EVERY = InputFilter(
     },
     reward=(RewardReturnScalingFilter(),),
 )
-LEARNING = LearningParameters(batch=16, learning_starts=40, report_every=20)
+LEARNING = LearningParameters(batch=16, updates_per_step=0.4, learning_starts=40, report_every=10)
 
 
 def on_policy(**change):
