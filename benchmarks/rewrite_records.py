@@ -185,7 +185,7 @@ def rewrite_zip(archive: Path, moves: Moves) -> bool:
 def rewrite_tar(archive: Path, moves: Moves) -> bool:
     """Rewrite a fixture; True where something changed."""
     sys.path.insert(0, str(CHECKOUT / "tests/fixtures"))
-    from write_fixtures import PACKING
+    from write_fixtures import PACKING  # type: ignore[import-not-found]
 
     with tarfile.open(archive) as packed:
         members = packed.getmembers()

@@ -138,9 +138,11 @@ from coach_rl.core.inspection import (
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
 )
+from coach_rl.environments.goal_worlds import (
+    ANT_OBSERVED as ANT_OBSERVED,
+)
 from coach_rl.environments.goal_worlds.ant import (
     AntSymmetry as AntSymmetry,
-    OBSERVED as ANT_OBSERVED,
 )
 from coach_rl.environments.goal_worlds.ant_mazes import (
     AntMaze as AntMaze,

@@ -55,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "environments": {"core", "processes"},
     "filters": {"core"},
     "testing": {"core"},
+    "extensions": set(),
 }
 
 

@@ -69,7 +69,7 @@ class Extension:
     tests: tuple[str, ...] = ()
     """The files and folders of its tests."""
     names: Mapping[str, tuple[str, ...]]
-    """Its public names by module; `NAME=OTHER` where the module has it under another name."""
+    """Its public names by module."""
     commands: Mapping[str, Mapping[str, str]]
     """Its commands by name, with the fields of each."""
     package: str = ""
@@ -77,12 +77,7 @@ class Extension:
 
     def public_names(self) -> dict[str, tuple[str, str]]:
         """The module of each public name, and the name there."""
-        found = {}
-        for module, names in self.names.items():
-            for name in names:
-                public, _, there = name.partition("=")
-                found[public] = (module, there or public)
-        return found
+        return {name: (module, name) for module, names in self.names.items() for name in names}
 
 
 @cache
@@ -156,7 +151,7 @@ def _extension(name: str, document: dict[str, object]) -> Extension:
         module: _list(each, f"names.{module}") for module, each in _table(document, "names").items()
     }
     for place in (f"{module}:{name}" for module, listed in names.items() for name in listed):
-        if not re.fullmatch(_PLACE, place.replace("=", ":")):
+        if not re.fullmatch(_PLACE, place):
             raise ValueError(f'names has \'{place}\'; write "package.module" = ["Name"]')
     commands = {
         name: _texts(each, f"commands.{name}")
@@ -164,12 +159,17 @@ def _extension(name: str, document: dict[str, object]) -> Extension:
     }
     for command, fields in commands.items():
         _check_command(command, fields)
+    lists = {key: _list(document.get(key, []), key) for key in _LISTS}
     return Extension(
         name=name,
         summary=summary,
+        needs=lists["needs"],
+        presets=lists["presets"],
+        environments=lists["environments"],
+        pages=lists["pages"],
+        tests=lists["tests"],
         names=names,
         commands=commands,
-        **{key: _list(document.get(key, []), key) for key in _LISTS},
     )
 
 
