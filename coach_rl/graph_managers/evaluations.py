@@ -130,7 +130,7 @@ def play(
         episodes: Number of episodes.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
-        watcher: Films or shows them; None for no watcher.
+        watcher: Films or shows them, up to the reset after the step limit; None for no watcher.
         is_stopped: Polled at every step; True ends the evaluation.
         on_activity: Called with the number of episodes that are over.
 

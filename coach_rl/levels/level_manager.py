@@ -431,6 +431,10 @@ class LevelManager:
         self._testing.followed = decisions["tested"]
         following(self.agent_rows, self.name).follow(decisions["agent"])
 
+    def shown(self, rows: IntArray) -> Observation:
+        """The agent's newest observation of rows [R], unfiltered: [R, ...] each."""
+        return self._shown(rows, take(self._rows.observation, rows))
+
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
         """Return what the agent draws into a frame of a row; see `core.agents.DrawnAgent`.
 

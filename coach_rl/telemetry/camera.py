@@ -1,14 +1,18 @@
-"""Pictures of a row: the scene, with the goals of the levels and the marks of their agents."""
+"""Pictures of a row: the scene, with goals of levels and marks of their agents, and agents' own."""
 
 from collections.abc import Sequence
 from functools import partial
 from itertools import cycle, pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from coach_rl.core.errors import ConfigurationError
+import numpy as np
+
+from coach_rl.core.agents import AnyAgent, Held, RowState
+from coach_rl.core.errors import ConfigurationError, RunError, in_one_line
+from coach_rl.core.goals import takes
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark, MarkRenderable, Renderable
 from coach_rl.core.levels import LevelGoals
-from coach_rl.core.records import Array
+from coach_rl.core.records import Array, IntArray, Observation
 
 LEVEL_COLOURS = (
     (230, 60, 50),
@@ -20,8 +24,25 @@ LEVEL_COLOURS = (
 """Red, green and blue of the goals of the levels below the top, the highest first; they repeat."""
 
 
+@runtime_checkable
+class PicturedAgent(Protocol[Held]):
+    """An agent with a picture of its own, which films show at the right of the scene."""
+
+    def picture(self, row_state: Held, row: int, observation: Observation) -> Array:
+        """Return a row's picture, uint8 [height, width, 3], of one size; first after a decision.
+
+        The observation is of that row alone, unfiltered, as its level shows it, [1, ...] each.
+        """
+        ...
+
+
 class FilmedLevel(Protocol):
-    """A level whose goals and marks are drawn."""
+    """A level whose goals, marks and pictures are drawn."""
+
+    agent: AnyAgent
+    """Its agent."""
+    agent_rows: RowState
+    """The agent's state of the rows."""
 
     @property
     def name(self) -> str:
@@ -31,6 +52,10 @@ class FilmedLevel(Protocol):
     @property
     def goals(self) -> LevelGoals | None:
         """Its current goals; None where it has none."""
+        ...
+
+    def shown(self, rows: IntArray) -> Observation:
+        """The agent's newest observation of rows [R], unfiltered, [R, ...] each."""
         ...
 
     def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
@@ -68,35 +93,67 @@ class Camera:
         row: Which.
 
     Raises:
-        ConfigurationError: The environment has no pictures.
+        ConfigurationError: There are no pictures, or an agent's method `picture` doesn't fit.
     """
 
     def __init__(self, stack: FilmedStack, row: int) -> None:
         environment = stack.simulators
-        if not isinstance(environment, Renderable):
+        self._pictured = [
+            (level, level.agent) for level in stack.levels if isinstance(level.agent, PicturedAgent)
+        ]
+        if not (isinstance(environment, Renderable) or self._pictured):
             raise ConfigurationError(
                 "episodes cannot be filmed or played: the environment has no pictures; leave out "
                 "the video flags (-dg, -dm)"
             )
         self._stack, self._row = stack, row
-        self._plain = environment
+        for level, agent in self._pictured:
+            if not takes(agent.picture, 3):
+                raise ConfigurationError(
+                    f"level '{level.name}': write {type(agent).__name__}.picture(self, row_state, "
+                    "row, observation); the last is the row's, unfiltered, [1, ...] each"
+                )
+        self._plain = environment if isinstance(environment, Renderable) else None
         self._marking = environment if isinstance(environment, MarkRenderable) else None
+        self._beside: list[Array] = []  # pictures of agents in the newest frame
 
-    def start(self) -> Array:
-        """Render the start of an episode, before its first decision."""
-        return self._plain.render(self._row)
+    def start(self) -> Array | None:
+        """Render the start of an episode; None if agents have pictures, as none has decided yet."""
+        self._beside = []
+        scene = None if self._plain is None else self._plain.render(self._row)
+        return None if self._pictured else scene
 
     def picture(self) -> Array:
         """Render the current state after a decision, with its goals."""
-        if self._marking is None:
-            return self._plain.render(self._row)
-        return self._marking.render(self._row, self._marks(self._marking))
+        self._beside = self._pictures()
+        if self._marking is not None:
+            scene = self._marking.render(self._row, self._marks(self._marking))
+            return _side_by_side([scene, *self._beside])
+        scenes = [] if self._plain is None else [self._plain.render(self._row)]
+        return _side_by_side([*scenes, *self._beside])
 
     def ended(self) -> Array | None:
         """The end of the episode that the last tick ended; None if it can no longer be drawn."""
         if self._marking is None:
             return None
-        return self._marking.render_ended(self._row, self._marks(self._marking))
+        scene = self._marking.render_ended(self._row, self._marks(self._marking))
+        return _side_by_side([scene, *(self._beside or self._pictures())])  # of the frame before
+
+    def _pictures(self) -> list[Array]:
+        """The agents' pictures; RunError if a method fails or returns anything else."""
+        pictures = []
+        for level, agent in self._pictured:
+            observation = level.shown(np.array([self._row]))
+            try:
+                picture = np.asarray(agent.picture(level.agent_rows, self._row, observation))
+                if picture.dtype != np.uint8 or picture.shape[2:] != (3,) or not picture.size:
+                    found = f"{picture.dtype} of shape {picture.shape}"
+                    raise ValueError(f"it must return uint8 [height, width, 3], got {found}")
+            except Exception as error:
+                name = f"level '{level.name}': {type(agent).__name__}.picture"
+                raise RunError(f"{name} failed: {in_one_line(error)}") from error
+            pictures.append(picture)
+        return pictures
 
     def _marks(self, environment: MarkRenderable) -> list[Mark]:
         marks: list[Mark] = []
@@ -118,3 +175,9 @@ class Camera:
                 colour = (red, green, blue, 1.0)
                 marks.append(Mark(place=place, colour=colour, label=level.name))
         return marks
+
+
+def _side_by_side(pictures: Sequence[Array]) -> Array:
+    """Pictures [height, width, 3] in one, from left to right; black below the lower ones."""
+    height = max(len(picture) for picture in pictures)
+    return np.hstack([np.pad(each, ((0, height - len(each)), (0, 0), (0, 0))) for each in pictures])

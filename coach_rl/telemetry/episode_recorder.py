@@ -23,7 +23,7 @@ from coach_rl.core.errors import RunError, warn
 from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.telemetry.camera import Camera, FilmedStack
 from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.telemetry.video import Film, FrameSink, VideoParameters
+from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
 
 
 @dataclass
@@ -63,7 +63,7 @@ class EpisodePlayer:
         self._new_sink, self._on_end = new_sink, on_end
 
     def prepare(self, stack: FilmedStack) -> None:
-        """Raise `ConfigurationError` if there are no pictures, `RunError` if drawing them fails."""
+        """Raise `ConfigurationError` if it cannot be filmed, `RunError` if drawing fails."""
         Camera(stack, 0).start()
 
     def begin(self, stack: FilmedStack, due: IntArray) -> None:
@@ -111,16 +111,18 @@ class EpisodePlayer:
         self._sink = self._new_sink() if number in self._wanted else None
         if self._sink is not None:
             self._picture = self._camera.start()
-            self._sink.add(self._picture, self._caption())
+            if self._picture is not None:
+                self._sink.add(self._picture, self._caption())
 
     def _show(self, sink: FrameSink) -> None:
         """Add the state that the last tick led to."""
         if self._episode.ending:
-            ended = self._camera.ended()
-            picture = self._picture if ended is None else ended
+            picture = self._camera.ended()
+            if picture is None:
+                picture = self._camera.picture() if self._picture is None else self._picture
             sink.add(picture, self._caption(), is_last=True)
             self._on_end(self._episode)
-        elif sink.wants(self._episode.step):
+        elif self._picture is None or sink.wants(self._episode.step):
             self._picture = self._camera.picture()
             sink.add(self._picture, self._caption())
 
@@ -156,7 +158,7 @@ class EpisodeRecorder(EpisodePlayer):
     TIMED: ClassVar[Mapping[str, str]] = {"begin": "film", "note_tick": "film", "write": "encode"}
 
     def __init__(self, parameters: VideoParameters) -> None:
-        parameters.check()
+        require_writable(*parameters.formats)
         super().__init__(self._new_film)
         self._parameters = parameters
         self.every = parameters.every

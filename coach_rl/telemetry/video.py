@@ -56,10 +56,6 @@ class VideoParameters:
     max_side: Annotated[int, Ge(32)] = 320
     """Width and height are scaled down to this many pixels at most, the caption not counted."""
 
-    def check(self) -> None:
-        """Raise `ConfigurationError` if a format needs a package that is not installed."""
-        require_writable(*self.formats)
-
 
 _DEFAULTS = VideoParameters()
 

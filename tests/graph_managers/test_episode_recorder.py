@@ -7,14 +7,15 @@ import maze_walkers
 import numpy as np
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.errors import CoachWarning, RunError
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
+from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     GraphManager,
@@ -263,13 +264,119 @@ def test_film_of_an_episode_that_a_failure_cut_short_begins_again(lamp, monkeypa
     assert [int(each.picture[0, 0, 0]) for each in recorder.film.frames] == [0, 1, 2, 3, 4, 4]
 
 
-def test_marks_method_that_fails_is_named_with_its_level(easel, monkeypatch):
+@pytest.mark.parametrize(("num_envs", "brightness"), [(3, [0, 1, 2, 3]), (1, None)])
+def test_episodes_after_the_evaluation_step_limit_are_not_filmed(lamp, num_envs, brightness):
+    """Three episodes: the last of the first row begins after the limit where it plays them all."""
+    world = replace(learning(), environment=GymnasiumParameters(level=lamp))
+    limited = replace(world.schedule, evaluation_step_limit=3)
+    with pytest.warns(CoachWarning, match="cut off"):
+        recorder, _, record = film(replace(world, schedule=limited), num_envs)
+    assert record.arrays["episode/length"].tolist() == [3, 3, 3]
+    frames = recorder.film and [int(each.picture[0, 0, 0]) for each in recorder.film.frames]
+    assert frames == brightness
+
+
+def with_picture(monkeypatch, picture):
+    """Give scripted agents a picture: a function of how many decisions there were."""
+
+    def of_agent(self, row_state, row, observation):
+        assert self.seen, "it has decided"
+        return picture(len(self.seen))
+
+    monkeypatch.setattr(maze_walkers.Scripted, "picture", of_agent, raising=False)
+
+
+def test_pictures_of_agents_are_beside_the_scene(easel, monkeypatch):
+    with_picture(monkeypatch, lambda decisions: np.full((6, 2, 3), decisions, np.uint8))
+    recorder, agents, _ = film(maze_walkers.maze_experiment())
+    pictures = [frame.picture for frame in recorder.film.frames]
+    assert recorder.film.frames[0].caption.startswith("step 1,")
+    assert {picture.shape for picture in pictures} == {(6, 6 + 2 + 2, 3)}
+    scenes = [int(picture[0, 0, 0]) for picture in pictures]
+    assert len({*scenes}) == len(scenes), "the scene is at the left"
+    assert not pictures[0][4:, :6].any(), "below it is nothing"
+    low = [int(picture[0, -1, 0]) for picture in pictures]
+    assert low[1:3] == [low[0] + 1, low[0] + 2], "the lowest level decides at each step"
+    assert low[-1] == low[-2], "the picture of the end is the one before"
+    top = [int(picture[0, 6, 0]) for picture in pictures]
+    assert top[-1] < low[-1] <= len(agents[1].seen)
+
+
+def test_agents_with_pictures_are_filmed_in_worlds_without_any(monkeypatch):
+    def picture(self, row_state, row, observation):
+        assert {key: len(each) for key, each in observation.items()} == {"observation": 1}
+        assert "observation" in row_state.pending, "it has decided"
+        return np.full((6, 4, 3), 9, np.uint8)
+
+    monkeypatch.setattr(PPOAgent, "picture", picture, raising=False)
+    recorder, _, _ = film(replace(learning(), environment=PointMassParameters()))
+    assert {frame.picture.shape for frame in recorder.film.frames} == {(6, 4, 3)}
+    assert len(recorder.film.frames) > 3
+
+
+def test_picture_of_an_episode_of_one_step_is_filmed(lamp, monkeypatch):
+    """It is beside its one frame, which is the last as well."""
+    monkeypatch.setattr(PPOAgent, "picture", lambda *_: np.zeros((4, 3, 3), "u1"), raising=False)
+    monkeypatch.setattr(Lamp, "step", lambda *_: (np.zeros(1, np.float32), 2.0, True, False, {}))
+    recorder, _, _ = film(replace(learning(), environment=GymnasiumParameters(level=lamp)))
+    ((picture, caption),) = recorder.film.frames
+    assert picture.shape == (4, 4 + 3, 3)
+    assert caption == "step 1, return 2, the end"
+
+
+def test_picture_gets_the_newest_unfiltered_observation_with_the_goal(easel, monkeypatch):
+    shown = []
+
+    def picture(self, row_state, row, observation):
+        shown.append(observation)
+        return np.zeros((2, 2, 3), np.uint8)
+
+    monkeypatch.setattr(maze_walkers.Scripted, "picture", picture, raising=False)
+    film(maze_walkers.maze_experiment())
+    for each in shown:
+        assert set(each) == {"observation", "achieved_goal", "desired_goal"}
+        assert {len(value) for value in each.values()} == {1}
+    place, _ = easel.drawn[-2]
+    assert np.allclose(shown[-1]["achieved_goal"][0], place[:2])
+
+
+@pytest.mark.parametrize("method", ["picture", "marks"])
+def test_method_that_draws_and_fails_is_named_with_its_level(easel, monkeypatch, method):
     def failing(self, *args):
         return next(iter(()))
 
     monkeypatch.setattr(maze_walkers.Scripted, "planning", lambda *_: {}, raising=False)
-    monkeypatch.setattr(maze_walkers.Scripted, "marks", failing, raising=False)
-    message = "nothing is filmed: level 'high': Scripted.marks failed: StopIteration"
+    monkeypatch.setattr(maze_walkers.Scripted, "marks", lambda *_: (), raising=False)
+    monkeypatch.setattr(maze_walkers.Scripted, method, failing, raising=False)
+    message = f"nothing is filmed: level 'high': Scripted.{method} failed: StopIteration"
+    with pytest.warns(CoachWarning, match=message):
+        recorder, _, _ = film(maze_walkers.maze_experiment())
+    assert recorder.film is None
+
+
+def test_picture_of_other_arguments_is_refused_with_what_to_write(easel, monkeypatch):
+    monkeypatch.setattr(
+        maze_walkers.Scripted, "picture", lambda self, row_state, row: None, raising=False
+    )
+    message = r"level 'high': write Scripted.picture\(self, row_state, row, observation\)"
+    with pytest.raises(ConfigurationError, match=message):
+        film(maze_walkers.maze_experiment())
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        (lambda _: None, r"'high': Scripted.picture .* uint8 .* got object of shape \(\)"),
+        (lambda _: np.zeros((4, 4)), r"Scripted.picture .* got float64 of shape \(4, 4\)"),
+        (lambda _: np.zeros((0, 4, 3), np.uint8), r"Scripted.picture .* of shape \(0, 4, 3\)"),
+        (
+            lambda decisions: np.zeros((4, 4 + decisions, 3), np.uint8),
+            r"the pictures of a film must have one shape, got .* after \(4, \d+, 3\)",
+        ),
+    ],
+)
+def test_unfit_pictures_end_the_film_with_a_warning(easel, monkeypatch, picture, message):
+    with_picture(monkeypatch, picture)
     with pytest.warns(CoachWarning, match=message):
         recorder, _, _ = film(maze_walkers.maze_experiment())
     assert recorder.film is None
