@@ -64,14 +64,14 @@ from coach_rl.agents.learned_goals import (
     LearnedGoals as LearnedGoals,
     LearnedGoalSpace as LearnedGoalSpace,
 )
-from coach_rl.agents.planning.edge_costs import (
+from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
     EdgeLengths as EdgeLengths,
 )
-from coach_rl.agents.planning.graph_agent import (
+from coach_rl.extensions.planning.graph_agent import (
     GraphAgentParameters as GraphAgentParameters,
 )
-from coach_rl.agents.planning.places import (
+from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
 )

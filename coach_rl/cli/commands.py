@@ -13,6 +13,7 @@ from pathlib import Path
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
 from coach_rl.configuration.extensions import (
+    WITH_PRESET,
     Extension,
     installed_extensions,
     own_extensions,
@@ -68,16 +69,6 @@ _ALL = (
         limits="it only builds the experiment",
     ),
     _one_run(
-        "check",
-        "ENVIRONMENT [flags]",
-        "Try an environment with random actions and report which promises it keeps: "
-        "seeds, spaces, ends, saving, speed. ENVIRONMENT is a task such as CartPole-v1 or "
-        "my_module:MyEnv; with -p PRESET instead: the one that a preset trains in.",
-        run="check:check",
-        subject="environment",
-        limits="it tries an environment and trains nothing",
-    ),
-    _one_run(
         "list",
         "[WORD] [flags]",
         "List the presets, or those whose name contains WORD, and the commands of other "
@@ -104,24 +95,30 @@ _ALL = (
 )
 
 
-def commands_of(extension: Extension) -> list[Command]:
-    """The commands in an extension's table."""
-    return [
-        Command(
-            name,
+def commands_of(extension: Extension) -> dict[str, Command]:
+    """The commands in an extension's table, by their names there."""
+    return {
+        name: Command(
+            name.removesuffix(WITH_PRESET),
             fields["arguments"],
             fields["description"],
             run=fields.get("run", ""),
             table=fields.get("flags", ()),
             subject=fields.get("subject", ""),
+            limits=fields.get("limits", ""),
+            flag_group=fields.get("flag_group", ""),
             shown=fields.get("shown", ""),
         )
         for name, fields in extension.commands.items()
-    ]
+    }
 
 
-_OF_EXTENSIONS = [command for each in own_extensions() for command in commands_of(each)]
-COMMANDS = {command.name: command for command in (*_ALL, *_OF_EXTENSIONS)}
+_OF_EXTENSIONS = {
+    name: command for each in own_extensions() for name, command in commands_of(each).items()
+}
+COMMANDS = {command.name: command for command in _ALL} | {
+    name: command for name, command in _OF_EXTENSIONS.items() if not name.endswith(WITH_PRESET)
+}
 SEEDS = _one_run(
     "train",
     "PRESET --seeds SEEDS [flags]",
@@ -146,14 +143,6 @@ UNTRAINED = _one_run(
     subject="preset",
     limits="agents are evaluated before any training, without a run folder",
 )
-CHECK_PRESET = _one_run(
-    "check",
-    "-p PRESET [flags]",
-    run="check:check_preset",
-    flag_group="check_preset",
-    subject="preset",
-    limits="it tries the preset's environment and trains nothing",
-)
 COACH = _one_run(
     "",
     "\n       ".join(
@@ -165,9 +154,8 @@ COACH = _one_run(
             "coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]",
             "coach play RUN [--to FILE] [flags]",
             "coach describe PRESET [flags]",
-            "coach check ENVIRONMENT          or  coach check -p PRESET",
             "coach new preset|environment|agent NAME",
-            *(command.shown for command in _OF_EXTENSIONS if command.shown),
+            *(command.shown for command in _OF_EXTENSIONS.values() if command.shown),
             "coach list [WORD] [--trained]    or  coach -l",
         )
     ),
@@ -175,7 +163,9 @@ COACH = _one_run(
 )
 _ALIASES = {"run": "train"}
 """Other names of commands."""
-_OF_PRESET = {"evaluate": UNTRAINED, "check": CHECK_PRESET}
+_OF_PRESET = {"evaluate": UNTRAINED} | {
+    command.name: command for name, command in _OF_EXTENSIONS.items() if name.endswith(WITH_PRESET)
+}
 """Commands with -p PRESET instead of their subject, by name."""
 _SUBJECTS = {
     "preset": ("a preset", "`coach list` shows the presets"),
@@ -259,7 +249,7 @@ def _installed(words: Sequence[str]) -> dict[str, Command]:
     if not words or words[0].startswith("-") or words[0] in TAKEN:
         return {}
     for extension in installed_extensions()[0]:
-        commands = {each.name: each for each in commands_of(extension)}
+        commands = commands_of(extension)
         if any(name.partition(" ")[0] == words[0] for name in commands):
             return commands
     return {}
@@ -280,7 +270,8 @@ def _named(words: list[str], installed: Mapping[str, Command]) -> tuple[str, lis
 def _shown_with(name: str) -> list[Command]:
     """Other commands whose flags the help of this one shows."""
     if not name:
-        return [*(each for each in _ALL if each.limits), SEEDS, REPEAT, UNTRAINED, CHECK_PRESET]
+        shared = [each for each in COMMANDS.values() if each.limits]
+        return [*shared, SEEDS, REPEAT, *_OF_PRESET.values()]
     return [SEEDS, REPEAT] if name == "train" else [_OF_PRESET[name]] if name in _OF_PRESET else []
 
 

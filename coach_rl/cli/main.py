@@ -156,7 +156,7 @@ def _list_extensions(width: int) -> None:
     """Print the extensions of other packages: their commands, or why they cannot be used."""
     extensions, problems = installed_extensions()
     for extension in extensions:
-        for command in commands_of(extension):
+        for command in commands_of(extension).values():
             taken = command.name.partition(" ")[0] in TAKEN
             text = "cannot be used: coach_rl has one of that name" if taken else "command"
             print(f"{command.prog:<{width}} {text} ({extension.package})")

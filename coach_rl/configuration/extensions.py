@@ -7,10 +7,10 @@ Each has a file `extension.toml`:
     presets = ["AntMaze_Graph"]
     environments = []                              # folders and files below environments
     pages = ["algorithms/graph.md"]                # below docs
-    tests = ["tests/agents/planning"]
+    tests = ["tests/extensions/planning"]
 
     [names]                                        # public names, by their module
-    "coach_rl.agents.planning.places" = ["GridPlaces", "FarthestPoints"]
+    "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
 
     [commands.sweep]                               # see `Command` of `cli.parser`
     arguments = "-p PRESET [flags]"
@@ -44,7 +44,9 @@ FOLDER = Path(__file__).parent.parent / "extensions"
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = ("needs", "presets", "environments", "pages", "tests")
-_OF_COMMANDS = ("arguments", "description", "run", "flags", "subject", "shown")
+WITH_PRESET = " -p"
+"""End of a command's name in a table where it takes -p PRESET in place of its subject."""
+_TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?"
 _PLACE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)+"
@@ -175,10 +177,10 @@ def _extension(name: str, document: dict[str, object]) -> Extension:
 
 def _check_command(name: str, fields: Mapping[str, str]) -> None:
     """Raise ValueError unless a command can be called by its name and has all that it needs."""
-    if not re.fullmatch(_COMMAND, name):
+    if not re.fullmatch(_COMMAND, name.removesuffix(WITH_PRESET)):
         raise ValueError(f"a command cannot be called {name!r}; use small letters, digits, - and _")
     for key in fields:
-        if key not in _OF_COMMANDS:
+        if key not in _TEXTS:
             raise ValueError(f"unknown key '{key}' in commands.{name}")
     for key in _REQUIRED:
         if not fields.get(key):

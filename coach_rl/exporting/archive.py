@@ -14,7 +14,6 @@ import numpy as np
 
 import coach_rl
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
-from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.configuration.parameters_json import space_to_json
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
@@ -35,6 +34,7 @@ from coach_rl.exporting.graphs import (
     judge_graph,
 )
 from coach_rl.exporting.planner import PlanDecision
+from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments

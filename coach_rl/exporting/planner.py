@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
-from coach_rl.agents.planning.way_points import DETOUR
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.exporting.coach_policy import FAILED, MET, MISSED
 from coach_rl.exporting.decisions import Chosen, Decision, Request, refused
 from coach_rl.exporting.goals import achieved, action_for, is_near
 from coach_rl.exporting.policies import Tensors
+from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.extensions.planning.way_points import DETOUR
 
 _REMEMBERED = 16
 """Misses that a row remembers, as `GraphRows` does."""

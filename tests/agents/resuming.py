@@ -2,8 +2,8 @@
 
 import torch
 
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 
 
 def rows_below(manager):

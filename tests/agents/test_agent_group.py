@@ -25,6 +25,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.extensions.testing.states import assert_same_state, flat_state
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -34,7 +35,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.telemetry.log_files import CsvSink
-from coach_rl.testing.states import assert_same_state, flat_state
 
 LIMIT, LAST = 7, 5
 NEVER_SEEN = 99.0  # the reward of an agent whose episode is over

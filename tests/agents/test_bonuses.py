@@ -16,9 +16,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Outcome, Transition
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.graph_managers import CollectionParameters
-from coach_rl.testing.states import assert_same_state
 from tests.agents.hierarchies.test_hiro_agent import SETTINGS, agents_of, built
 from tests.agents.hierarchies.test_hiro_agent import stack as plain_stack
 

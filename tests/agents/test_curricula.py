@@ -11,11 +11,11 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
-from coach_rl.testing import check_goals
-from coach_rl.testing.states import assert_same_state
+from coach_rl.extensions.testing import check_goals
+from coach_rl.extensions.testing.states import assert_same_state
 from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.agents.test_learned_goals import finished, with_workers
-from tests.contracts.test_goal_contract import at
+from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 
 PLACE = "achieved_goal"

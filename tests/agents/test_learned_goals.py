@@ -20,11 +20,11 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.environments import parameters
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
-from coach_rl.testing.states import assert_same_state
 from tests.agents.hierarchies.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 from tests.small_runs import lines_of

@@ -20,6 +20,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     GraphManager,
     GraphParameters,
@@ -27,7 +28,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
 SMALL = TorsoParameters(middleware=(8,))

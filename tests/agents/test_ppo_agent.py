@@ -16,8 +16,8 @@ from coach_rl.core.clock import Clock, LinearSchedule, Phase
 from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories import RolloutBatch
-from coach_rl.testing.states import assert_same_state
 
 CPU = torch.device("cpu")
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,))})

@@ -15,9 +15,9 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.testing.states import assert_same_state
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,))})
 FAR = spaces.Box(np.float32([0, -4, 10]), np.float32([100, 52, 10.5]))

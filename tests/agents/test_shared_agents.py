@@ -18,13 +18,13 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.extensions.testing.states import flat_state
 from coach_rl.graph_managers import (
     GraphManager,
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.testing.states import flat_state
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
 PUSH = spaces.Box(-1, 1, (1,), np.float32)

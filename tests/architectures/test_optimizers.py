@@ -9,7 +9,7 @@ from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.testing import assert_same_state
+from coach_rl.extensions.testing import assert_same_state
 from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines
 

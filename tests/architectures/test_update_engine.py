@@ -11,7 +11,7 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core import runtime
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
-from coach_rl.testing import assert_same_state
+from coach_rl.extensions.testing import assert_same_state
 from tests.architectures.test_recorded_steps import Examples
 
 CPU = torch.device("cpu")

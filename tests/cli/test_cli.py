@@ -16,7 +16,7 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli import selftest, values
+from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.flags import RUNS, SORT_KEYS, STATES
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
@@ -29,6 +29,7 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
+from coach_rl.extensions.testing import selftest
 from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coach_rl.testing.states import assert_same_state
+from coach_rl.extensions.testing.states import assert_same_state
 from tests.cli.commands import coach, only_run
 from tests.small_runs import FAKE, log_of, manifest_of, state_of
 

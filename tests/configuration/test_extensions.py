@@ -34,7 +34,7 @@ def test_what_a_table_lists_is_there(name: str) -> None:
     assert [path for path in extension.tests if not (CHECKOUT / path).exists()] == []
     for public, (module, there) in extension.public_names().items():
         assert getattr(coach_rl, public) is getattr(importlib.import_module(module), there)
-    for command in commands_of(extension):
+    for command in commands_of(extension).values():
         assert COMMANDS[command.name] is not None
         assert all(flag.help for flag in command.flags)
         if command.run:

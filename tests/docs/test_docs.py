@@ -25,8 +25,6 @@ from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
 from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
 from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.planning.graph_agent import GraphAgentParameters
-from coach_rl.agents.planning.places import GridPlaces
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
@@ -45,6 +43,8 @@ from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
+from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

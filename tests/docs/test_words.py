@@ -57,8 +57,8 @@ REGISTER = {
 IN_PLAIN_WORDS = [*PAGES, *SOURCES]
 ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/agents/learned_goals.py": ("asked",),  # a method of goal spaces
-    "coach_rl/agents/planning/graph_rows.py": ("asked",),  # a key of checkpoints
-    "coach_rl/agents/planning/place_space.py": ("asked",),  # a method of goal spaces
+    "coach_rl/extensions/planning/graph_rows.py": ("asked",),  # a key of checkpoints
+    "coach_rl/extensions/planning/place_space.py": ("asked",),  # a method of goal spaces
     "coach_rl/core/agents.py": ("asked",),
     "coach_rl/core/goals.py": ("asked",),
     "coach_rl/runs/keeper.py": ("asked",),  # a reason stored with checkpoints

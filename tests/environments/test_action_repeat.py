@@ -12,7 +12,7 @@ from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.spaces import choice_sizes
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.testing.allowed_actions import has_masks, with_allowed_actions
+from coach_rl.extensions.testing.allowed_actions import has_masks, with_allowed_actions
 
 STRICT = FaultParameters(on_crash="stop")
 

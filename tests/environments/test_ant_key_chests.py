@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl.environments import parameters
-from coach_rl.testing import assert_same_state
+from coach_rl.extensions.testing import assert_same_state
 
 PLACES = {
     "ant_key_chest": (((0, 16),), (0, 32)),

@@ -19,7 +19,7 @@ from coach_rl.environments.toy import (
     TMazeParameters,
     WorkshopParameters,
 )
-from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
+from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 TOYS = {
     "bit_flip": BitFlipParameters(bits=4),

@@ -19,9 +19,9 @@ from coach_rl.environments.goal_worlds import (
     register_goal_worlds,
 )
 from coach_rl.environments.goal_worlds.pendulum import AngleGoalPendulum
-from coach_rl.testing import ENVIRONMENT_CHECKS, Trial
-from coach_rl.testing import exchange_checks as exchange
-from coach_rl.testing import repetition_checks as repetition
+from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, Trial
+from coach_rl.extensions.testing import exchange_checks as exchange
+from coach_rl.extensions.testing import repetition_checks as repetition
 
 LEVELS = every_goal_world()
 OF_ALL_TASKS = {

@@ -18,7 +18,7 @@ from coach_rl.core.records import End
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
-from coach_rl.testing.trial import expect_same
+from coach_rl.extensions.testing.trial import expect_same
 
 
 def build(level, num_envs=1, **options):

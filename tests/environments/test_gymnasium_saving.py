@@ -14,7 +14,7 @@ from failing_environments import TROUBLE
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.testing import assert_same_state
+from coach_rl.extensions.testing import assert_same_state
 
 
 def build(level, num_envs=2, **options):

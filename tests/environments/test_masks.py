@@ -18,8 +18,8 @@ from coach_rl.core.spaces import (
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.masks import ShownMasks, shown_mask
-from coach_rl.testing import check_environment
-from coach_rl.testing.allowed_actions import has_masks, with_allowed_actions
+from coach_rl.extensions.testing import check_environment
+from coach_rl.extensions.testing.allowed_actions import has_masks, with_allowed_actions
 
 HERE = "masked_environments"
 STRICT = FaultParameters(on_crash="stop")

@@ -31,8 +31,8 @@ from coach_rl.environments.mujoco import (
     MujocoTaskParameters,
 )
 from coach_rl.environments.mujoco.task import Scene
-from coach_rl.testing import check_environment
-from coach_rl.testing.trial import expect_same
+from coach_rl.extensions.testing import check_environment
+from coach_rl.extensions.testing.trial import expect_same
 
 
 def build(level="hopper", *, rows=4, threads=1, **options):

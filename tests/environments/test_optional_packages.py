@@ -12,7 +12,7 @@ from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.records import End
 from coach_rl.environments import make
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.testing import ENVIRONMENT_CHECKS, Trial
+from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, Trial
 
 FETCH_REACH = "gymnasium_robotics:FetchReach-v4"
 

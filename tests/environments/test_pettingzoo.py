@@ -22,7 +22,7 @@ from coach_rl.core.records import End, agent_info, agent_rewards
 from coach_rl.core.spaces import actions_from_uniform, allowed_choice, uniform_size
 from coach_rl.environments import make
 from coach_rl.environments.pettingzoo import PettingZooParameters
-from coach_rl.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
+from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 needs_pettingzoo = pytest.mark.skipif(
     importlib.util.find_spec("mpe2") is None,

@@ -8,8 +8,8 @@ from small_runs import parameters
 
 from coach_rl.core.errors import CallbackError, CoachWarning
 from coach_rl.core.runtime import Runtime
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.testing.states import assert_same_state
 
 TASK = Runtime(seed=1, device="cpu")
 

@@ -9,8 +9,8 @@ from small_runs import parameters
 from test_collected_stack import finished, manager_of, with_workers
 
 import coach_rl as rl
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 from tests.random_graphs import ppo, random_levels, to_the_left
 
 STEPS = rl.EnvironmentSteps(150)

@@ -13,9 +13,6 @@ from coach_rl.agents.arbiters import SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
-from coach_rl.agents.planning.edge_costs import CriticSteps
-from coach_rl.agents.planning.graph_agent import GraphAgentParameters
-from coach_rl.agents.planning.places import FarthestPoints
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.core import parameter_class
@@ -27,6 +24,10 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.planning.edge_costs import CriticSteps
+from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
+from coach_rl.extensions.planning.places import FarthestPoints
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import (
     InputFilter,
     ObservationNormalizationFilter,
@@ -43,7 +44,6 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 
 EVERY = InputFilter(
     observation={

@@ -13,10 +13,10 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.evaluations import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.testing.states import assert_same_state
 
 TASK = Runtime(seed=1, device="cpu")
 

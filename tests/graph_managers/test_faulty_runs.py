@@ -17,6 +17,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -28,7 +29,6 @@ from coach_rl.graph_managers import (
 from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.session import RunSettings, run_experiment
-from coach_rl.testing.states import assert_same_state
 
 LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
 STEPS = 600

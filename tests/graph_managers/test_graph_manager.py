@@ -20,6 +20,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,
@@ -36,7 +37,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.testing.states import assert_same_state
 
 
 def everything_on():

@@ -13,11 +13,11 @@ from coach_rl.core.errors import (
 from coach_rl.core.inspection import parse_inspections
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.inspections import inspection_points
 from coach_rl.memories import ReplayMemoryParameters, SamplerUnit
 from coach_rl.presets import Pendulum_HAC
-from coach_rl.testing import assert_same_state
 
 EVERYWHERE = (
     "environment:stats; filter:stats; memory:stats; batch:stats; network:stats; update:stats"

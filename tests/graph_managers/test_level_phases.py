@@ -27,9 +27,9 @@ from coach_rl import (
 )
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.sessions.session import run_experiment
-from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
 TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)

@@ -10,7 +10,7 @@ from test_evaluator import SlowEvaluator, evaluations, manager_of
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.saved import SavedAttribute
-from coach_rl.testing.states import assert_same_state
+from coach_rl.extensions.testing.states import assert_same_state
 
 
 class ShiftedAgent(PPOAgent):

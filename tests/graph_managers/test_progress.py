@@ -17,13 +17,13 @@ from coach_rl.core.steps import (
     RunLength,
     TrainingSteps,
 )
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     ValidationParameters,
 )
 from coach_rl.telemetry.records import LogRecord
-from coach_rl.testing.states import assert_same_state
 
 
 def created(params: BasicGraphParameters) -> BasicRLGraphManager:

@@ -17,6 +17,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import InputFilter, RewardReturnScalingFilter
 from coach_rl.graph_managers import (
     GraphManager,
@@ -25,7 +26,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
     key="achieved_goal",

@@ -16,8 +16,6 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.planning.edge_costs import CriticSteps
-from coach_rl.agents.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
@@ -27,6 +25,8 @@ from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.planning.edge_costs import CriticSteps
+from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 
 TESTING_SEED = 5
 SPACES = EnvironmentSpaces(

@@ -5,7 +5,7 @@ import copy
 import pytest
 from network_play import Run
 
-from coach_rl.testing.states import assert_same_state
+from coach_rl.extensions.testing.states import assert_same_state
 
 SEEDS = {seed: [] if seed in (3, 6) else [pytest.mark.slow] for seed in range(40)}
 """Random graphs; two of them, which have all arbiters, in every run."""

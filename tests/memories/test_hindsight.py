@@ -16,9 +16,9 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import goal_steps
-from coach_rl.testing.states import assert_same_state
 
 OBSERVED = spaces.Dict(
     {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from replay_worlds import Cameras, Stream, build, observed, same_batches
 
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.packing import NOTHING_STORED
-from coach_rl.testing import assert_same_state
 
 
 @pytest.mark.parametrize("ticks", [0, 3, 30])

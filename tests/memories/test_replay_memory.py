@@ -13,8 +13,8 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.records import Transition
 from coach_rl.core.shown_text import readable
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.memories import PrioritisedParameters, replay_memory
-from coach_rl.testing import assert_same_state
 
 
 def n_step_by_hand(history, number, n_step, discount, by_duration=False):

@@ -11,9 +11,9 @@ from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.goals import TIME_KEY, TimedGoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.testing.states import assert_same_state
 
 LONGEST, ASKED = 20, 12
 LINE = TimedGoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST)

@@ -10,6 +10,7 @@ import pytest
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
     CheckpointParameters,
@@ -22,7 +23,6 @@ from coach_rl.runs.checkpoint import (
 from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
-from coach_rl.testing import assert_same_state
 from tests.small_runs import AtRecord, experiment, log_of, ppo, state_of
 
 END = 640

@@ -13,6 +13,7 @@ from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.graph_managers import (
     GraphManager,
 )
@@ -29,7 +30,6 @@ from coach_rl.sessions.session import (
     run_experiment,
 )
 from coach_rl.sessions.stop_requests import Interrupted
-from coach_rl.testing import assert_same_state
 from tests import small_runs
 from tests.small_runs import STACK, AtRecord, contents, experiment, manifest_of, preset
 

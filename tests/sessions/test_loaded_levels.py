@@ -23,6 +23,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphParameters,
@@ -34,7 +35,6 @@ from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, loading_report
 from coach_rl.sessions.session import Audience, fork_experiment, resume_experiment, run_experiment
-from coach_rl.testing import assert_same_state
 from tests import small_runs
 from tests.small_runs import QUIET, experiment, manifest_of
 

@@ -5,8 +5,8 @@ import torch
 
 from coach_rl.core.row_noise import BLOCK, RowNoise
 from coach_rl.core.seeding import generator, generator_state
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.sessions.opening import with_new_streams
-from coach_rl.testing import assert_same_state
 
 
 def test_with_new_streams_changes_those_of_agents_only() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 import coach_rl
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.runs.trained import score_text
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.policies import write_policy
 from coach_rl.sessions.session import fork_experiment
-from coach_rl.testing import assert_same_state
 from tests.sessions.test_loaded_levels import graph, run
 from tests.small_runs import QUIET, manifest_of, state_of
 

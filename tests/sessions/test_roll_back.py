@@ -10,9 +10,9 @@ import pytest
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
-from coach_rl.testing import assert_same_state
 from tests.small_runs import QUIET, log_of, preset, state_of
 
 SETTINGS = RunSettings(

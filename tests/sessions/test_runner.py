@@ -20,6 +20,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.evaluations import EvaluationSchedule, Scores
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import list_checkpoints
@@ -34,7 +35,6 @@ from coach_rl.sessions.session import (
 )
 from coach_rl.sessions.stop_requests import StopRequests
 from coach_rl.telemetry.records import LogRecord
-from coach_rl.testing.states import assert_same_state
 from tests.small_runs import (
     QUIET,
     change_manifest,

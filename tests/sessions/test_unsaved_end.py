@@ -11,13 +11,13 @@ import pytest
 from coach_rl.cli.main import main
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CheckpointParameters
 from coach_rl.runs import keeper
 from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions import live_run
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunResult, RunSettings
-from coach_rl.testing.states import assert_same_state
 from tests.small_runs import FAKE, experiment, lines_of, state_of
 
 SETTINGS = RunSettings(

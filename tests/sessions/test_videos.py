@@ -16,10 +16,10 @@ from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import batch
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.sessions.evaluation import evaluate_run, evaluation_film
 from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
 from coach_rl.telemetry.video import VideoParameters
-from coach_rl.testing import assert_same_state
 from tests.small_runs import QUIET, log_of, manifest_of, preset, state_of
 
 FILMED = Path(__file__).parent.parent / "filmed_preset.py"

@@ -15,8 +15,8 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.toy import PointMass
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.testing.states import assert_same_state
 
 
 class Paid(PointMass):

@@ -10,10 +10,6 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.hierarchies.diayn_agent import DiscriminatorParameters
 from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
-from coach_rl.agents.planning.edge_costs import CriticSteps
-from coach_rl.agents.planning.graph_agent import GraphAgentParameters
-from coach_rl.agents.planning.place_space import PlaceSpace
-from coach_rl.agents.planning.places import FarthestPoints, GridPlaces
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.architectures.continuous_control import CriticParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
@@ -30,6 +26,10 @@ from coach_rl.environments.toy import (
     GoalPointMassParameters,
     PointMassParameters,
 )
+from coach_rl.extensions.planning.edge_costs import CriticSteps
+from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
+from coach_rl.extensions.planning.place_space import PlaceSpace
+from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
 from coach_rl.filters import (
     BoxDiscretization,
     BoxMasking,
@@ -52,10 +52,10 @@ from tests.agents.hierarchies import test_hiro_agent as hiro
 from tests.agents.hierarchies import test_option_critic_agent as option_critic
 from tests.agents.hierarchies import test_skill_agents as skill_agents
 from tests.agents.hierarchies import test_sub_goal_guide as guide
-from tests.agents.planning import test_edge_costs as costs
-from tests.agents.planning import test_graph_agent as graph
-from tests.agents.planning import test_place_space as place_space
-from tests.agents.planning import test_places as places
+from tests.extensions.planning import test_edge_costs as costs
+from tests.extensions.planning import test_graph_agent as graph
+from tests.extensions.planning import test_place_space as place_space
+from tests.extensions.planning import test_places as places
 
 
 def seeing(key, *filters):

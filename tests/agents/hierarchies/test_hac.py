@@ -22,6 +22,7 @@ from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     HACGraphManager,
     HACGraphParameters,
@@ -30,7 +31,6 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from coach_rl.testing.states import assert_same_state
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}

@@ -29,6 +29,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import GaussianNoise
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import (
     InputFilter,
     LinearBoxToBoxMap,
@@ -45,7 +46,6 @@ from coach_rl.graph_managers import (
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
 from coach_rl.memories.samplers import UnitContext
-from coach_rl.testing.states import assert_same_state
 
 GOALS = GoalSpace(
     key="achieved_goal",

@@ -11,7 +11,7 @@ from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.testing.states import assert_same_state
+from coach_rl.extensions.testing.states import assert_same_state
 
 
 @pytest.mark.parametrize("kind", KINDS)

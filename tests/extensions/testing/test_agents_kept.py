@@ -1,0 +1,165 @@
+"""Every shipped agent keeps the promises of `coach_rl.extensions.testing.agent_contract`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+
+from coach_rl.agents import (
+    DDPGAgentParameters,
+    DQNAgentParameters,
+    LearningParameters,
+    PPOAgentParameters,
+    PPOAlgorithmParameters,
+    SACAgentParameters,
+    ScriptedAgentParameters,
+    TD3AgentParameters,
+    UniformAgentParameters,
+)
+from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters
+from coach_rl.agents.hierarchies.hac import HACAgentParameters
+from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgentParameters
+from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
+from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.core import (
+    OPTION_KEY,
+    AgentContext,
+    EnvironmentSpaces,
+    EnvironmentSteps,
+    GoalSpace,
+    LevelPlace,
+    OptionSpace,
+)
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.exploration_policies import EpsilonZGreedy
+from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
+from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.testing import AGENT_CHECKS, AgentTrial
+from coach_rl.filters import InputFilter, ObservationNormalizationFilter
+from coach_rl.graph_managers import LevelParameters
+from coach_rl.memories import ReplayMemoryParameters
+
+SEEN = Dict({"observation": Box(-np.inf, np.inf, (3,), np.float32), "kind": Discrete(3, start=1)})
+BOX = EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2,), np.float32))
+CHOICE = EnvironmentSpaces(observation=SEEN, action=Discrete(3, start=2))
+MIXED = EnvironmentSpaces(
+    observation=SEEN,
+    action=Dict(
+        {
+            "kind": Discrete(3, start=1),
+            "far": Box(0, 8, (1,)),
+            "size": Box(-1, 5, (2, 1), np.float64),
+            "bits": MultiBinary(2),
+        }
+    ),
+)
+MASKED = Dict({**SEEN.spaces, "action_mask": MultiBinary(3)})
+MASKED_CHOICE = EnvironmentSpaces(observation=MASKED, action=Discrete(3, start=2))
+MASKED_CHOICES = EnvironmentSpaces(
+    observation=Dict({**SEEN.spaces, "legal": Box(0, 1, (5,), np.float32)}),
+    action=MultiDiscrete([2, 3], start=[0, 4]),
+)
+NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+OFF_POLICY = {
+    "learning": LearningParameters(
+        batch=8, updates_per_step=0.25, learning_starts=24, report_every=4
+    ),
+    "memory": ReplayMemoryParameters(capacity=600),
+    "update_mode": "eager",
+}
+ON_POLICY = {
+    "algorithm": PPOAlgorithmParameters(rollout=EnvironmentSteps(24), minibatch=8, epochs=2),
+    "update_mode": "eager",
+}
+PPO = PPOAgentParameters(input_filter=NORMALISED, **ON_POLICY)
+SAC = SACAgentParameters(normalise_observations=5.0, **OFF_POLICY)
+
+
+def alone(parameters, spaces=BOX, **settings):
+    return AgentTrial.of(parameters, spaces, **settings)
+
+
+def on_options(parameters):
+    """An agent of a level with two options."""
+    level = LevelParameters(
+        name="low", agent=parameters, goal_space=OptionSpace(count=2), horizon=5
+    )
+    seen = Dict({**SEEN.spaces, OPTION_KEY: Box(0, 1, (2,), np.float32)})
+    context = AgentContext(
+        spaces=replace(BOX, observation=seen), num_envs=3, place=LevelPlace(level=level)
+    )
+    return AgentTrial(parameters=parameters, context=context)
+
+
+def above(parameters):
+    """An agent that sends goals to a level below."""
+    goal = GoalSpace(
+        key="observation", low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1), elements=(0, 1)
+    )
+    below = LevelParameters(name="low", agent=SAC, goal_space=goal, horizon=5)
+    seen = Dict({**SEEN.spaces, GOAL_KEY: Box(-1, 1, (2,), np.float32)})
+    level = LevelParameters(name="top", agent=parameters, goal_space=goal, horizon=9)
+    context = AgentContext(
+        spaces=EnvironmentSpaces(observation=seen, action=goal.space),
+        num_envs=3,
+        place=LevelPlace(level=level, below=below),
+    )
+    return AgentTrial(parameters=parameters, context=context)
+
+
+TRIALS = {
+    "ppo": alone(PPO),
+    "ppo, choices": alone(PPOAgentParameters(**ON_POLICY), CHOICE),
+    "ppo, mixed": alone(PPOAgentParameters(arguments={"far": ("kind", 2)}, **ON_POLICY), MIXED),
+    "ppo, bits": alone(PPO, EnvironmentSpaces(observation=SEEN, action=MultiBinary((2, 2)))),
+    "ppo, numbers": alone(PPO, EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2, 1)))),
+    "ppo, mask": alone(PPOAgentParameters(**ON_POLICY), MASKED_CHOICE),
+    "ppo, masks": alone(PPOAgentParameters(action_mask="legal", **ON_POLICY), MASKED_CHOICES),
+    "dqn, mask": alone(
+        DQNAgentParameters(exploration=EpsilonZGreedy(), **OFF_POLICY), MASKED_CHOICE
+    ),
+    "uniform, masks": alone(
+        UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False
+    ),
+    "dqn": alone(DQNAgentParameters(**OFF_POLICY), CHOICE),
+    "ddpg": alone(DDPGAgentParameters(**OFF_POLICY)),
+    "td3": alone(TD3AgentParameters(**OFF_POLICY)),
+    "sac": alone(SAC),
+    "scripted": alone(ScriptedAgentParameters(policy="still")),
+    "uniform": alone(UniformAgentParameters(), greedy=False),
+    "group": alone(
+        AgentGroupParameters(
+            members=(
+                GroupMember(agent=replace(PPO, name="one"), actions="0"),
+                GroupMember(agent=replace(SAC, name="two"), actions="1"),
+            )
+        )
+    ),
+    "skills": on_options(SkillAgentsParameters.of(SAC, count=2)),
+    "diayn": on_options(DIAYNAgentParameters(**OFF_POLICY)),
+    "option critic": on_options(OptionCriticAgentParameters(**ON_POLICY)),
+    "hac": above(HACAgentParameters(learner=DDPGAgentParameters(**OFF_POLICY))),
+    "graph": above(GraphAgentParameters(places=GridPlaces(spacing=0.5), report_every=20)),
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+@pytest.mark.parametrize("check", AGENT_CHECKS, ids=lambda check: check.__name__)
+def test_agent_keeps_promise(name, check):
+    check(TRIALS[name])
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_agent_parameters_survive_json(name):
+    parameters = TRIALS[name].parameters
+    assert decode(encode(parameters)) == parameters
+
+
+@pytest.mark.parametrize(
+    "name",
+    [each for each in TRIALS if each not in ("scripted", "uniform", "uniform, masks", "graph")],
+)
+def test_trial_of_learner_learns(name):
+    assert TRIALS[name].trained.training_steps
