@@ -24,7 +24,7 @@ for name in names:
     importlib.import_module(name)
 presets = list((here / "presets").glob("[A-Z]*_*.py"))
 assert presets, "no presets in the wheel"
-assert (here / "studies/report.html.jinja").is_file(), "no template of reports in the wheel"
+assert list((here / "extensions/studies").glob("*.jinja")), "no template of reports in the wheel"
 assert list((here / "extensions").glob("*/extension.toml")), "no extensions in the wheel"
 assert list((here / "trained").rglob("*.zip")), "no trained agents in the wheel"
 assert len(list((here / "cli/templates").glob("*.py.txt"))) == 6, "no templates in the wheel"

@@ -15,11 +15,11 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from coach_rl.configuration.strict_json import write_json
+from coach_rl.extensions.exporting.policy_folder import write_policy
+from coach_rl.extensions.studies.job import is_finished
+from coach_rl.extensions.studies.study import Study, load_study
 from coach_rl.runs.folder import RunFolder, read_manifest, runs_in
 from coach_rl.runs.trained import ARCHIVES, score_text
-from coach_rl.sessions.policies import write_policy
-from coach_rl.studies.job import is_finished
-from coach_rl.studies.study import Study, load_study
 
 STUDY = Path(__file__).parent / "studies" / "trained.py"
 

@@ -65,8 +65,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from coach_rl.core.runtime import Runtime
-from coach_rl.studies import Job, LocalPool
-from coach_rl.studies.conduct import conduct
+from coach_rl.extensions.studies import Job, LocalPool
+from coach_rl.extensions.studies.conduct import conduct
 
 if __name__ == "__main__":
     preset, steps, runs, processes, root = *sys.argv[1:5], Path(sys.argv[5])
@@ -153,7 +153,7 @@ def memory() -> list[tuple[str, float]]:
 def own_memory(preset: str, seconds: float = 30.0) -> float:
     """Memory that a worker doesn't share with the server it was forked from, in GB."""
     from coach_rl.core.runtime import Runtime
-    from coach_rl.studies import Job, LocalPool
+    from coach_rl.extensions.studies import Job, LocalPool
 
     with tempfile.TemporaryDirectory() as folder:
         task = Runtime(seed=0, device="cpu")

@@ -64,17 +64,6 @@ from coach_rl.agents.learned_goals import (
     LearnedGoals as LearnedGoals,
     LearnedGoalSpace as LearnedGoalSpace,
 )
-from coach_rl.extensions.planning.edge_costs import (
-    CriticSteps as CriticSteps,
-    EdgeLengths as EdgeLengths,
-)
-from coach_rl.extensions.planning.graph_agent import (
-    GraphAgentParameters as GraphAgentParameters,
-)
-from coach_rl.extensions.planning.places import (
-    FarthestPoints as FarthestPoints,
-    GridPlaces as GridPlaces,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -209,8 +198,30 @@ from coach_rl.exploration_policies import (
     ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
 )
-from coach_rl.exporting.archive import (
+from coach_rl.extensions.exporting.archive import (
     export as export,
+)
+from coach_rl.extensions.planning.edge_costs import (
+    CriticSteps as CriticSteps,
+    EdgeLengths as EdgeLengths,
+)
+from coach_rl.extensions.planning.graph_agent import (
+    GraphAgentParameters as GraphAgentParameters,
+)
+from coach_rl.extensions.planning.places import (
+    FarthestPoints as FarthestPoints,
+    GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.studies.job import (
+    Needs as Needs,
+)
+from coach_rl.extensions.studies.live import (
+    watch as watch,
+)
+from coach_rl.extensions.studies.study import (
+    Published as Published,
+    Study as Study,
+    Variant as Variant,
 )
 from coach_rl.filters import (
     BoxDiscretization as BoxDiscretization,
@@ -271,17 +282,6 @@ from coach_rl.sessions import (
 )
 from coach_rl.sessions.trained_opponent import (
     TrainedOpponent as TrainedOpponent,
-)
-from coach_rl.studies.job import (
-    Needs as Needs,
-)
-from coach_rl.studies.live import (
-    watch as watch,
-)
-from coach_rl.studies.study import (
-    Published as Published,
-    Study as Study,
-    Variant as Variant,
 )
 from coach_rl.telemetry.notebook import (
     NotebookSink as NotebookSink,

@@ -46,7 +46,7 @@ FLOATS = (
     "tests/memories",
     "tests/agents",
     "tests/environments",
-    "tests/exporting",
+    "tests/extensions/exporting",
     "tests/sessions",
 )
 """Tests that compare floats with recorded ones, or of one computation with those of another."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
 from coach_rl.configuration.extensions import (
-    WITH_PRESET,
     Extension,
     installed_extensions,
     own_extensions,
@@ -22,6 +21,8 @@ from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core import familiar_names
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
 
+_FORM = re.compile(r" --?\w+$")
+"""End of the name of a command's form: the flag with which it is meant."""
 _one_run = partial(Command, table=flags.RUNS)
 """A command about one run or preset, which share a table of flags."""
 _ALL = (
@@ -95,11 +96,32 @@ _ALL = (
 )
 
 
+_FORMS = {
+    "train --from": _one_run(
+        "train",
+        "--from RUN [flags]",
+        run="train:repeat",
+        flag_group="repeat",
+        subject="source",
+        limits="with --from it trains the experiment of a run again",
+    ),
+    "evaluate -p": _one_run(
+        "evaluate",
+        "-p PRESET [flags]",
+        run="evaluate:evaluate_preset",
+        flag_group="untrained",
+        subject="preset",
+        limits="agents are evaluated before any training, without a run folder",
+    ),
+}
+"""Forms of commands that are meant where a flag is given, by command and flag."""
+
+
 def commands_of(extension: Extension) -> dict[str, Command]:
     """The commands in an extension's table, by their names there."""
     return {
         name: Command(
-            name.removesuffix(WITH_PRESET),
+            _FORM.sub("", name),
             fields["arguments"],
             fields["description"],
             run=fields.get("run", ""),
@@ -117,32 +139,8 @@ _OF_EXTENSIONS = {
     name: command for each in own_extensions() for name, command in commands_of(each).items()
 }
 COMMANDS = {command.name: command for command in _ALL} | {
-    name: command for name, command in _OF_EXTENSIONS.items() if not name.endswith(WITH_PRESET)
+    name: command for name, command in _OF_EXTENSIONS.items() if not _FORM.search(name)
 }
-SEEDS = _one_run(
-    "train",
-    "PRESET --seeds SEEDS [flags]",
-    run="studies:train_seeds",
-    flag_group="seeds",
-    subject="preset",
-    limits="with --seeds it begins a run for each of them, in a process of its own",
-)
-REPEAT = _one_run(
-    "train",
-    "--from RUN [flags]",
-    run="train:repeat",
-    flag_group="repeat",
-    subject="source",
-    limits="with --from it trains the experiment of a run again",
-)
-UNTRAINED = _one_run(
-    "evaluate",
-    "-p PRESET [flags]",
-    run="evaluate:evaluate_preset",
-    flag_group="untrained",
-    subject="preset",
-    limits="agents are evaluated before any training, without a run folder",
-)
 COACH = _one_run(
     "",
     "\n       ".join(
@@ -161,12 +159,11 @@ COACH = _one_run(
     ),
     "Train, resume and evaluate experiments described by presets.",
 )
+_ALL_FORMS = _FORMS | {
+    name: command for name, command in _OF_EXTENSIONS.items() if _FORM.search(name)
+}
 _ALIASES = {"run": "train"}
 """Other names of commands."""
-_OF_PRESET = {"evaluate": UNTRAINED} | {
-    command.name: command for name, command in _OF_EXTENSIONS.items() if name.endswith(WITH_PRESET)
-}
-"""Commands with -p PRESET instead of their subject, by name."""
 _SUBJECTS = {
     "preset": ("a preset", "`coach list` shows the presets"),
     "run": ("a run", "a folder such as experiments/NAME/RUN"),
@@ -185,6 +182,13 @@ _WORDS = [*dict.fromkeys(name.partition(" ")[0] for name in COMMANDS), "help"]
 """The words that a command begins with."""
 TAKEN = (*_WORDS, *_ALIASES)
 """Names that no other package's command can have."""
+
+
+def forms_of(name: str) -> dict[str, Command]:
+    """The forms of a command, by the name of the flag with which each is meant."""
+    dests = {spelling: flag.dest for flag in flags.RUNS for spelling in flag.spellings}
+    found = (form.rpartition(" ") for form in _ALL_FORMS)
+    return {dests[flag]: _ALL_FORMS[f"{of} {flag}"] for of, _, flag in found if of == name}
 
 
 def parse_arguments(arguments: Sequence[str]) -> Given:
@@ -212,10 +216,9 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
         raise _incomplete(command, rest)
     name = name or _command_of(given, rest)
     command = installed.get(name) or COMMANDS[name]
-    if name in _OF_PRESET and "preset" in given and command.subject not in given:
-        command = _OF_PRESET[name]
-    if name == "train" and ("seeds" in given or "source" in given):
-        command = REPEAT if "source" in given else SEEDS
+    for dest, form in forms_of(name).items():
+        if dest in given and (dest != "preset" or command.subject not in given):
+            command = form
     if name == "list":
         given.pop("list", None)  # which has named the command
     if rest and command.subject and command.subject not in given:
@@ -271,8 +274,8 @@ def _shown_with(name: str) -> list[Command]:
     """Other commands whose flags the help of this one shows."""
     if not name:
         shared = [each for each in COMMANDS.values() if each.limits]
-        return [*shared, SEEDS, REPEAT, *_OF_PRESET.values()]
-    return [SEEDS, REPEAT] if name == "train" else [_OF_PRESET[name]] if name in _OF_PRESET else []
+        return [*shared, *(form for each in COMMANDS for form in forms_of(each).values())]
+    return [*forms_of(name).values()]
 
 
 def _incomplete(command: Command, rest: Sequence[str]) -> ConfigurationError:
@@ -321,8 +324,10 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
     taken = {flag.dest for flag in command.taken()} | {command.subject, "plain", "debug"}
     for ignored in (dest for dest in given if dest not in taken):
         spelling, takers = every[ignored].spellings[0], every[ignored].of.split()
-        if command is COMMANDS["train"] and SEEDS.flag_group in takers:
-            raise ConfigurationError(f"{spelling} is about several runs; give --seeds, too")
+        for form, of in _ALL_FORMS.items():
+            start, _, flag = form.rpartition(" ")
+            if start == name and of.flag_group in takers and flag != "-p":
+                raise ConfigurationError(f"{spelling} is of {of.prog} {flag}; give {flag}, too")
         raise ConfigurationError(
             f"`coach {name}` ignores {spelling}: {command.limits}; leave it out"
         )

@@ -17,10 +17,6 @@ DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
 DEFAULT_HISTOGRAM_STEPS = 10_000
 """Environment steps from one set of histograms to the next, where none are given."""
-STATES = ("running", "done", "stopped", "pruned", "failed", "damaged")
-"""States of a run, as in `studies.runs`."""
-SORT_KEYS = ("path", "age", "state", "steps", "best", "last", "size")
-"""The keys that a list of runs can be sorted by, as in `studies.runs`."""
 
 
 def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
@@ -372,68 +368,6 @@ PLAY = (
     ),
     again("--last_good"),
     again("--trust"),
-)
-CARD = (
-    Flag("RUN", "as of `coach play`", Path),
-    Flag("--to FOLDER", "the new folder (default: ./card_ and the experiment's name)", Path),
-    Flag("--episodes N", "episodes of the score (default: 100)", values.episodes),
-    Flag("--no_film", "write no film of an episode"),
-    again("--last_good"),
-    again("--trust"),
-)
-EXPORT = (
-    PLAY[0],
-    Flag("FILE", "the new file: .zip, .onnx or .pt2", Path),
-    Flag("--opset N", "version of the ONNX operators (default: 17)", values.positive),
-    Flag("--sampling", "in a single graph, draw actions by noise that is an input"),
-    again("--last_good"),
-    again("--trust"),
-)
-LIST_RUNS = (
-    Flag("[FOLDER]", "the folder to list (default: ./experiments)", Path),
-    Flag(
-        "--state STATE",
-        f"only runs that are {', '.join(STATES[:-1])} or {STATES[-1]}; may be given again",
-        choices=STATES,
-        is_repeated=True,
-    ),
-    Flag("--preset WORD", "only runs whose preset's name contains it"),
-    Flag("--task, --level WORD", "only runs whose task's name contains it"),
-    Flag("--study NAME", "only runs of a study"),
-    Flag("--metric NAME", "the metric of best and last (default: reward_mean)"),
-    Flag(
-        "--sort KEY",
-        f"{', '.join(SORT_KEYS)} (default: path); the largest first, the youngest by age",
-        choices=SORT_KEYS,
-    ),
-    Flag("--reverse", "the other way round"),
-)
-DELETE_RUNS = (
-    Flag("[RUN ...]", "the runs to delete", Path, name="runs"),
-    Flag("--yes", "delete without confirmation"),
-)
-WATCH = (
-    Flag(
-        "[RUN ...]",
-        "a run's folder, or a folder of runs (default: ./experiments): what runs in it, in a table "
-        "if that are several, or else its newest run",
-        Path,
-        name="paths",
-    ),
-)
-DASHBOARD = (
-    Flag(
-        "[FOLDER ...]",
-        "runs, or folders with runs in them (default: ./experiments)",
-        Path,
-        name="folders",
-    ),
-    Flag(
-        "--port N",
-        "the port; 0 takes any that is free (default: the first free one from 6006 on)",
-        values.port,
-    ),
-    Flag("--host NAME", "the address to listen on (default: this machine only)"),
 )
 NEW = (
     Flag("KIND", "what to write", choices=("preset", "environment", "agent")),

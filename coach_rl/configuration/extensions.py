@@ -12,12 +12,13 @@ Each has a file `extension.toml`:
     [names]                                        # public names, by their module
     "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
 
-    [commands.sweep]                               # see `Command` of `cli.parser`
-    arguments = "-p PRESET [flags]"
-    description = "Search for better settings of a preset."
-    run = "coach_rl.cli.studies:sweep_preset"      # from `Given` to the exit code
-    flags = "coach_rl.cli.study_flags:SWEEP"       # a sequence of `Flag`; none without it
+    [commands.gait]                                # see `Command` of `cli.parser`
+    arguments = "RUN [flags]"
+    description = "Print the gait of a run."
+    run = "my_package.gaits.commands:gait"         # from `Given` to the exit code
+    flags = "my_package.gaits.commands:FLAGS"      # a sequence of `Flag`; none without it
 
+A command named `train --seeds` is the form of `train` that is meant where that flag is given.
 `coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
 takes its names away. Another package offers an extension by naming the package that its table lies
 in; `coach` has its commands then, and `-cp` its components:
@@ -44,11 +45,9 @@ FOLDER = Path(__file__).parent.parent / "extensions"
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = ("needs", "presets", "environments", "pages", "tests")
-WITH_PRESET = " -p"
-"""End of a command's name in a table where it takes -p PRESET in place of its subject."""
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
-_COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?"
+_COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _PLACE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)+"
 
 
@@ -177,7 +176,7 @@ def _extension(name: str, document: dict[str, object]) -> Extension:
 
 def _check_command(name: str, fields: Mapping[str, str]) -> None:
     """Raise ValueError unless a command can be called by its name and has all that it needs."""
-    if not re.fullmatch(_COMMAND, name.removesuffix(WITH_PRESET)):
+    if not re.fullmatch(_COMMAND, name):
         raise ValueError(f"a command cannot be called {name!r}; use small letters, digits, - and _")
     for key in fields:
         if key not in _TEXTS:

@@ -18,9 +18,8 @@ import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
-from coach_rl.cli.flags import RUNS, SORT_KEYS, STATES
+from coach_rl.cli.flags import RUNS
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
-from coach_rl.cli.study_flags import COMPARE
 from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import load_preset
@@ -29,13 +28,14 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
+from coach_rl.extensions.studies import runs as runs_module
+from coach_rl.extensions.studies.flags import COMPARE, SORT_KEYS, STATES
+from coach_rl.extensions.studies.statistics import STATISTICS
+from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
 from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunSettings
-from coach_rl.studies import runs as runs_module
-from coach_rl.studies.statistics import STATISTICS
-from coach_rl.studies.sweeps.sweep import Sweep
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.trackers.tracker import TrackerParameters

@@ -7,7 +7,7 @@ import pytest
 
 from coach_rl.cli.main import main
 from coach_rl.runs.lock import locked
-from tests.studies.written_runs import LOG, write_run, write_seeds
+from tests.extensions.studies.written_runs import LOG, write_run, write_seeds
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import pytest
 
 from coach_rl.cli.main import main
 from tests.cli.test_studies import STUDY
+from tests.extensions.studies.written_runs import write_seeds
 from tests.small_runs import FAKE, STACK
-from tests.studies.written_runs import write_seeds
 
 FILMED = FAKE.with_name("filmed_preset.py")
 OF_FLAGS = [

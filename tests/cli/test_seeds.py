@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.cli.commands import SEEDS, parse_arguments
+from coach_rl.cli.commands import forms_of, parse_arguments
 from coach_rl.cli.settings import overrides_of
 from coach_rl.core.seeding import integer_seed
+from coach_rl.extensions.studies.job import JobResult
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.sessions.stop_requests import Interrupted
-from coach_rl.studies.job import JobResult
 from tests.cli.commands import coach
 from tests.small_runs import FAKE
 
@@ -23,7 +23,7 @@ def seeds_of(experiment: str = "fake_preset") -> list[int]:
 def test_a_number_of_seeds_or_a_list_of_them() -> None:
     for text, seeds in {"3": (0, 1, 2), "3,5,8": (3, 5, 8), "1": (0,)}.items():
         given = parse_arguments(["-p", "x", "--seeds", text, "--jobs", "2"])
-        assert given.command is SEEDS
+        assert given.command is forms_of("train")["seeds"]
         assert (given.seeds, given.jobs) == (seeds, 2)
 
 
@@ -90,6 +90,6 @@ def test_seeds_an_interrupt_is_a_stop_and_no_error(
     def interrupted(*_args: object, **_named: object) -> list[JobResult]:
         raise Interrupted("stopped; 1 of 2 runs are done", signal=2)
 
-    monkeypatch.setattr("coach_rl.cli.studies.conduct", interrupted)
+    monkeypatch.setattr("coach_rl.extensions.studies.studies_command.conduct", interrupted)
     assert coach("-p", FAKE, "--plain", "-ntb", "-c", "--seeds", "2") == 130
     assert capsys.readouterr().err == "coach: stopped; 1 of 2 runs are done\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl.cli.main import main
-from tests.studies.walks import WALK
+from tests.extensions.studies.walks import WALK
 
 STUDY = f"""
 from coach_rl import Study, Variant

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from coach_rl.cli.main import main
-from coach_rl.studies.job import run_job
-from tests.studies.walks import walk
+from coach_rl.extensions.studies.job import run_job
+from tests.extensions.studies.walks import walk
 
 
 @pytest.fixture(scope="module")

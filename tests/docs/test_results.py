@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.studies.study import load_study
+from coach_rl.extensions.studies.study import load_study
 
 CHECKOUT = Path(__file__).parent.parent.parent
 FILES = [

@@ -65,7 +65,7 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/sessions/live_run.py": ("asked",),
     "docs/architecture.md": ("looking",),  # the name of an extension
     "coach_rl/runs/logs.py": ("tell",),  # of files
-    "coach_rl/studies/sweeps/trials.py": ("tell", "ask"),  # of Optuna
+    "coach_rl/extensions/studies/sweeps/trials.py": ("tell", "ask"),  # of Optuna
     "coach_rl/graph_managers/evaluations.py": ("asked",),  # keys of checkpoints
     "coach_rl/graph_managers/graph_manager.py": ("tell",),
     "coach_rl/graph_managers/progress.py": ("tell",),

@@ -30,11 +30,11 @@ from ray.cluster_utils import Cluster
 
 from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.core.runtime import Runtime
-from coach_rl.studies.clusters.ray_cluster import RayCluster
-from coach_rl.studies.clusters.slurm import Slurm
-from coach_rl.studies.conduct import conduct
-from coach_rl.studies.job import Job, JobResult
-from coach_rl.studies.places import LocalPool
+from coach_rl.extensions.studies.clusters.ray_cluster import RayCluster
+from coach_rl.extensions.studies.clusters.slurm import Slurm
+from coach_rl.extensions.studies.conduct import conduct
+from coach_rl.extensions.studies.job import Job, JobResult
+from coach_rl.extensions.studies.places import LocalPool
 
 MEMORY = 80_000_000
 """Bytes of a machine's object store."""

@@ -27,11 +27,11 @@ PROMISES = {
     "Nothing in a run's folder is written through a symbolic or hard link; files and folders have "
     "the modes of the umask": ["tests/runs/test_hostile_links.py"],
     "A stranger's runs and archives are refused in one line, or shown without control characters; "
-    "other runs are shown as ever": ["tests/studies/test_hostile_records.py"],
+    "other runs are shown as ever": ["tests/extensions/studies/test_hostile_records.py"],
     "A run is locked before it is read": ["tests/sessions/test_resuming.py"],
     "A stranger's run folder runs no code": ["tests/configuration/test_trust.py"],
     "A stranger's export is read as data, and refused in one line where it cannot be used": [
-        "tests/exporting/test_hostile_archives.py"
+        "tests/extensions/exporting/test_hostile_archives.py"
     ],
     "A row whose environment raises, dies, hangs or returns nonsense is restarted, or stops the "
     "run with a diagnosis; other rows keep their numbers": [

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from killed_studies import campaign, cluster, differences, jobs, workers
 
-from coach_rl.studies.clusters.ray_cluster import RayCluster
-from coach_rl.studies.clusters.slurm import Slurm
-from coach_rl.studies.conduct import conduct
-from coach_rl.studies.job import Needs
-from coach_rl.studies.places import LocalPool
+from coach_rl.extensions.studies.clusters.ray_cluster import RayCluster
+from coach_rl.extensions.studies.clusters.slurm import Slurm
+from coach_rl.extensions.studies.conduct import conduct
+from coach_rl.extensions.studies.job import Needs
+from coach_rl.extensions.studies.places import LocalPool
 
 SMALL = {"seeds": [3], "share": 0.15, "variants": ["CartPole", "maze, two levels"]}
 """A part of the study that is killed for real."""

@@ -23,13 +23,13 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import Greedy
+from coach_rl.extensions.exporting.policy_folder import write_policy
 from coach_rl.graph_managers import BasicRLGraphManager, HRLGraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.folder import find_run
 from coach_rl.runs.lock import locked
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
-from coach_rl.sessions.policies import write_policy
 from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunSettings
 from coach_rl.telemetry.video import VideoParameters

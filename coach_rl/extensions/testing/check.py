@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
-from coach_rl import environments, testing  # whose names are imported when they are used
+from coach_rl import environments  # whose names are imported when they are used
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import configured
 from coach_rl.configuration.overrides import apply_overrides
@@ -17,6 +17,7 @@ from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.shown_text import shown_level
+from coach_rl.extensions import testing  # likewise
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.restoring import obstacle_to_restoring
 

@@ -1,0 +1,328 @@
+"""A run's policy as a file: one graph, or an archive of graphs with its runtime.
+
+export("experiments/walk/hopper_seed0_2026-05-01_10-00-00", "hopper.zip")
+"""
+
+import importlib.util
+import json
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+import coach_rl
+from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
+from coach_rl.configuration.parameters_json import space_to_json
+from coach_rl.configuration.strict_json import FLOAT_TAG, Json
+from coach_rl.core.agents import EndingAgent
+from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.file_writing import replacing
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
+from coach_rl.extensions.exporting.coach_policy import FORMAT
+from coach_rl.extensions.exporting.decisions import Decision, decision_of
+from coach_rl.extensions.exporting.goals import is_written
+from coach_rl.extensions.exporting.graphs import (
+    OPSETS,
+    Graph,
+    decision_graph,
+    ending_graph,
+    judge_graph,
+)
+from coach_rl.extensions.exporting.planner import PlanDecision
+from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.graph_managers.acting import how_to_act
+from coach_rl.graph_managers.graph import Graph as AgentGraph
+from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
+from coach_rl.sessions.trained_agent import load_graph
+
+_KINDS = (".zip", ".onnx", ".pt2")
+
+
+def export(
+    run: str | Path | Opening,
+    path: str | Path,
+    *,
+    checkpoint: str | int | None = None,
+    opset: int = 17,
+    sampling: bool = False,
+    **opening: Unpack[OpeningArguments],
+) -> Path:
+    """Write the policy of a run to a file that acts without this package.
+
+    Args:
+        run: A run's folder, or one of its checkpoints.
+        path: The new file. `.zip`: an archive of graphs, their description and a runtime, for any
+            stack of levels; `.onnx` or `.pt2`: the graph of a single agent, as ONNX or as
+            `torch.export` writes it.
+        checkpoint: As of `load`.
+        opset: Version of the ONNX operators.
+        sampling: Whether a single graph draws actions by noise that is one of its inputs; an
+            archive has both graphs.
+        **opening: As of `load`.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigurationError: A part of the policy cannot be exported, a package is missing, or the
+            file exists.
+    """
+    target = Path(path)
+    _check(target, opset)
+    opening.setdefault("device", "cpu")
+    graph, opened = load_graph(run, checkpoint=checkpoint, **opening)
+    stack = _Stack(graph)
+    card = _card(opened, stack)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".zip":
+        members = _archive(stack, card, opset)
+        with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members.items():
+                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
+        return target
+    single = stack.single(samples=sampling)
+    content = single.program(card) if target.suffix == ".pt2" else single.onnx(opset, card)
+    with replacing(target) as file:
+        file.write_bytes(content)
+    return target
+
+
+def _check(target: Path, opset: int) -> None:
+    """Raise ConfigurationError where nothing could be written, before anything is read."""
+    if target.suffix not in _KINDS:
+        raise ConfigurationError(
+            f"a policy is exported to {', '.join(_KINDS)}, got {target}; .zip holds any stack of "
+            "levels and its runtime"
+        )
+    if target.exists():
+        raise ConfigurationError(f"{target} exists; delete it, or choose another name")
+    if opset not in OPSETS:
+        allowed = f"{OPSETS.start} to {OPSETS.stop - 1}"
+        raise ConfigurationError(f"graphs are written in opset {allowed}, got {opset}")
+    for package in ("onnx", "onnxruntime"):
+        if target.suffix != ".pt2" and importlib.util.find_spec(package) is None:
+            raise ConfigurationError(
+                f"exporting needs the package {package}; {how_to_install('export')}"
+            )
+
+
+class _Stack:
+    """The levels of a run, as graphs.
+
+    Args:
+        graph: With its agents and their policies.
+    """
+
+    def __init__(self, graph: AgentGraph) -> None:
+        self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
+        self.levels = [each.params for each in graph.evaluation.levels]
+        self.described = graph.levels
+        self.agents = [graph.agents[level.name] for level in graph.levels]
+        for level, agent in zip(self.levels, self.agents, strict=True):
+            _check_level(level, agent)
+        self.links = links_of(self.levels)
+        self.decisions: list[Decision] = []
+        for number, agent in enumerate(self.agents):
+            params, built = graph.levels[number].agent, graph.evaluation.levels[number]
+            if isinstance(agent, GraphAgent) and isinstance(params, GraphAgentParameters):
+                own, (below,) = built.params.goal_space, self.links[number]
+                sub_goal = self.levels[below].goal_space
+                assert isinstance(own, GoalSpace)
+                assert isinstance(sub_goal, GoalSpace)
+                made: Decision = PlanDecision(agent, params, own=own, sub_goal=sub_goal)
+            else:
+                made = decision_of(agent, acts_in=built.environment.spaces.action)
+            self.decisions.append(made)
+
+    def single(self, *, samples: bool) -> Graph:
+        """The graph of the only agent; ConfigurationError where there are several levels."""
+        if len(self.levels) > 1:
+            names = ", ".join(level.name for level in self.levels)
+            raise ConfigurationError(
+                f"one graph holds one agent, and the run has the levels {names}; export to a .zip"
+            )
+        if samples and not any(self.decisions[0].noise.values()):
+            raise ConfigurationError(
+                "the agent's policy is no distribution to sample from; leave out sampling"
+            )
+        return self.graphs(0, samples=samples)
+
+    def graphs(self, number: int, *, samples: bool) -> Graph:
+        """The graph of a level's decisions."""
+        below = self.links[number]
+        return decision_graph(
+            self.decisions[number],
+            self.spaces,
+            self.levels[number],
+            is_top=number == 0,
+            below={self.levels[each].name: self.levels[each].goal_space for each in below},
+            samples=samples,
+        )
+
+    def outer(self, number: int) -> dict[int, GoalSpace]:
+        """The goals of the levels from which a level can be reached, by number, top first."""
+        above = [each for each in range(number) if number in self.links[each]]
+        found = {depth: space for each in above for depth, space in self.outer(each).items()}
+        own = {each: self.levels[each].goal_space for each in above}
+        found |= {each: space for each, space in own.items() if isinstance(space, GoalSpace)}
+        return dict(sorted(found.items()))
+
+    def mask(self) -> dict[str, object] | None:
+        """The key of the action mask and where its choices begin; None: there is none."""
+        masks = {each.key for agent in self.agents if (each := getattr(agent, "mask", None))}
+        if len(masks) != 1:
+            return None
+        begins: list[int] = np.cumsum((0, *choice_sizes(self.spaces.action)[:-1])).tolist()
+        return {"key": masks.pop(), "begins": begins}
+
+
+def _check_level(level: LevelDescription, agent: object) -> None:
+    """Raise ConfigurationError where a level needs what a graph cannot hold."""
+    space, reason = level.goal_space, None
+    if level.curriculum is not None:
+        reason = "its goals or its horizon follow a curriculum"
+    elif level.horizon_of is not None:
+        reason = "its horizon is a function of Python"
+    elif isinstance(space, OptionSpace) and any(space.ends):
+        reason = "its options end by functions of Python"
+    elif isinstance(space, GoalSpace) and not is_written(space):
+        reason = f"its goals are a {type(space).__name__} with methods of its own"
+    elif isinstance(agent, EndingAgent) and not isinstance(agent, OptionCriticAgent):
+        reason = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
+    if reason is not None:
+        raise ConfigurationError(f"level '{level.name}' cannot be exported: {reason}")
+
+
+def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes | str]:
+    """The content of an archive by file name."""
+    members: dict[str, bytes | str] = {}
+    levels = []
+    for number, level in enumerate(stack.levels):
+        decision, outer = stack.decisions[number], stack.outer(number)
+        agent = stack.described[number].agent
+        can_sample = any(decision.noise.values())
+        graphs: dict[str, Graph | None] = {
+            "decisions": stack.graphs(number, samples=False),
+            "samples": stack.graphs(number, samples=True) if can_sample else None,
+            "judge": judge_graph(stack.spaces, level, [*outer.values()]),
+            "ends": ending_graph(decision, stack.spaces, level),
+        }
+        names: dict[str, str | None] = dict.fromkeys(graphs)
+        for kind, graph in graphs.items():
+            if graph is not None:
+                names[kind] = f"{level.name}_{kind}.onnx"
+                members[f"{level.name}_{kind}.onnx"] = graph.onnx(opset, card)
+        goals = {"level_goal": level.goal_space}
+        goals |= {f"outer_goal_{depth}": space for depth, space in enumerate(outer.values())}
+        sizes = {name: 0 if each is None else each.sent_size for name, each in goals.items()}
+        levels.append(
+            {
+                "name": level.name,
+                **names,
+                "state": {
+                    name: {"shape": shape, "dtype": str(dtype)}
+                    for name, (shape, dtype) in decision.state.items()
+                },
+                "noise": decision.noise,
+                "members": {name: bool(of) for name, of in getattr(agent, "own_ends", {}).items()},
+                "needs_ends": getattr(agent, "needs_ends", False),
+                "below": stack.links[number],
+                "preempt": level.preempt,
+                "outer": [*outer],
+                "horizon": level.horizon,
+                "stops_on_failure": level.stops_on_failure == "always",
+                "goals": sizes,
+                "timed": [
+                    name for name, each in goals.items() if each and each.sent_size > each.size
+                ],
+            }
+        )
+    about = {
+        "format": FORMAT,
+        "spaces": card["spaces"],
+        "mask": stack.mask(),
+        "levels": levels,
+        "card": card,
+    }
+    members["policy.json"] = json.dumps(about, indent=1)
+    members["README.md"] = _page(card, how_to_act("policy", stack.described))
+    runtime = files("coach_rl.extensions.exporting").joinpath("coach_policy.py")
+    members["coach_policy.py"] = runtime.read_text()
+    return members
+
+
+def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
+    """Facts about a policy: spaces, task, score, seed, command, versions."""
+    manifest, checkpoint = opened.manifest, opened.require_checkpoint("export")
+    best = checkpoint.notes.get("best")
+    preset = manifest["preset"]
+    return {
+        "task": manifest["level"],
+        "preset": None if preset is None else preset["name"],
+        "levels": [
+            {"name": level.name, "agent": type(agent).__name__}
+            for level, agent in zip(stack.levels, stack.agents, strict=True)
+        ],
+        "checkpoint": checkpoint.path.name,
+        "best_evaluation": best,
+        "seed": opened.runtime.seed,
+        "command": manifest["command"],
+        "created": manifest["created"],
+        "versions": manifest["versions"],
+        "exported_by": coach_rl.__version__,
+        "spaces": {
+            "observation": {
+                key: _described(space) for key, space in stack.spaces.observation.spaces.items()
+            },
+            "action": _described(stack.spaces.own_action),
+        },
+    }
+
+
+def _described(space: Space) -> Json:
+    """A space as JSON; bounds that are not finite are null."""
+
+    def finite(document: Json) -> Json:
+        if isinstance(document, list):
+            return [finite(part) for part in document]
+        if not isinstance(document, dict):
+            return document
+        return None if FLOAT_TAG in document else {k: finite(v) for k, v in document.items()}
+
+    return finite(space_to_json(space))
+
+
+def _page(card: dict[str, Any], acts: str) -> str:
+    """The card as a page in Markdown, with the lines in which the policy acts."""
+    best = card["best_evaluation"]
+    score = "no evaluation yet"
+    if best is not None:
+        score = f"{best['metric']} {best['value']:.4g} at step {best['environment_steps']:,}"
+    levels = ", ".join(f"{each['name']} ({each['agent']})" for each in card["levels"])
+    rows = {
+        "task": card["task"],
+        "preset": card["preset"],
+        "levels": levels,
+        "checkpoint": card["checkpoint"],
+        "best evaluation": score,
+        "seed": card["seed"],
+        "command": f"`{' '.join(card['command'] or ())}`",
+        "versions": ", ".join(f"{name} {version}" for name, version in card["versions"].items()),
+    }
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    spaces_shown = json.dumps(card["spaces"], indent=1)
+    return (
+        f"# {card['preset'] or 'Policy'} on {card['task']}\n\n| | |\n| --- | --- |\n{table}\n\n"
+        f"Spaces:\n\n```json\n{spaces_shown}\n```\n\n"
+        "Use, with numpy and onnxruntime; the archive is read as data:\n\n```python\n"
+        "from coach_rl.extensions.exporting.coach_policy import Policy\n\n"
+        f'policy = Policy("THIS.zip")\npolicy.reset()\n{acts}\n```\n\n'
+        "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
+        "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
+        'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
+    )

@@ -1,0 +1,560 @@
+"""Decisions of agents as torch modules, from what the environment shows to what it is sent.
+
+A `Decision` holds all of an agent: filters, masks, networks, hidden states, the choice, filters of
+actions. Its modules are traced into graphs by `graphs`; what cannot be traced is refused here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from coach_rl.agents.arbiters import Order, Selected, Shown, TurnGroup
+from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
+from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
+from coach_rl.agents.hierarchies.skill_agents import SkillAgents
+from coach_rl.agents.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.own_filters import ScaledOutput
+from coach_rl.agents.ppo_agent import PPOAgent
+from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
+from coach_rl.architectures.action_masks import masked
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.options import OPTION_KEY
+from coach_rl.core.records import HIDDEN_STATE
+from coach_rl.core.spaces import Space, first_action, uniform_size
+from coach_rl.extensions.exporting.policies import Tensors, policy_of
+from coach_rl.extensions.exporting.torch_filters import torch_filter
+from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
+from coach_rl.filters.stages import InputStage
+
+MOST_ACTIONS = 1_000_000
+"""Largest number of discrete actions whose meanings are written as a table."""
+Chosen = Tensor | Tensors
+"""Actions [R, ...], or by key."""
+
+
+class Request(NamedTuple):
+    """Input of a decision in R rows."""
+
+    seen: Tensors
+    """Observations of the level, [R, ...] each, unfiltered."""
+    state: Tensors
+    """Memory of the rows, [R, ...] each."""
+    starts: Tensor
+    """[R] where a sub-episode begins."""
+    episodes: Tensor
+    """[R] where a real episode begins."""
+    below: Tensor
+    """[R] reasons for which the level below has answered, bits of `coach_policy`."""
+    normal: Tensor | None
+    """Standard normal numbers to sample with, [R, K]; None: the choice is greedy."""
+    uniform: Tensor | None
+    """Numbers in [0, 1) to sample with, [R, K]."""
+    over: Tensor | None
+    """[R, M] where the own episode of each of a group's members is over; None: they have none."""
+
+
+class Decision(nn.Module, ABC):
+    """An agent's decision; `forward` returns actions and the states after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        """Shape and dtype of what a row remembers, by name."""
+        self.noise = {"normal": 0, "uniform": 0}
+        """Number of random numbers that a sample takes, by kind."""
+        self.ending_members = 0
+        """M, the number of a group's members, where some have ends of their own; else 0."""
+
+    @abstractmethod
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] for the environment, and the states after them."""
+
+    def chance_to_end(self, _seen: Tensors, /) -> Tensor | None:
+        """Chances [R] that an option ends in what is observed after a decision; None: never."""
+        return None
+
+
+def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
+    """The decision of an agent.
+
+    Args:
+        agent: A built agent that has loaded its policy.
+        acts_in: The space of its actions, behind its filters.
+        prefix: Begins the names of what its rows remember.
+
+    Raises:
+        ConfigurationError: A part of it cannot be exported.
+    """
+    match agent:
+        case PPOAgent() | OffPolicyAgent() if type(agent).__module__.startswith("coach_rl."):
+            return NetworkDecision(agent, acts_in=acts_in, prefix=prefix)
+        case SkillAgents() | TurnGroup():
+            return TurnDecision(agent, prefix=prefix, acts_in=acts_in)
+        case AgentGroup():
+            return GroupDecision(agent, prefix=prefix, acts_in=acts_in)
+        case ScriptedAgent() if agent.built_in is not None:
+            return ScriptDecision(agent.built_in, acts_in)
+        case ScriptedAgent():
+            raise refused(agent, "it acts by a function of Python")
+        case UniformAgent():
+            raise refused(agent, "it acts at random")
+    raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
+
+
+def refused(agent: Any, reason: str) -> ConfigurationError:
+    """The error that an agent cannot be exported."""
+    return ConfigurationError(
+        f"agent '{agent.name}' cannot be exported: {reason}; coach_rl.load(RUN) acts with it"
+    )
+
+
+class NetworkDecision(Decision):
+    """Filters, one network and a choice.
+
+    Args:
+        agent: Whose.
+        acts_in: The space of its actions, behind its filters.
+        prefix: Begins the names of what its rows remember.
+    """
+
+    def __init__(self, agent: PPOAgent | OffPolicyAgent, *, acts_in: Space, prefix: str) -> None:
+        super().__init__()
+        if agent.symmetry is not None:
+            raise refused(agent, f"it has a symmetry ({agent.symmetry.description})")
+        self._agent, self._prefix = agent, prefix
+        self.observer = Observer(agent, prefix)
+        self.state |= self.observer.state
+        policy = policy_of(agent)
+        if isinstance(policy, str):
+            raise refused(agent, policy)
+        self.policy = policy
+        self.noise[self.policy.noise_kind] = self.policy.noise_size
+        self._hidden = agent.hidden_state if self.policy.hidden_size else None
+        if self._hidden is not None:
+            shape = (self.policy.hidden_size,)
+            self.state[f"{prefix}{HIDDEN_STATE}"] = shape, np.dtype(np.float32)
+        self._sent = _action_map(agent, acts_in)
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
+        name = f"{self._prefix}{HIDDEN_STATE}"
+        hidden = self._hidden
+        if hidden is not None:
+            begins = request.starts if hidden.reset == "sub_episode" else request.episodes
+            before = request.state[name]
+            filtered[HIDDEN_STATE] = torch.where(begins[:, None], before.new_zeros(()), before)
+        outputs, after = self.policy.outputs(filtered)
+        if after is not None:
+            state[name] = after
+        if mask is not None:
+            outputs = masked(outputs, mask)
+        noise = request.normal if self.policy.noise_kind == "normal" else request.uniform
+        if noise is not None and not self.policy.noise_size:
+            noise = None
+        return self._sent(self.policy.choice(outputs, noise, filtered)), state
+
+    def chance_to_end(self, seen: Tensors, /) -> Tensor | None:
+        agent = self._agent
+        if not isinstance(agent, OptionCriticAgent):
+            return None
+        if self.observer.state:
+            raise refused(agent, "a filter of its InputFilter remembers observations (a stack?)")
+        filtered, _, _ = self.observer(seen, {}, torch.zeros(0))
+        chance: Tensor = torch.sigmoid(agent.termination.module(filtered))
+        return chance
+
+
+class Observer(nn.Module):
+    """An agent's InputFilter and its mask.
+
+    Args:
+        agent: Whose.
+        prefix: Begins the names of what its rows remember.
+    """
+
+    def __init__(self, agent: PPOAgent | OffPolicyAgent, prefix: str) -> None:
+        super().__init__()
+        self._mask = agent.mask
+        chain: Any = agent.input_filter if agent.mask is None else agent.mask.parts()["inner"]
+        given = agent.params.input_filter
+        self.state: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        self._stages: dict[str, list[tuple[str | None, Callable[..., Any]]]] = {}
+        parts: Mapping[str, InputStage] = getattr(chain, "parts", dict)()
+        built = {each.partition(" ")[0]: stage for each, stage in parts.items()}
+        for key in agent.observation_space.spaces:
+            self._stages[key] = []
+            for number, params in enumerate(getattr(given, "observation", {}).get(key, ())):
+                stage = built[f"observation/{key}/{number}"]
+                function = torch_filter(params, stage)
+                if function is None:
+                    raise refused(agent, f"no graph for its {type(params).__name__} is known")
+                memory, name = stage.new_rows(1), None
+                if memory:
+                    name = f"{prefix}{key}/{number}"
+                    self.state[name] = memory["frames"].shape[1:], memory["frames"].dtype
+                self._stages[key].append((name, function))
+
+    def forward(
+        self, seen: Tensors, state: Tensors, episodes: Tensor
+    ) -> tuple[Tensors, Tensor | None, Tensors]:
+        """The filtered observations, the mask of the agent's actions if any, and the memory."""
+        filtered, after = {}, {}
+        for key, stages in self._stages.items():
+            values = seen[key]
+            for name, function in stages:
+                if name is None:
+                    values = function(values)
+                else:
+                    values, after[name] = function(values, state[name], episodes)
+            filtered[key] = values
+        if self._mask is None:
+            return filtered, None, after
+        allowed = seen[self._mask.key].flatten(1) > 0
+        if self._mask.needed is not None:
+            allowed = allowed[:, torch.from_numpy(self._mask.needed)].all(dim=2)
+        return filtered, allowed, after
+
+
+def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[Tensor], Chosen]:
+    """Map from actions [R, ...] in the agent's space to those for the environment."""
+    own, output = agent.action_space, agent.output_filter
+    if isinstance(own, spaces.Discrete) and own != acts_in:
+        if own.n > MOST_ACTIONS:
+            raise refused(agent, f"its OutputFilter maps {own} to {acts_in}")
+        first = int(own.start)
+        made = output.apply(np.arange(first, first + own.n, dtype=np.int64))
+        table = torch.from_numpy(np.ascontiguousarray(made))
+        return lambda action: table[action - first]
+    passed = _passed(output, agent, acts_in)
+    return lambda action: passed(_in_space(own, action))
+
+
+def _passed(
+    output: object, agent: PPOAgent | OffPolicyAgent, acts_in: Space
+) -> Callable[[Chosen], Chosen]:
+    """An OutputFilter as a function of tensors."""
+    if isinstance(output, FlattenedOutput):
+        inner, space = _passed(output.parts()["inner"], agent, acts_in), output.space
+        flat = output.flat
+
+        def parted(action: Chosen) -> Chosen:
+            assert isinstance(action, Tensor)
+            parts = _split(action, flat)
+            return inner(
+                _in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
+            )
+
+        return parted
+    if isinstance(output, ScaledOutput):
+        inner, scaled = _passed(output.parts()["inner"], agent, acts_in), output.scaled
+
+        def moved(action: Chosen) -> Chosen:
+            if isinstance(action, Tensor):
+                (one,) = scaled.values()
+                return inner(_stretched(*one, action))
+            changed = {key: _stretched(*each, action[key]) for key, each in scaled.items()}
+            return inner(action | changed)
+
+        return moved
+    return _filters(agent, acts_in)
+
+
+def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen], Chosen]:
+    """The filters of actions that an agent was given, all of Boxes."""
+    steps: list[Callable[[Any], Any]] = []
+    for params in getattr(agent.params.output_filter, "action", ()):  # from the environment on
+        given = params.build(acts_in).agent_space
+        if isinstance(params, LinearBoxToBoxMap):
+            steps.insert(0, partial(_stretched, np.ones(given.shape, np.bool_), given, acts_in))
+        elif isinstance(params, BoxMasking):
+            steps.insert(0, partial(_clipped, given))
+        else:
+            raise refused(agent, f"no graph for its {type(params).__name__} is known")
+        acts_in = given
+
+    def sent(action: Any) -> Any:
+        for step in steps:
+            action = step(action)
+        return action
+
+    return sent
+
+
+def _in_space(space: Space, action: Chosen) -> Any:
+    """`core.spaces.clipped_to_space` of tensors, in the dtypes of the space."""
+    if isinstance(space, spaces.Dict) and not isinstance(action, Tensor):
+        return {key: _in_space(space[key], part) for key, part in action.items()}
+    assert isinstance(action, Tensor)
+    if isinstance(space, spaces.Box):
+        return _clipped(space, action)
+    return action if space.dtype is None else action.to(_dtype(space))
+
+
+def _dtype(space: Space) -> torch.dtype:
+    """The dtype in which a graph computes with the values of a space."""
+    kind = np.dtype(space.dtype)
+    if kind.kind == "f":
+        return torch.float64 if kind == np.float64 else torch.float32
+    return torch.int64
+
+
+def in_dtypes(space: Space, action: Chosen) -> Tensors:
+    """Actions [R, ...] by flat name in the dtypes of their spaces; one alone is called ''.
+
+    Unsigned integers of more than a byte, which torch can't convert to, stay int64.
+    """
+    parts = {"": action} if isinstance(action, Tensor) else action
+    of = space.spaces if isinstance(space, spaces.Dict) else {"": space}
+    dtypes = {key: getattr(torch, str(np.dtype(each.dtype))) for key, each in of.items()}
+    wide = (torch.uint16, torch.uint32, torch.uint64)
+    return {k: part if dtypes[k] in wide else part.to(dtypes[k]) for k, part in parts.items()}
+
+
+def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
+    """Values [R, ...] within a Box, in its dtype."""
+    low, high = (torch.from_numpy(each).to(_dtype(box)) for each in (box.low, box.high))
+    return torch.minimum(torch.maximum(values, low), high).to(low.dtype)
+
+
+def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor) -> Tensor:
+    """`core.spaces.stretched` of the elements that move."""
+    bounds = [given.low, given.high, wanted.low, wanted.high]
+    chosen = torch.from_numpy(moves)
+    with np.errstate(all="ignore"):
+        finite = [np.where(moves, bound, float(i % 2)) for i, bound in enumerate(bounds)]
+    low, high, to_low, to_high = (torch.from_numpy(each.astype(np.float64)) for each in finite)
+    share = ((values.to(torch.float64) - low) / (high - low)).clamp(0, 1)
+    dtype = _dtype(wanted)
+    moved = (to_low * (1 - share) + to_high * share).to(dtype)
+    return torch.where(chosen, moved, values.to(dtype))
+
+
+class ScriptDecision(Decision):
+    """A script that is built in.
+
+    Args:
+        name: `still` or `desired_goal`.
+        space: Where it acts.
+    """
+
+    def __init__(self, name: str, space: Space) -> None:
+        super().__init__()
+        self._name, self._space = name, space
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """The goal it receives, or the action that is nearest to 0."""
+        space, rows = self._space, next(iter(request.seen.values()))
+        if self._name == "desired_goal":
+            assert isinstance(space, spaces.Box)
+            return _clipped(space, request.seen[GOAL_KEY].reshape(-1, *space.shape)), {}
+        if isinstance(space, spaces.Box):
+            still = np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+        else:
+            still = np.asarray(first_action(space), space.dtype)
+        constant = torch.from_numpy(np.asarray(still))
+        zeros = torch.zeros_like(rows.reshape(rows.shape[0], -1)[:, 0], dtype=constant.dtype)
+        return constant + zeros.reshape(-1, *[1] * constant.ndim), {}
+
+
+class GroupDecision(Decision):
+    """Members that act together, each in some keys of the action.
+
+    Args:
+        group: The agents.
+        prefix: Begins the names of what their rows remember.
+    """
+
+    def __init__(self, group: AgentGroup, *, prefix: str, acts_in: Space) -> None:
+        super().__init__()
+        self._group, self.members = group, nn.ModuleList()
+        self._counts: list[dict[str, int]] = []
+        for each in group.bound:
+            space = acts_in if each.part is None else each.part.space
+            self._add(each, acts_in=space, prefix=f"{prefix}{each.name}/")
+        if any(each.has_own_end for each in group.bound):
+            self.ending_members = len(group.bound)
+
+    def _add(self, each: BoundMember, *, acts_in: Space, prefix: str) -> None:
+        """Append the decision of a member, with numbers of its own to sample with."""
+        member = decision_of(self._group.members[each.agent_name], acts_in=acts_in, prefix=prefix)
+        self.members.append(member)
+        self.state |= member.state
+        self._counts.append(dict(self.noise))
+        for kind, count in member.noise.items():
+            self.noise[kind] += count
+
+    def made(self, number: int, each: BoundMember, request: Request) -> tuple[Chosen, Tensors]:
+        """A member's actions [R, ...], and the memory of its rows.
+
+        Args:
+            number: Its number.
+            each: The member.
+            request: That of the group.
+        """
+        member, begin = self.members[number], self._counts[number]
+        assert isinstance(member, Decision)
+
+        def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
+            count = member.noise[kind]
+            return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
+
+        made: tuple[Chosen, Tensors] = member(
+            request._replace(
+                seen=each.seen(request.seen),
+                normal=drawn("normal", request.normal),
+                uniform=drawn("uniform", request.uniform),
+                over=None,
+            )
+        )
+        return made
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] by key, or in the Box or MultiDiscrete that the keys stand for."""
+        parts: Tensors = {}
+        after: Tensors = {}
+        for number, each in enumerate(self._group.bound):
+            action, state = self.made(number, each, request)
+            after |= state
+            own = _member_parts(action, each.part)
+            if request.over is not None:
+                over = request.over[:, number]
+                own = {key: _where(over, self.idle(key, part), part) for key, part in own.items()}
+            parts |= own
+        return self.whole(parts), after
+
+    def idle(self, key: str, like: Tensor) -> Tensor:
+        """The placeholder of a key where its member doesn't act, [R, ...] as `like`."""
+        if key not in self._group.idle:
+            return like
+        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key]).to(like.dtype)
+
+    def whole(self, parts: Tensors) -> Chosen:
+        """Actions [R, ...] in the space of the group, from those by key."""
+        space = self._group.action_space
+        if WHOLE in parts:
+            return parts[WHOLE]
+        if space is None or isinstance(space, spaces.Dict):
+            return parts
+        columns = [parts[str(number)].flatten() for number in range(len(parts))]
+        return torch.stack(columns, dim=1).to(_dtype(space))
+
+
+def _member_parts(action: Chosen, part: ActionPart | None) -> Tensors:
+    """`BoundMember.split` of tensors."""
+    if part is None:
+        return {WHOLE: action} if isinstance(action, Tensor) else action
+    if not isinstance(action, Tensor):
+        return {key: action[name] for key, name in part.names.items()}
+    return {part.keys[0]: action} if part.flat is None else _split(action, part.flat)
+
+
+def _split(action: Tensor, flat: FlatParts) -> Tensors:
+    """`FlatParts.split` of tensors."""
+    found, begin = {}, 0
+    for key, space in flat.parts.items():
+        end = begin + uniform_size(space)
+        values = action[:, begin:end].reshape(-1, *(space.shape or ()))
+        if flat.counts_from_0:
+            values = values + torch.from_numpy(np.asarray(first_action(space)))
+        found[key], begin = values.to(_dtype(space)), end
+    return found
+
+
+class TurnDecision(GroupDecision):
+    """Members one of which acts in each row; the decisions of all are computed.
+
+    Args:
+        group: The agents.
+        prefix: Begins the names of what their rows remember.
+        acts_in: The space of the group's actions.
+    """
+
+    def __init__(self, group: SkillAgents | TurnGroup, *, prefix: str, acts_in: Space) -> None:
+        super().__init__(group, prefix=prefix, acts_in=acts_in)
+        self._prefix, self._arbiter = prefix, getattr(group, "arbiter", None)
+        count = np.dtype(np.int64)
+        self.state[f"{prefix}latest"] = (), count  # counted from 1, as 0 stands for none
+        if isinstance(group, TurnGroup):
+            if not isinstance(group.arbiter, Order | Shown | Selected):
+                kind = type(group.arbiter).__name__
+                raise refused(group.bound[0], f"its turns are by a {kind}, a function of Python")
+            self.state[f"{prefix}open"] = (len(group.bound),), count  # 1: it acted since the start
+            kept = group.arbiter.new_rows(1)
+            self.state |= {f"{prefix}{name}": ((), count) for name in kept}
+        if isinstance(self._arbiter, Selected):
+            chooser, choice = self._arbiter.chooser, spaces.Discrete(len(group.bound))
+            self._add(chooser, acts_in=choice, prefix=f"{prefix}{chooser.name}/")
+
+    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
+        """Actions [R, ...] of the members that act; the others remember what they did."""
+        prefix, state = self._prefix, request.state
+        turn, after = self._turn(request)
+        if request.over is not None:  # none acts, -1, in place of a member that is over
+            turn = torch.where(_at(request.over, turn), -1, turn)
+        begins = request.episodes | (state[f"{prefix}latest"] != turn + 1)
+        after[f"{prefix}latest"] = turn + 1
+        if f"{prefix}open" in state:
+            acted = (state[f"{prefix}open"] > 0) & ~request.starts[:, None]  # [R, M]
+            is_new = ~_at(acted, turn.clamp(min=0))
+            request = request._replace(starts=is_new)
+            begins = begins & is_new
+            acts = torch.arange(acted.shape[1]) == turn[:, None]
+            after[f"{prefix}open"] = (acted | acts).to(torch.int64)
+        parts: Tensors = {}
+        for number, each in enumerate(self._group.bound):
+            here = turn == number
+            action, own = self.made(number, each, request._replace(episodes=begins))
+            after |= {name: _where(here, values, state[name]) for name, values in own.items()}
+            for key, values in _member_parts(action, each.part).items():
+                others = parts[key] if key in parts else self.idle(key, values)
+                parts[key] = _where(here, values, others)
+        return self.whole(parts), after
+
+    def _turn(self, request: Request) -> tuple[Tensor, Tensors]:
+        """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
+        arbiter, prefix, state = self._arbiter, self._prefix, request.state
+        if isinstance(arbiter, Order):
+            place = state[f"{prefix}place"]
+            order = torch.from_numpy(arbiter.order)
+            place = torch.where(request.episodes, 0, place)
+            if request.over is not None:  # the first from there on whose member is not over
+                following = order[(place[:, None] + torch.arange(len(order))) % len(order)]
+                plays = ~request.over.gather(1, following)  # [R, L]
+                place = place + plays.to(torch.int64).argmax(dim=1)
+            after = {f"{prefix}place": (place + 1) % len(order)}
+            return order[place % len(order)], after
+        if isinstance(arbiter, Shown):
+            shown = [request.seen[key].reshape(-1) > 0 for key in arbiter.keys]
+            return torch.stack(shown, dim=1).to(torch.int64).argmax(dim=1), {}
+        if not isinstance(arbiter, Selected):  # the option chooses a skill
+            return request.seen[OPTION_KEY].argmax(dim=1), {}
+        since = state[f"{prefix}since"]
+        due = request.starts | (since >= arbiter.every)
+        if request.over is not None:
+            due = due | _at(request.over, state[f"{prefix}choice"])
+        own = request._replace(episodes=request.starts & request.episodes)
+        chosen, kept = self.made(len(self._group.bound), arbiter.chooser, own)
+        assert isinstance(chosen, Tensor)
+        choice = torch.where(due, chosen, state[f"{prefix}choice"])
+        after = {name: _where(due, values, state[name]) for name, values in kept.items()}
+        after[f"{prefix}choice"] = choice
+        after[f"{prefix}since"] = torch.where(due, 0, since) + 1
+        return choice, after
+
+
+def _at(values: Tensor, places: Tensor) -> Tensor:
+    """The values [R, K] at one place of each row, [R]."""
+    return values.gather(1, places[:, None])[:, 0]
+
+
+def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:
+    """Values [R, ...] in the rows `here` [R], and others elsewhere."""
+    return torch.where(here.reshape(-1, *[1] * (values.ndim - 1)), values, others)

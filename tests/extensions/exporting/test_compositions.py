@@ -1,0 +1,104 @@
+"""Loaded and exported policies repeat the decisions of their run's own final evaluation."""
+
+import numpy as np
+import pytest
+
+import coach_rl as rl
+from coach_rl.core.runtime import Runtime
+from coach_rl.sessions.session import run_experiment
+from tests.extensions.exporting.composed_world import RECORDED, leaves
+from tests.extensions.exporting.random_compositions import composition
+from tests.extensions.exporting.test_export import exported
+from tests.refusals import check_refused
+
+pytest.importorskip("onnx", reason="needs the extra `export`")
+pytest.importorskip("onnxruntime", reason="needs the extra `export`")
+pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
+
+QUICK, ALL = range(4), range(120)
+"""Seeds of compositions: those of every run, and of the long one."""
+
+
+def evaluated(made, folder):
+    """A run's folder, and the episodes of its final evaluation."""
+    RECORDED.clear()
+    run = run_experiment(
+        made.graph_manager(),
+        Runtime(seed=1, device="cpu"),
+        name="run",
+        root=folder,
+        settings=rl.RunSettings(tensorboard=False, final_episodes=rl.EnvironmentEpisodes(3)),
+    )
+    episodes = RECORDED.copy()
+    assert len(episodes) >= 3
+    return run.folder.path, episodes
+
+
+def assert_near(found, wanted):
+    """Actions have one form, and floats differ by at most 1e-5, or by their last digit."""
+    assert type(found) is type(wanted) or not isinstance(wanted, dict | tuple)
+    pairs = zip(leaves(found), leaves(wanted), strict=True)
+    for one, other in pairs:
+        digits = np.finfo(other.dtype).eps if other.dtype.kind == "f" else 0.0
+        np.testing.assert_allclose(one, other, rtol=0, atol=digits and max(1e-5, digits))
+
+
+def repeat_alone(policy, space, episodes, members):
+    """One row plays each episode."""
+    for episode in episodes:
+        policy.reset()
+        for observation, ends, action in episode:
+            found = policy.act(observation, over={name: ends[name] for name in members})
+            assert space.contains(found), found
+            assert_near(found, action)
+
+
+def repeat_together(policy, episodes, members):
+    """All rows play their own episodes, out of phase, and again."""
+    policy.reset()
+    step = np.zeros(len(episodes), np.int64)
+    for _ in range(20):
+        here = [episode[at] for episode, at in zip(episodes, step, strict=True)]
+        seen = {key: np.stack([each[0][key] for each in here]) for key in here[0][0]}
+        over = {name: np.array([each[1][name] for each in here]) for name in members}
+        found = policy.act(seen, over=over)
+        for row, (*_, action) in enumerate(here):
+            assert_near(row_of(found, row), action)
+        step += 1
+        ended = step == [len(episode) for episode in episodes]
+        step[ended] = 0
+        policy.reset(ended)
+
+
+def row_of(actions, row):
+    if isinstance(actions, dict):
+        return {key: row_of(part, row) for key, part in actions.items()}
+    if isinstance(actions, tuple):
+        return tuple(row_of(part, row) for part in actions)
+    return actions[row]
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ALL]
+)
+def test_loaded_and_exported_policies_repeat_the_final_evaluation(seed, tmp_path):
+    made = composition(seed)
+    run, episodes = evaluated(made, tmp_path)
+    space = rl.load(run).spaces.action
+    policies = [rl.load(run)]
+    if made.is_function:
+        message = "agent 'chooser' cannot be exported: it acts by a function of Python"
+        check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
+    else:
+        policies.append(exported(run, tmp_path / "policy.zip"))
+    for policy in policies:
+        repeat_alone(policy, space, episodes, made.members)
+        repeat_together(policy, episodes, made.members)
+        policy.reset()
+        sampled = policy.act(episodes[0][0][0], greedy=False)
+        assert space.contains(sampled), sampled
+
+
+def test_at_most_one_in_twenty_compositions_is_refused_by_export():
+    refused = [seed for seed in ALL if composition(seed).is_function]
+    assert 0 < len(refused) <= len(ALL) / 20
