@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from decisions import outcome, request
 from gymnasium import spaces
 
 from coach_rl import (
@@ -23,6 +22,7 @@ from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.planning.edge_costs import expected_steps
 from coach_rl.extensions.planning.roadmap import Roadmap
+from tests.agents.decisions import outcome, request
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
 BOX = spaces.Box(0, 4, (2,), np.float32)

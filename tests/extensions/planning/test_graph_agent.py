@@ -9,7 +9,6 @@ import decisions
 import numpy as np
 import pytest
 from gymnasium import spaces
-from resuming import after, assert_resumes
 
 from coach_rl import (
     ActorParameters,
@@ -44,6 +43,7 @@ from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.telemetry.camera import Camera
+from tests.agents.resuming import after, assert_resumes
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
 
