@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.filterwarnings("default::DeprecationWarning"),  # presets import earlier modules
 ]
 
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "runs"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "runs"
 ROWS, STEPS = 2, 70
 FUNCTION = "it acts by a function of Python"
 REFUSED = {

@@ -5,7 +5,6 @@ import itertools
 from dataclasses import replace
 from functools import partial
 
-import decisions
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -43,6 +42,7 @@ from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.telemetry.camera import Camera
+from tests.agents import decisions
 from tests.agents.resuming import after, assert_resumes
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")

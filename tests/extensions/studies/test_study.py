@@ -48,7 +48,7 @@ def study():
     assert presets == [f"{tmp_path}/mine.py", f"{tmp_path}/mine.py:other", "CartPole_PPO"]
 
 
-PRESET = Path(__file__).parent.parent / "fake_preset.py"
+PRESET = Path(__file__).parents[2] / "fake_preset.py"
 WALK = Variant(name="walk", preset=str(PRESET))
 
 

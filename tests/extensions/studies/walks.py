@@ -9,7 +9,7 @@ import psutil
 from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.studies.job import Job
 
-WALK = str(Path(__file__).parent.parent / "fake_preset.py")
+WALK = str(Path(__file__).parents[2] / "fake_preset.py")
 
 
 def walk(root: Path, seed: int = 3, **overrides: Any) -> Job:

@@ -23,7 +23,7 @@ from coach_rl.extensions.studies.sweeps.sweep import Metric, Sweep
 from coach_rl.runs.folder import RunFolder, read_manifest
 from tests.extensions.studies.walks import WALK, walk
 
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[4]
 RATES = "learning_rate=log(0.01, 1)"
 
 
