@@ -325,9 +325,10 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
     for ignored in (dest for dest in given if dest not in taken):
         spelling, takers = every[ignored].spellings[0], every[ignored].of.split()
         for form, of in _ALL_FORMS.items():
-            start, _, flag = form.rpartition(" ")
-            if start == name and of.flag_group in takers and flag != "-p":
-                raise ConfigurationError(f"{spelling} is of {of.prog} {flag}; give {flag}, too")
+            start, _, meant_by = form.rpartition(" ")
+            if start == name and of.flag_group in takers and meant_by != "-p":
+                problem = f"{spelling} belongs to {of.prog} {meant_by}"
+                raise ConfigurationError(f"{problem}; give {meant_by}, too")
         raise ConfigurationError(
             f"`coach {name}` ignores {spelling}: {command.limits}; leave it out"
         )
