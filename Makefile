@@ -6,7 +6,7 @@ BIN := .venv/bin
 SPREAD = -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: train test check slow golden arithmetic faults coverage docs format benchmark clean
+.PHONY: train test check slow golden arithmetic extensions faults coverage docs format benchmark clean
 
 train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
@@ -23,6 +23,10 @@ golden: .venv/installed
 # KINDS: some of those that `tests/arithmetic.py --list` prints; all unless given.
 arithmetic: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python tests/arithmetic.py $(KINDS)
+
+# NAMES: extensions that are deleted together; unless given each alone, then all together.
+extensions: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python tests/extensions/deletion.py $(NAMES)
 
 check: .venv/installed
 	$(BIN)/ruff format --check .

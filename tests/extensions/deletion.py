@@ -1,0 +1,100 @@
+"""Delete extensions in copies of the checkout, and see that what is left works.
+
+    python tests/extensions/deletion.py [NAME ...]      # default: each alone, then all together
+
+An extension is deleted with its presets, its environments, and the extensions that need it. Then
+all that is left is imported, `coach` lists its presets and commands, the names for type checkers
+are written again, and golden runs of what is left have their figures. Only extensions whose code
+lies in their folder can be deleted; of the others there is a table alone.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from coach_rl.configuration.extensions import TABLE, Extension, own_extensions
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+GOLDEN = "CartPole_PPO or Pendulum_SAC or (two levels)"
+"""Golden runs that are repeated after each deletion: of the core alone."""
+IMPORT_ALL = """
+import importlib, pkgutil
+import coach_rl
+names = [module.name for module in pkgutil.walk_packages(coach_rl.__path__, "coach_rl.")]
+for name in names:
+    if not name.startswith(("coach_rl.presets.", "coach_rl.__main__")):
+        importlib.import_module(name)
+for name in coach_rl.__all__:
+    getattr(coach_rl, name)
+print(f"{len(names)} modules and {len(coach_rl.__all__)} public names imported")
+"""
+
+
+def has_code(extension: Extension) -> bool:
+    """True if the code of an extension lies in its folder."""
+    folder = CHECKOUT / "coach_rl/extensions" / extension.name
+    return any(folder.glob("*.py"))
+
+
+def with_dependants(names: Iterable[str]) -> list[str]:
+    """The extensions of these names, and those that need one of them, by name."""
+    found = set(names)
+    while True:
+        more = {each.name for each in own_extensions() if found & set(each.needs)} - found
+        if not more:
+            return sorted(found)
+        found |= more
+
+
+def delete(names: Iterable[str], checkout: Path) -> None:
+    """Delete extensions from a copy of the checkout."""
+    for extension in own_extensions():
+        if extension.name in names:
+            shutil.rmtree(checkout / "coach_rl/extensions" / extension.name)
+            shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
+            for preset in extension.presets:
+                (checkout / "presets" / f"{preset}.py").unlink()
+
+
+def run(*command: str, folder: Path) -> None:
+    """Run a program of Python in a copy; CalledProcessError where it fails."""
+    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    subprocess.run([sys.executable, *command], cwd=folder, env=environment, check=True)
+
+
+def check_without(names: Iterable[str]) -> None:
+    """Raise CalledProcessError unless a copy without these extensions works."""
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary, "copy")
+        files = subprocess.run(
+            ["git", "archive", "HEAD"], cwd=CHECKOUT, check=True, capture_output=True
+        ).stdout
+        copy.mkdir()
+        subprocess.run(["tar", "-x"], cwd=copy, input=files, check=True)
+        delete(names, copy)
+        run(".ci/public_names.py", folder=copy)
+        run("-c", IMPORT_ALL, folder=copy)
+        run("-m", "coach_rl", "-l", folder=copy)
+        run("-m", "coach_rl", "--help", folder=copy)
+        golden = ["-m", "pytest", "-q", "-n", "0", "tests/golden/test_golden_runs.py"]
+        run(*golden, "-k", GOLDEN, folder=copy)
+
+
+def main() -> None:
+    """Delete the extensions that are named; without names each alone, then all together."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="extensions that are deleted together")
+    named = parser.parse_args().names
+    movable = [each.name for each in own_extensions() if has_code(each)]
+    for names in [named] if named else [*([name] for name in movable), movable]:
+        gone = [name for name in with_dependants(names) if name in movable]
+        print(f"without {', '.join(gone)} ({TABLE} and code)", flush=True)
+        check_without(gone)
+
+
+if __name__ == "__main__":
+    main()
