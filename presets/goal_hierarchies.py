@@ -153,7 +153,7 @@ def hac_experiment(
     subgoals: tuple[rl.GoalSpace, ...],
     upper: SubGoalLearning,
     validation: rl.ValidationParameters | None,
-    planner: rl.GraphAgentParameters | None = None,
+    planner: rl.AgentParameters | None = None,
     planner_at: int = 0,
     hidden: rl.InputFilter | None = None,
     evaluation_world: rl.GoalWorldParameters | None = None,
