@@ -27,7 +27,7 @@ from coach_rl.agents.member_agents import (
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
-from coach_rl.core.ranges import NonEmpty
+from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
 
@@ -125,6 +125,8 @@ class AgentGroupParameters(LearnerParameters):
     arbiter: ArbiterParameters | None = None
     """Chooses who acts in each row: `Turns`, `EnvironmentTurns` or `SelectedTurns`. Keys of those
     that don't act hold a filler. None: all of them act at every decision."""
+    discount: UnitInterval = 1.0
+    """Discount per simulator step of the rewards that are added up until a member acts again."""
     name: NonEmpty[str] = "group"
     """The group's name where it is spoken of as one agent."""
 
@@ -249,7 +251,13 @@ class AgentGroupParameters(LearnerParameters):
         from coach_rl.agents.arbiters import TurnGroup
 
         arbiter = self.arbiter.build(agents, tuple(bound), context)
-        return TurnGroup(agents, tuple(bound), whole.action, arbiter=arbiter)
+        return TurnGroup(
+            agents,
+            tuple(bound),
+            whole.action,
+            arbiter=arbiter,
+            discount=self.discount,
+        )
 
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:
         """Each member's part of the action; every key belongs to a member, or to exactly one."""

@@ -176,7 +176,7 @@ class OpenDecisions(Saved):
     open: BoolArray
     """It has decided, and neither acted again nor come to an end."""
     reward: FloatArray
-    """Rewards since then."""
+    """Rewards since then, discounted."""
     duration: IntArray
     """Simulator steps since then."""
     below: Array
@@ -211,6 +211,7 @@ class OpenDecisions(Saved):
         places: IntArray,
         outcome: Outcome,
         reward: FloatArray,
+        discount: float,
     ) -> None:
         """Add a decision of the level to those that are open.
 
@@ -219,12 +220,15 @@ class OpenDecisions(Saved):
             places: Their places in the outcome, [D].
             outcome: The level's.
             reward: The agents' own, [D].
+            discount: Of rewards, per simulator step.
         """
         duration = self.duration.take(index)
         begun = duration == 0
         if np.count_nonzero(begun):
             self.below.put(index[begun], outcome.below[places[begun]])
             self.tested.put(index[begun], outcome.tested[places[begun]])
+        if discount != 1.0:
+            reward = discount**duration * reward
         self.reward.put(index, self.reward.take(index) + reward)
         self.duration.put(index, duration + outcome.duration[places])
 
@@ -321,6 +325,7 @@ class TurnGroup(AgentGroup):
         bound: The members.
         action_space: Their joint action space.
         arbiter: Chooses who acts.
+        discount: Of rewards, per simulator step, while they are added up.
     """
 
     ROWS = TurnRows
@@ -333,12 +338,13 @@ class TurnGroup(AgentGroup):
         action_space: Space,
         *,
         arbiter: Arbiter,
+        discount: float,
     ) -> None:
         selector = arbiter.selector
         choosing = () if selector is None else (selector[0],)
         more = {} if selector is None else {selector[0].name: selector[1]}
         super().__init__({**agents, **more}, bound, action_space)
-        self.arbiter = arbiter
+        self.arbiter, self.discount = arbiter, discount
         self._over = {name: how for name, how in bound[0].over.items() if how != "last"}
         self._deciding = (*bound, *choosing)
         self._numbers = np.arange(len(self._deciding))[:, None]
@@ -441,7 +447,7 @@ class TurnGroup(AgentGroup):
             store = row_state.decisions_of[each.name].info
             write_rows(store, rows[here], {name: outcome.info[name][here] for name in last}, n)
             add_infos(store, outcome.info, self._over, rows=rows[here], places=here, count=n)
-        opened.add(numbers * n + rows[places], places, outcome, reward)
+        opened.add(numbers * n + rows[places], places, outcome, reward, self.discount)
         if not np.count_nonzero(over):
             return
         closed = np.zeros((len(self._deciding), len(rows)), np.bool_)

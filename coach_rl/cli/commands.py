@@ -219,6 +219,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     for dest, form in forms_of(name).items():
         if dest in given and (dest != "preset" or command.subject not in given):
             command = form
+            break
     if name == "list":
         given.pop("list", None)  # which has named the command
     if rest and command.subject and command.subject not in given:
@@ -326,7 +327,8 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
         spelling, takers = every[ignored].spellings[0], every[ignored].of.split()
         for form, of in _ALL_FORMS.items():
             start, _, meant_by = form.rpartition(" ")
-            if start == name and of.flag_group in takers and meant_by != "-p":
+            is_plain = command is COMMANDS.get(name)
+            if is_plain and start == name and of.flag_group in takers and meant_by != "-p":
                 problem = f"{spelling} belongs to {of.prog} {meant_by}"
                 raise ConfigurationError(f"{problem}; give {meant_by}, too")
         raise ConfigurationError(

@@ -121,7 +121,7 @@ class PlainGroup:
             kept = self.open[name]
             if kept["below"] is None:
                 kept["below"] = (outcome["below"], outcome["tested"])
-            kept["reward"] += reward
+            kept["reward"] += self.params.discount ** kept["duration"] * reward
             kept["duration"] += outcome["duration"]
             if self.params.arbiter is None or terminated or truncated:
                 self.close(name, outcome, terminated, truncated, end)

@@ -133,7 +133,8 @@ def random_group(rng):
         every=int(rng.choice((1, 2, 3, 30))),  # the last outlasts nearly all sub-episodes
     )
     arbiter = (None, Turns(), Turns(order=order), EnvironmentTurns(), chooser)[kind]
-    return AgentGroupParameters(members=members, arbiter=arbiter)
+    discount = 1.0 if rng.random() < 0.5 else 0.5  # powers without rounding
+    return AgentGroupParameters(members=members, arbiter=arbiter, discount=discount)
 
 
 def built(params, num_envs):
@@ -409,7 +410,7 @@ def running(arbiter, seed, *, shares=None, num_envs=3):
     )
     manager = BasicRLGraphManager(
         BasicGraphParameters(
-            agent=AgentGroupParameters(members=members, arbiter=arbiter),
+            agent=AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9),
             environment=RelayParameters(),
             num_envs=num_envs,
             schedule=evaluated_twice(training=300, heatup=30, progress=3),
@@ -431,7 +432,7 @@ def in_the_middle(arbiter, seed):
         critic=CRITIC,
     )
     members = tuple(GroupMember(agent=agent) for agent in (ddpg("a", 10), hiro))
-    group = AgentGroupParameters(members=members, arbiter=arbiter)
+    group = AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
     levels = (
         LevelParameters(name="top", agent=ddpg("top", 10)),
         LevelParameters(name="middle", agent=group, goal_space=PLACES, horizon=3),

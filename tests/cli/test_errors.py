@@ -88,7 +88,7 @@ OF_FLAGS = [
     ("-p x --seeds 2 --workers 2", "`coach train` ignores --workers: with --seeds it begins"),
     ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
     ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
-    ("-p x --jobs 2", "--jobs is about several runs; give --seeds, too"),
+    ("-p x --jobs 2", "--jobs belongs to coach train --seeds; give --seeds, too"),
     ("-p x --seeds 3,3", "names the seed 3 twice, in '3,3'"),
     ("-p x --seeds 3,", "or a list, such as 3,5,8; got '3,'"),
     ("-p x --seeds 0", "must be how many, such as 10 (seeds 0 to 9)"),
