@@ -7,7 +7,7 @@ tables (see `configuration.extensions`). Light on purpose, like `parser`.
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from coach_rl.cli import flags
@@ -186,9 +186,14 @@ TAKEN = (*_WORDS, *_ALIASES)
 
 def forms_of(name: str) -> dict[str, Command]:
     """The forms of a command, by the name of the flag with which each is meant."""
-    dests = {spelling: flag.dest for flag in flags.RUNS for spelling in flag.spellings}
     found = (form.rpartition(" ") for form in _ALL_FORMS)
-    return {dests[flag]: _ALL_FORMS[f"{of} {flag}"] for of, _, flag in found if of == name}
+    return {_dest(flag): _ALL_FORMS[f"{of} {flag}"] for of, _, flag in found if of == name}
+
+
+@cache
+def _dest(spelling: str) -> str:
+    """The name of the flag with this spelling."""
+    return next(flag.dest for flag in flags.RUNS if spelling in flag.spellings)
 
 
 def parse_arguments(arguments: Sequence[str]) -> Given:

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -151,18 +152,24 @@ def _metadata() -> Iterator[tuple[str, Path]]:
     """
     seen = set()
     for folder in sys.path:
-        found: list[str] = []
+        found: tuple[str, ...] = ()
         with suppress(OSError):
-            found = sorted(os.listdir(folder or "."))
+            found = _described(folder or ".", os.stat(folder or ".").st_mtime_ns)
         for about in found:
-            stem, ending = os.path.splitext(about)
-            name, version, *_ = [*stem.split("-"), ""]
+            name, version, *_ = [*os.path.splitext(about)[0].split("-"), ""]
             key = name.lower().replace(".", "_")
-            if ending in (".dist-info", ".egg-info") and key not in seen:
+            if key not in seen:
                 seen.add(key)
                 file = Path(folder, about, _FILE)
                 if file.is_file():  # opening a pipe would wait for its writer
                     yield printable(f"{name} {version}".strip()), file
+
+
+@cache
+def _described(folder: str, _changed: int) -> tuple[str, ...]:
+    """The descriptions of packages in a folder, as it was when it last changed."""
+    endings = (".dist-info", ".egg-info")
+    return tuple(sorted(name for name in os.listdir(folder) if name.endswith(endings)))
 
 
 def _file_of(module: str) -> Path | None:

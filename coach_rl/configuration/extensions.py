@@ -29,11 +29,15 @@ in; `coach` has its commands then, and `-cp` its components:
 Light on purpose: nothing is imported.
 """
 
+import os
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from coach_rl.configuration.entry_points import EXTENSIONS, installed_entries
 from coach_rl.core.errors import ConfigurationError
@@ -42,6 +46,8 @@ TABLE = "extension.toml"
 """The file that describes an extension."""
 FOLDER = Path(__file__).parent.parent / "extensions"
 """The folder of the extensions that come with coach_rl."""
+Document: TypeAlias = dict[str, object]
+"""The content of a table."""
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = ("needs", "presets", "environments", "pages", "tests")
@@ -84,8 +90,9 @@ class Extension:
 @cache
 def own_extensions() -> tuple[Extension, ...]:
     """The extensions that come with coach_rl, by name."""
-    files = sorted(FOLDER.glob(f"*/{TABLE}"))
-    return tuple(read_extension(file.parent.name, file) for file in files)
+    files = {file.parent.name: file for file in sorted(FOLDER.glob(f"*/{TABLE}"))}
+    documents = _cached(files)
+    return tuple(_checked(name, file, documents[name]) for name, file in files.items())
 
 
 @cache
@@ -126,21 +133,60 @@ def read_extension(name: str, file: Path) -> Extension:
     Raises:
         ConfigurationError: It cannot be read, or has another form.
     """
-    import tomllib  # not at the top: importing coach_rl alone needs none of it
+    return _checked(name, file, _read(name, file))
+
+
+def _read(name: str, file: Path) -> Document:
+    """The content of a table."""
+    import tomllib  # not at the top: what is cached needs none of it
 
     try:
         with file.open("rb") as opened:
-            document = tomllib.loads(opened.read(_MOST_BYTES + 1)[: _MOST_BYTES + 1].decode())
-        if file.stat().st_size > _MOST_BYTES:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-        return _extension(name, document)
+        return tomllib.loads(content.decode())
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(
-            f"the extension '{name}' cannot be read, {file}: {error}"
-        ) from error
+        raise _unreadable(name, file, error) from error
 
 
-def _extension(name: str, document: dict[str, object]) -> Extension:
+def _checked(name: str, file: Path, document: Document) -> Extension:
+    """The extension that the content of a table describes."""
+    try:
+        return _extension(name, document)
+    except ValueError as error:
+        raise _unreadable(name, file, error) from error
+
+
+def _unreadable(name: str, file: Path, error: Exception) -> ConfigurationError:
+    return ConfigurationError(f"the extension '{name}' cannot be read, {file}: {error}")
+
+
+def _cached(files: Mapping[str, Path]) -> dict[str, Document]:
+    """The contents of our tables, by extension: from one file if none has changed since.
+
+    As Python keeps compiled modules, they are kept in `__pycache__` where that can be written.
+    """
+    import json  # not at the top: importing coach_rl alone needs none of it
+
+    about = {name: file.stat() for name, file in files.items()}
+    stamps = {name: [each.st_mtime_ns, each.st_size] for name, each in about.items()}
+    cache = FOLDER / "__pycache__" / "tables.json"
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        kept = json.loads(cache.read_bytes())
+        if kept["stamps"] == stamps:
+            return {name: kept["tables"][name] for name in files}
+    tables = {name: _read(name, file) for name, file in files.items()}
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):
+            cache.parent.mkdir(exist_ok=True)
+            unfinished = cache.with_suffix(f".{os.getpid()}")
+            unfinished.write_text(json.dumps({"stamps": stamps, "tables": tables}))
+            unfinished.replace(cache)
+    return tables
+
+
+def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
     known = ("summary", *_LISTS, "names", "commands")
     if unknown := sorted(document.keys() - set(known)):
@@ -189,7 +235,7 @@ def _check_command(name: str, fields: Mapping[str, str]) -> None:
             raise ValueError(f"commands.{name}.{key} is '{fields[key]}'; write package.module:name")
 
 
-def _table(document: dict[str, object], key: str) -> dict[str, object]:
+def _table(document: Document, key: str) -> Document:
     table = document.get(key, {})
     if not isinstance(table, dict):
         raise ValueError(f"'{key}' is no table")

@@ -4,6 +4,8 @@ import ast
 import importlib
 import re
 import runpy
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 import coach_rl
 from coach_rl.cli.commands import COMMANDS, commands_of
+from coach_rl.configuration import extensions
 from coach_rl.configuration.extensions import TABLE, own_extensions, public_names, read_extension
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError
@@ -151,6 +154,34 @@ def test_wrong_table_error_names_the_file_and_the_entry(
     assert message.startswith(f"the extension 'mine' cannot be read, {file}: ")
     assert problem in message
     assert "\n" not in message
+
+
+def test_tables_are_kept_until_one_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extensions, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / TABLE).write_text(f'summary = "{name}"\n')
+
+    def summaries() -> list[str]:
+        return [each.summary for each in own_extensions.__wrapped__()]
+
+    assert summaries() == ["one", "two"]
+    with monkeypatch.context() as patched:
+        patched.setattr(extensions, "_read", None)  # nothing is read again
+        assert summaries() == ["one", "two"]
+    (tmp_path / "two" / TABLE).write_text('summary = "another"\n')
+    assert summaries() == ["one", "another"]
+    shutil.rmtree(tmp_path / "one")
+    assert summaries() == ["another"]
+    (cache,) = (tmp_path / "__pycache__").iterdir()
+    for damaged in ("", "[]", '{"stamps": 3}', "\udcff"):
+        cache.write_bytes(damaged.encode(errors="surrogateescape"))
+        assert summaries() == ["another"]
+    cache.unlink()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert summaries() == ["another"]
+    assert not cache.exists()
 
 
 def test_missing_table_error(tmp_path: Path) -> None:
