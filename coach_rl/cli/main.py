@@ -21,6 +21,7 @@ from coach_rl.cli.terminal import program
 from coach_rl.configuration.entry_points import (
     COMMANDS,
     InstalledEntry,
+    entry_points,
     installed_entries,
     load_command,
     require_usable,
@@ -144,17 +145,18 @@ def list_presets(given: Given) -> int:
     width = max([24, *map(len, found)])
     for name in found:
         print(f"{name:<{width}} {known[name]}")
-    for entry in [] if word or given.trained else installed_entries(COMMANDS, TAKEN):
-        text = f"cannot be used: {entry.problem}" if entry.problem else "command"
-        print(f"{f'coach {entry.name}':<{width}} {text} ({entry.package})")
     if not word and not given.trained:
-        _list_extensions(width)
+        _list_installed(width)
     return 0
 
 
-def _list_extensions(width: int) -> None:
-    """Print the extensions of other packages: their commands, or why they cannot be used."""
-    extensions, problems = installed_extensions()
+def _list_installed(width: int) -> None:
+    """Print the commands and extensions of other packages, or why they cannot be used."""
+    points = entry_points()
+    for entry in installed_entries(COMMANDS, TAKEN, points):
+        text = f"cannot be used: {entry.problem}" if entry.problem else "command"
+        print(f"{f'coach {entry.name}':<{width}} {text} ({entry.package})")
+    extensions, problems = installed_extensions(points)
     for extension in extensions:
         for command in commands_of(extension).values():
             taken = command.name.partition(" ")[0] in TAKEN

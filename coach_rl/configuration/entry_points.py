@@ -22,9 +22,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TypeAlias
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.shown_text import printable
@@ -32,6 +32,9 @@ from coach_rl.core.shown_text import printable
 PRESETS = "coach.presets"
 COMMANDS = "coach.commands"
 EXTENSIONS = "coach.extensions"
+_GROUPS = (PRESETS, COMMANDS, EXTENSIONS)
+EntryPoint: TypeAlias = tuple[str, str, str, str]
+"""Group, name, value, and the package with its version."""
 _FILE = "entry_points.txt"
 _MOST_BYTES = 1_000_000
 _LONGEST_NAME = 80
@@ -56,16 +59,21 @@ class InstalledEntry:
     """Reason why it cannot be used; empty where it can, as far as is known without executing it."""
 
 
-def installed_entries(group: str, taken: Collection[str] = ()) -> list[InstalledEntry]:
+def installed_entries(
+    group: str, taken: Collection[str] = (), points: Collection[EntryPoint] | None = None
+) -> list[InstalledEntry]:
     """The entry points of a group, by name; those that cannot be used have a problem.
 
     Args:
         group: `PRESETS`, `COMMANDS` or `EXTENSIONS`.
         taken: Names that are in use; of two packages with one name the first has it.
+        points: What `entry_points` returned; None reads them now.
     """
+    points = entry_points() if points is None else points
+    named = [point[1:] for point in points if point[0] == group]
     owners = dict.fromkeys((name.lower() for name in taken), "coach_rl")
     found = []
-    for name, value, package in sorted(_entry_points(group), key=lambda point: point[0].lower()):
+    for name, value, package in sorted(named, key=lambda point: point[0].lower()):
         module, _, attribute = (part.strip() for part in value.partition("[")[0].partition(":"))
         is_named = all(map(str.isidentifier, module.split(".")))
         file = _file_of(module) if is_named else None
@@ -128,8 +136,9 @@ def load_command(entry: InstalledEntry) -> Callable[[Sequence[str]], object]:
     return found
 
 
-def _entry_points(group: str) -> Iterator[tuple[str, str, str]]:
-    """The name and the value of each entry point, and its package, without control characters."""
+def entry_points() -> list[EntryPoint]:
+    """The entry points of all installed packages, without control characters."""
+    found = []
     for package, file in _metadata():
         try:
             with file.open("rb") as opened:
@@ -140,9 +149,10 @@ def _entry_points(group: str) -> Iterator[tuple[str, str, str]]:
         for line in map(str.strip, text.split("\n")):
             if line.startswith("["):
                 section = line.strip("[] ")
-            elif section == group and line and line[0] not in "#;":
+            elif section in _GROUPS and line and line[0] not in "#;":
                 name, _, value = map(str.strip, line.partition("="))
-                yield printable(name[:_LONGEST_NAME]), printable(value), package
+                found.append((section, printable(name[:_LONGEST_NAME]), printable(value), package))
+    return found
 
 
 def _metadata() -> Iterator[tuple[str, Path]]:
@@ -152,24 +162,18 @@ def _metadata() -> Iterator[tuple[str, Path]]:
     """
     seen = set()
     for folder in sys.path:
-        found: tuple[str, ...] = ()
+        found: list[str] = []
         with suppress(OSError):
-            found = _described(folder or ".", os.stat(folder or ".").st_mtime_ns)
+            found = sorted(os.listdir(folder or "."))
         for about in found:
-            name, version, *_ = [*os.path.splitext(about)[0].split("-"), ""]
+            stem, ending = os.path.splitext(about)
+            name, version, *_ = [*stem.split("-"), ""]
             key = name.lower().replace(".", "_")
-            if key not in seen:
+            if ending in (".dist-info", ".egg-info") and key not in seen:
                 seen.add(key)
                 file = Path(folder, about, _FILE)
                 if file.is_file():  # opening a pipe would wait for its writer
                     yield printable(f"{name} {version}".strip()), file
-
-
-@cache
-def _described(folder: str, _changed: int) -> tuple[str, ...]:
-    """The descriptions of packages in a folder, as it was when it last changed."""
-    endings = (".dist-info", ".egg-info")
-    return tuple(sorted(name for name in os.listdir(folder) if name.endswith(endings)))
 
 
 def _file_of(module: str) -> Path | None:

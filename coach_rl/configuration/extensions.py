@@ -32,14 +32,14 @@ Light on purpose: nothing is imported.
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from coach_rl.configuration.entry_points import EXTENSIONS, installed_entries
+from coach_rl.configuration.entry_points import EXTENSIONS, EntryPoint, installed_entries
 from coach_rl.core.errors import ConfigurationError
 
 TABLE = "extension.toml"
@@ -105,12 +105,18 @@ def public_names() -> dict[str, tuple[str, str]]:
     }
 
 
-def installed_extensions() -> tuple[list[Extension], dict[str, str]]:
-    """The extensions of installed packages, and the reasons why others cannot be used, by name."""
+def installed_extensions(
+    points: Collection[EntryPoint] | None = None,
+) -> tuple[list[Extension], dict[str, str]]:
+    """The extensions of installed packages, and the reasons why others cannot be used, by name.
+
+    Args:
+        points: What `entry_points` returned; None reads them now.
+    """
     extensions: list[Extension] = []
     problems: dict[str, str] = {}
     own = [each.name for each in own_extensions()]
-    for entry in installed_entries(EXTENSIONS, own):
+    for entry in installed_entries(EXTENSIONS, own, points):
         problem = entry.problem
         if entry.file is not None and not problem:
             try:
