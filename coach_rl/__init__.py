@@ -10,7 +10,6 @@ room lists its other names; docs/architecture.md describes the rooms.
 
 from typing import TYPE_CHECKING
 
-from coach_rl.configuration.extensions import public_names
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -172,7 +171,14 @@ if TYPE_CHECKING:
         train,
     )
 else:
-    __getattr__, __dir__ = lazy_names(__name__, public_names)
+
+    def _names_of_extensions() -> dict[str, tuple[str, str]]:
+        """The names of extensions, whose tables are read when a name is first used."""
+        from coach_rl.configuration.extensions import public_names
+
+        return public_names()
+
+    __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions)
 
 
 __version__ = "0.3.0"

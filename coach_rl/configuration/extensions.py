@@ -91,8 +91,7 @@ class Extension:
 def own_extensions() -> tuple[Extension, ...]:
     """The extensions that come with coach_rl, by name."""
     files = {file.parent.name: file for file in sorted(FOLDER.glob(f"*/{TABLE}"))}
-    documents = _cached(files)
-    return tuple(_checked(name, file, documents[name]) for name, file in files.items())
+    return _cached(files)
 
 
 @cache
@@ -139,11 +138,11 @@ def read_extension(name: str, file: Path) -> Extension:
     Raises:
         ConfigurationError: It cannot be read, or has another form.
     """
-    return _checked(name, file, _read(name, file))
+    return _extension(name, _read(name, file))
 
 
 def _read(name: str, file: Path) -> Document:
-    """The content of a table."""
+    """The content of a table; ConfigurationError where it has another form."""
     import tomllib  # not at the top: what is cached needs none of it
 
     try:
@@ -151,25 +150,17 @@ def _read(name: str, file: Path) -> Document:
             content = opened.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-        return tomllib.loads(content.decode())
+        document = tomllib.loads(content.decode())
+        _check_names(_extension(name, document))
     except (OSError, ValueError, RecursionError) as error:
-        raise _unreadable(name, file, error) from error
+        raise ConfigurationError(
+            f"the extension '{name}' cannot be read, {file}: {error}"
+        ) from error
+    return document
 
 
-def _checked(name: str, file: Path, document: Document) -> Extension:
-    """The extension that the content of a table describes."""
-    try:
-        return _extension(name, document)
-    except ValueError as error:
-        raise _unreadable(name, file, error) from error
-
-
-def _unreadable(name: str, file: Path, error: Exception) -> ConfigurationError:
-    return ConfigurationError(f"the extension '{name}' cannot be read, {file}: {error}")
-
-
-def _cached(files: Mapping[str, Path]) -> dict[str, Document]:
-    """The contents of our tables, by extension: from one file if none has changed since.
+def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
+    """The extensions in our tables: from one file if none has changed since it was written.
 
     As Python keeps compiled modules, they are kept in `__pycache__` where that can be written.
     """
@@ -178,10 +169,10 @@ def _cached(files: Mapping[str, Path]) -> dict[str, Document]:
     about = {name: file.stat() for name, file in files.items()}
     stamps = {name: [each.st_mtime_ns, each.st_size] for name, each in about.items()}
     cache = FOLDER / "__pycache__" / "tables.json"
-    with suppress(OSError, ValueError, LookupError, TypeError):
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         kept = json.loads(cache.read_bytes())
         if kept["stamps"] == stamps:
-            return {name: kept["tables"][name] for name in files}
+            return tuple(_extension(name, kept["tables"][name]) for name in files)
     tables = {name: _read(name, file) for name, file in files.items()}
     if not sys.dont_write_bytecode:
         with suppress(OSError):
@@ -189,7 +180,7 @@ def _cached(files: Mapping[str, Path]) -> dict[str, Document]:
             unfinished = cache.with_suffix(f".{os.getpid()}")
             unfinished.write_text(json.dumps({"stamps": stamps, "tables": tables}))
             unfinished.replace(cache)
-    return tables
+    return tuple(_extension(name, table) for name, table in tables.items())
 
 
 def _extension(name: str, document: Document) -> Extension:
@@ -203,15 +194,10 @@ def _extension(name: str, document: Document) -> Extension:
     names = {
         module: _list(each, f"names.{module}") for module, each in _table(document, "names").items()
     }
-    for place in (f"{module}:{name}" for module, listed in names.items() for name in listed):
-        if not re.fullmatch(_PLACE, place):
-            raise ValueError(f'names has \'{place}\'; write "package.module" = ["Name"]')
     commands = {
         name: _texts(each, f"commands.{name}")
         for name, each in _table(document, "commands").items()
     }
-    for command, fields in commands.items():
-        _check_command(command, fields)
     lists = {key: _list(document.get(key, []), key) for key in _LISTS}
     return Extension(
         name=name,
@@ -224,6 +210,15 @@ def _extension(name: str, document: Document) -> Extension:
         names=names,
         commands=commands,
     )
+
+
+def _check_names(extension: Extension) -> None:
+    """Raise ValueError unless names and commands can be found by what stands in the table."""
+    for public, (module, _) in extension.public_names().items():
+        if not re.fullmatch(_PLACE, f"{module}:{public}"):
+            raise ValueError(f'names has \'{module}:{public}\'; write "package.module" = ["Name"]')
+    for command, fields in extension.commands.items():
+        _check_command(command, fields)
 
 
 def _check_command(name: str, fields: Mapping[str, str]) -> None:

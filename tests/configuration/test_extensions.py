@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import re
 import runpy
 import shutil
@@ -175,7 +176,9 @@ def test_tables_are_kept_until_one_changes(tmp_path: Path, monkeypatch: pytest.M
     shutil.rmtree(tmp_path / "one")
     assert summaries() == ["another"]
     (cache,) = (tmp_path / "__pycache__").iterdir()
-    for damaged in ("", "[]", '{"stamps": 3}', "\udcff"):
+    stamps = json.loads(cache.read_bytes())["stamps"]
+    of_three = json.dumps({"stamps": stamps, "tables": {"two": 3}})
+    for damaged in ("", "[]", '{"stamps": 3}', "\udcff", of_three):
         cache.write_bytes(damaged.encode(errors="surrogateescape"))
         assert summaries() == ["another"]
     cache.unlink()
