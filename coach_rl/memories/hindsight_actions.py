@@ -223,7 +223,8 @@ class HindsightActionsShown(SamplerUnit):
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Actions [B, G], rewards [B] and discounts [B]."""
-        shown, tests = batch[ACTIONS], batch[TESTS]
+        shown = batch[ACTIONS]
+        tests = batch[TESTS]
         kept = self._ledger[ACHIEVED_ACTIONS].take(batch[POSITIONS].numpy(), axis=0)
         changing = self._params.changing
         if changing:

@@ -106,7 +106,8 @@ class Camera:
                 "episodes cannot be filmed or played: the environment has no pictures; leave out "
                 "the video flags (-dg, -dm)"
             )
-        self._stack, self._row = stack, row
+        self._stack = stack
+        self._row = row
         for level, agent in self._pictured:
             if not takes(agent.picture, 3):
                 raise ConfigurationError(

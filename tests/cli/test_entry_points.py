@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl.configuration.presets import find_preset
-from tests.cli.commands import coach, only_run
+from tests.cli.commands import coach, install_gaits, only_run
 from tests.small_runs import FAKE, manifest_of
 
 ENTRY_POINTS = """
@@ -65,15 +65,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (presets / "walk.py").write_text(f"{source}\n\njump = graph_manager\n")
     (site / "gaits" / "commands.py").write_text(COMMANDS)
     (site / "gaits" / "leaving.py").write_text("import sys\n\nsys.exit(0)\n")
-    metadata = site / "gaits-1.2.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gaits\nVersion: 1.2\n")
-    (metadata / "entry_points.txt").write_text(ENTRY_POINTS)
-    monkeypatch.syspath_prepend(site)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for name in [each for each in sys.modules if each.partition(".")[0] == "gaits"]:
-        monkeypatch.delitem(sys.modules, name)
+    install_gaits(site, ENTRY_POINTS, monkeypatch)
     return site / "gaits"
 
 

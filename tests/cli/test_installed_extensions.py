@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import coach, only_run
+from tests.cli.commands import coach, install_gaits, only_run
 from tests.small_runs import FAKE, manifest_of
 
 TABLE = """
@@ -77,15 +77,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (site / name / "extension.toml").write_text(table)
     (site / "gaits" / "agents.py").write_text(AGENTS)
     (site / "gaits" / "commands.py").write_text(COMMANDS)
-    metadata = site / "gaits-1.2.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gaits\nVersion: 1.2\n")
-    (metadata / "entry_points.txt").write_text(ENTRIES)
-    monkeypatch.syspath_prepend(site)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for name in [each for each in sys.modules if each.partition(".")[0] == "gaits"]:
-        monkeypatch.delitem(sys.modules, name)
+    install_gaits(site, ENTRIES, monkeypatch)
     return site / "gaits"
 
 

@@ -35,7 +35,8 @@ def confirm(trials: Trials, executor: Executor, announce: Announce) -> FreshSeed
     Returns:
         None where there is nothing to confirm.
     """
-    sweep, metric = trials.sweep, trials.metric.name
+    sweep = trials.sweep
+    metric = trials.metric.name
     best = trials.best()[: sweep.confirmed]
     if not best:
         return None

@@ -119,7 +119,9 @@ class _Search:
     """The part of a sweep that makes trials."""
 
     def __init__(self, trials: Trials, executor: Executor, announce: Announce) -> None:
-        self._trials, self._executor, self._announce = trials, executor, announce
+        self._trials = trials
+        self._executor = executor
+        self._announce = announce
         self._live: dict[int, JobTracker] = {}
         """The runs of the trials of this process, by number."""
         self._read: dict[int, int] = {}

@@ -58,7 +58,9 @@ class Trials:
 
     def __init__(self, sweep: Sweep, space: SearchSpace, metric: Metric) -> None:
         self._optuna = imported_optuna()
-        self.sweep, self.space, self.metric = sweep, space, metric
+        self.sweep = sweep
+        self.space = space
+        self.metric = metric
         self._grid = grid_of(space) if sweep.sampler == "grid" else None
         self._direction = "maximize" if metric.sign > 0 else "minimize"
         self._held: dict[int, FileLock] = {}
@@ -192,7 +194,8 @@ class Trials:
 
     def _drawn(self, before: list["FrozenTrial"], attempt: int) -> dict[str, Any]:
         """The values that the next trial tries: by the seed, its number and those before it."""
-        samplers, seed = self._optuna.samplers, self.sweep.task.seed
+        samplers = self._optuna.samplers
+        seed = self.sweep.task.seed
         own_seed = integer_seed(seed, "sweep", len(before), attempt)
         match self.sweep.sampler:
             case "tpe":
