@@ -60,7 +60,7 @@ class InstalledEntry:
 
 
 def installed_entries(
-    group: str, taken: Collection[str] = (), points: Collection[EntryPoint] | None = None
+    group: str, taken: Collection[str] = (), points: Sequence[EntryPoint] | None = None
 ) -> list[InstalledEntry]:
     """The entry points of a group, by name; those that cannot be used have a problem.
 

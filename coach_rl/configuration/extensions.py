@@ -32,7 +32,7 @@ Light on purpose: nothing is imported.
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -105,7 +105,7 @@ def public_names() -> dict[str, tuple[str, str]]:
 
 
 def installed_extensions(
-    points: Collection[EntryPoint] | None = None,
+    points: Sequence[EntryPoint] | None = None,
 ) -> tuple[list[Extension], dict[str, str]]:
     """The extensions of installed packages, and the reasons why others cannot be used, by name.
 
