@@ -218,8 +218,15 @@ def in_newest_run(run: Path) -> tuple[Path, list[Path]]:
 
 def runs_in(folder: Path) -> list[Path]:
     """The runs right below a folder, in the order in which they were begun."""
-    runs = [manifest.parent for manifest in folder.expanduser().glob(f"*/{MANIFEST}")]
+    runs = [manifest.parent for manifest in manifests_in(folder)]
     return sorted(runs, key=lambda run: (read_manifest(RunFolder(run))["created"], run.name))
+
+
+def manifests_in(folder: Path) -> list[Path]:
+    """The manifests of the runs right below a folder, without those that are being made."""
+    return [
+        path for path in folder.expanduser().glob(f"*/{MANIFEST}") if path.parent.name[0] != "."
+    ]
 
 
 def create_run_folder(
@@ -316,7 +323,7 @@ def _split(path: Path) -> tuple[Path, str | None]:
 def _no_run(path: Path) -> ConfigurationError:
     """The error about a path that means no run, with the experiments that there are in it."""
     folder = path if path.exists() else path.with_name(path.name.rpartition("@")[0] or path.name)
-    experiments = sorted({found.parent.parent.name for found in folder.glob(f"*/*/{MANIFEST}")})
+    experiments = sorted(each.name for each in folder.glob("*/") if manifests_in(each))
     advice = "`coach runs FOLDER` lists those in a folder"
     if experiments:
         advice = f"there are runs of the experiments {', '.join(experiments)} in it; name one"

@@ -16,7 +16,7 @@ from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.checkpoint import write_checkpoint
-from coach_rl.runs.folder import RunFolder, create_run_folder, runs_in
+from coach_rl.runs.folder import RunFolder, create_run_folder, find_folder, manifests_in, runs_in
 from coach_rl.runs.manifest import Origin, make_manifest
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
@@ -79,6 +79,18 @@ def test_runs_in_a_folder_are_in_the_order_they_began(tmp_path: Path) -> None:
         change_manifest(folder, created=f"2026-05-01T10:00:{second}+00:00")
     assert runs_in(tmp_path / "walk") == [folders[index].path for index in (1, 2, 0)]
     assert runs_in(folders[0].path) == runs_in(tmp_path / "nowhere") == []
+
+
+def test_run_whose_folder_is_being_made_is_not_listed(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    unfinished = folder.path.rename(folder.path.with_name(".new-host-1-x"))
+    assert manifests_in(tmp_path / "walk") == runs_in(tmp_path / "walk") == []
+    with pytest.raises(ConfigurationError, match="`coach runs FOLDER` lists those in a folder"):
+        find_folder(tmp_path)
+    unfinished.rename(folder.path)
+    assert manifests_in(tmp_path / "walk") == [folder.manifest]
+    with pytest.raises(ConfigurationError, match="runs of the experiments walk in it"):
+        find_folder(tmp_path)
 
 
 def test_rebuild_equals_the_experiment(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.studies.scores import StopOnNote, decisive
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import with_threads
-from coach_rl.runs.folder import MANIFEST, RunFolder, check_name, read_manifest
+from coach_rl.runs.folder import RunFolder, check_name, manifests_in, read_manifest
 from coach_rl.runs.lock import (
     GONE_AFTER_SECONDS,
     RENEWED_EVERY_SECONDS,
@@ -178,7 +178,7 @@ def find_identity(experiment: Path, identity: str) -> RunFolder | None:
     A run that has since been resumed with other parameters is another one.
     """
     found = []
-    for path in experiment.glob(f"*/{MANIFEST}"):
+    for path in manifests_in(experiment):
         try:
             is_near = identity in path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):  # deleted meanwhile, or damaged: not the run
