@@ -22,7 +22,6 @@ from coach_rl.agents.curricula import Curriculum
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
 from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
@@ -43,6 +42,8 @@ from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.hac.hac_graph import HACGraphManager
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.graph_managers import (
@@ -50,7 +51,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
-    HACGraphManager,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,

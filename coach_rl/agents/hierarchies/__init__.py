@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         DIAYNAgentParameters,
         DiscriminatorParameters,
     )
-    from coach_rl.agents.hierarchies.hac import HACAgentParameters
     from coach_rl.agents.hierarchies.hiro_agent import (
         HIROAgentParameters,
         SubGoalCorrectionParameters,
@@ -32,7 +31,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "AdjacencyParameters", "DIAYNAgentParameters", "DiscriminatorParameters", "HACAgentParameters",
+    "AdjacencyParameters", "DIAYNAgentParameters", "DiscriminatorParameters",
     "HIROAgentParameters", "LandmarkParameters", "NoveltyParameters", "OptionCriticAgentParameters",
     "SkillAgentsParameters", "SubGoalCorrectionParameters", "SubGoalGuideParameters",
     "TerminationParameters",

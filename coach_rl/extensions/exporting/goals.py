@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.hierarchies.metra_goals import METRAGoals
-from coach_rl.agents.learned_goals import LearnedGoals
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.extensions.exporting.policies import Tensors
+from coach_rl.extensions.learned_goals.learned_goals import LearnedGoals
+from coach_rl.extensions.learned_goals.metra_goals import METRAGoals
 
 _WRITTEN = (
     "achieved", "difference_of", "is_over", "judge", "reached_at", "show", "shown_from", "target",
@@ -35,8 +35,10 @@ _FAR = (
 
 def is_written(space: GoalSpace) -> bool:
     """Return whether a goal space judges by what is written here, without methods of its own."""
-    known = (METRAGoals, LearnedGoals, TimedGoalSpace, GoalSpace)
-    nearest = next(each for each in known if isinstance(space, each))
+    known = (METRAGoals, LearnedGoals)
+    nearest = next((each for each in known if isinstance(space, each)), None)
+    if nearest is None:
+        return not space.overridden(*_WRITTEN)
     return all(getattr(type(space), name) is getattr(nearest, name) for name in _WRITTEN)
 
 
