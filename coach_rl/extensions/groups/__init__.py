@@ -1,1 +1,0 @@
-"""Several agents on one level: members, arbiters, graphs of levels, PettingZoo, self-play."""

@@ -1,1 +1,0 @@
-"""Goal spaces that learn: LESSON, METRA, and one's own."""
