@@ -107,9 +107,6 @@ from coach_rl.core import (
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
 )
-from coach_rl.core.inspection import (
-    InspectParameters as InspectParameters,
-)
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
 )
@@ -217,6 +214,15 @@ from coach_rl.extensions.learned_goals.lesson_goals import (
 from coach_rl.extensions.learned_goals.metra_goals import (
     METRAGoalSpace as METRAGoalSpace,
 )
+from coach_rl.extensions.looking.inspect_parameters import (
+    InspectParameters as InspectParameters,
+)
+from coach_rl.extensions.looking.notebook import (
+    NotebookSink as NotebookSink,
+)
+from coach_rl.extensions.looking.trackers.tracker import (
+    TrackerParameters as TrackerParameters,
+)
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
     EdgeLengths as EdgeLengths,
@@ -294,12 +300,6 @@ from coach_rl.sessions import (
 )
 from coach_rl.sessions.trained_opponent import (
     TrainedOpponent as TrainedOpponent,
-)
-from coach_rl.telemetry.notebook import (
-    NotebookSink as NotebookSink,
-)
-from coach_rl.telemetry.trackers.tracker import (
-    TrackerParameters as TrackerParameters,
 )
 from coach_rl.telemetry.video import (
     VideoParameters as VideoParameters,
