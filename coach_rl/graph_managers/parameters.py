@@ -16,7 +16,6 @@ from coach_rl.core.errors import (
     require_no_problems,
 )
 from coach_rl.core.goals import GoalSpace, TimedGoalSpace
-from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, is_chain, links_of
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
@@ -370,9 +369,6 @@ class GraphParameters:
     """Further sinks of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
-    inspect: tuple[InspectParameters, ...] = ()
-    """Points of the flow of data to inspect, the checks, and the reaction; see
-    docs/debugging.md."""
 
     def __post_init__(self) -> None:
         require_no_problems(self.problems())
@@ -425,11 +421,6 @@ class GraphParameters:
             yield (
                 f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, "
                 "because each worker has an environment at least; lower it, or raise num_envs (-n)"
-            )
-        if workers and any(each.point == "network" for each in self.inspect):
-            yield (
-                "inspect cannot read 'network', which acts in the workers of collection.workers "
-                f"({workers}); leave out the workers, or inspect other points"
             )
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
