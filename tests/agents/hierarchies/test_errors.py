@@ -47,11 +47,11 @@ from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents import skill_stacks as skills
 from tests.agents import test_hindsight_filters as hindsight
 from tests.agents import test_shared_agents as shared
-from tests.agents.hierarchies import test_hac as hac
 from tests.agents.hierarchies import test_hiro_agent as hiro
 from tests.agents.hierarchies import test_option_critic_agent as option_critic
 from tests.agents.hierarchies import test_skill_agents as skill_agents
 from tests.agents.hierarchies import test_sub_goal_guide as guide
+from tests.extensions.hac import test_hac_agent as hac
 from tests.extensions.planning import test_edge_costs as costs
 from tests.extensions.planning import test_graph_agent as graph
 from tests.extensions.planning import test_place_space as place_space

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
@@ -18,7 +17,8 @@ from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CollectionParameters
 from tests.agents.hierarchies.test_sub_goal_guide import SETTINGS, agents_of, built, stack
-from tests.agents.test_learned_goals import finished
+from tests.agents.resuming import after, amid, assert_resumes
+from tests.extensions.learned_goals.test_learned_goals import finished
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 
