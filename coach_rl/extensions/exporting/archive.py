@@ -13,7 +13,6 @@ from typing import Any, Unpack
 import numpy as np
 
 import coach_rl
-from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.configuration.parameters_json import space_to_json
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
@@ -35,6 +34,7 @@ from coach_rl.extensions.exporting.graphs import (
 )
 from coach_rl.extensions.exporting.planner import PlanDecision
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
+from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgent
 from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
@@ -184,8 +184,8 @@ class _Stack:
 def _check_level(level: LevelDescription, agent: object) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space, reason = level.goal_space, None
-    if level.curriculum is not None:
-        reason = "its goals or its horizon follow a curriculum"
+    if level.changes:
+        reason = "its goals or its horizon change while it trains"
     elif level.horizon_of is not None:
         reason = "its horizon is a function of Python"
     elif isinstance(space, OptionSpace) and any(space.ends):

@@ -44,7 +44,7 @@ from coach_rl.core.records import BoolArray, End, IntArray, Observation, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
-from coach_rl.functional.policy_gradient import termination_loss
+from coach_rl.extensions.skills.skill_losses import termination_loss
 from coach_rl.memories.batches import Rollout, RolloutBatch, Tensors
 from coach_rl.memories.rollout_memory import RowGrid
 
