@@ -36,9 +36,9 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
     TargetSync,
 )
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward, recurrent_forward, torch_forward
-from coach_rl.architectures.torso import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class

@@ -28,9 +28,9 @@ from coach_rl.agents.learner import ActorTerm, Learner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule

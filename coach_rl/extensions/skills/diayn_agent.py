@@ -26,12 +26,12 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import (
     AnyTorsoParameters,
     LatentNetwork,
     relu_torso,
-    require_memoryless,
 )
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
