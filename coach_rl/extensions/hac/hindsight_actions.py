@@ -7,66 +7,77 @@ decision was tested and the level below used up its horizon, the sub-goal that w
 penalty as its reward and is terminal, so that a level learns to avoid unreachable sub-goals.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 import torch
 from annotated_types import Lt
+from gymnasium import spaces
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError, RunError
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.errors import ConfigurationError, RunError, require
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import (
-    Array,
-    BoolArray,
-    End,
-    FloatArray,
-    IntArray,
-    Observation,
-    missed,
-)
+from coach_rl.core.records import Array, End, FloatArray, missed
 from coach_rl.memories.batches import (
-    ACHIEVED_ACTIONS,
     ACTIONS,
     DISCOUNTS,
-    KEEPS,
-    MISSED,
-    PENALISED,
+    DURATIONS,
+    INTERNAL,
     POSITIONS,
     RELABELLED,
     REWARDS,
-    TESTS,
     Columns,
+)
+from coach_rl.memories.parts import (
+    MemoryPart,
+    MemoryPartParameters,
+    PartContext,
+    ReplaySettings,
+    Stored,
 )
 from coach_rl.memories.samplers import SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
+ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
+PENALISED = "/penalised"
+"""Columns: the achieved sub-goal as an action, whether the sub-goal that was sent was missed, and
+whether it was tested and is penalised."""
+TESTS, KEEPS = f"{INTERNAL}hindsight/tests", f"{INTERNAL}hindsight/keeps_action"
+"""Columns between units: which transitions are shown as tests, and which with their own action."""
+
 
 @parameter_class
-class HindsightActionParameters:
-    """Settings of hindsight actions: how an upper level's sub-goals are shown in batches."""
+class HindsightActionParameters(MemoryPartParameters):
+    """Settings of hindsight actions: how an upper level's sub-goals are shown in batches.
 
-    penalty: Annotated[float, Lt(0)] | None = None
-    """Reward of a tested sub-goal for which the level below used up its horizon; None: minus the
-    level's own horizon, the lowest return of a sub-episode with -1 a decision.
+    A part of `ReplayMemoryParameters` with hindsight, whose ratio may be 0.
     """
 
-    def at(
-        self, place: LevelPlace, goal: GoalSpace, output_filter: OutputFilter | None
-    ) -> "HindsightActions":
-        """Resolve these parameters for a place in a stack.
+    penalty: Annotated[float, Lt(0)] | None = None
+    """Reward of a tested sub-goal for which the level below used up its horizon; None: the lowest
+    return under the level's goals, minus its horizon with -1 a decision, or -1 if that is 0.
+    """
 
-        Args:
-            place: Where in a stack the agent decides.
-            goal: The goals that reward it.
-            output_filter: What its actions pass on their way out; None: nothing.
+    def check(self, memory: ReplaySettings) -> None:
+        require(
+            memory.hindsight is not None,
+            "HindsightActionParameters, a part of ReplayMemoryParameters, go with hindsight; "
+            "set hindsight too (its ratio may be 0)",
+        )
 
-        Raises:
-            ConfigurationError: The level below has no goals, or the penalty is not known.
-        """
+    def reads(self, place: LevelPlace) -> frozenset[str]:
+        return frozenset() if place.sub_goal is None else frozenset({place.sub_goal.key})
+
+    def actions(self, place: LevelPlace) -> spaces.Box | None:
+        return None if place.sub_goal is None else place.sub_goal.space
+
+    def at(self, context: PartContext) -> "HindsightActions":
+        place = context.place
+        goal = context.hindsight.goal
         name = "" if place.level is None else f"level '{place.level.name}': "
         if place.sub_goal is None:
             raise ConfigurationError(
@@ -81,27 +92,33 @@ class HindsightActionParameters:
             )
         owner = f"{name}hindsight, which replaces actions,"
         place.require_sub_goals_as_actions(owner, restated=True)
+        return HindsightActions(
+            penalty=self._penalty(name, place, goal) if self.penalty is None else self.penalty,
+            sub_goal=place.sub_goal,
+            output_filter=context.output_filter,
+            ratio=context.hindsight.ratio,
+        )
+
+    def _penalty(self, name: str, place: LevelPlace, goal: GoalSpace) -> float:
+        """The lowest return under the level's goals, below 0; ConfigurationError if not known."""
         horizon = None if place.level is None else place.level.horizon
-        if isinstance(place.goal, TimedGoalSpace) and goal.reward == "sparse":
-            horizon = 1  # rewards of 0 and 1, once: -1 is worse than any
-        if self.penalty is None and horizon is None:
-            raise ConfigurationError(
-                f"{name}the penalty of a missed test is minus the level's horizon, and it has "
-                "none; give it a horizon or HindsightActionParameters.penalty"
-            )
-        if self.penalty is None and goal.reward != "sparse":
+        returns = goal.returns(horizon)
+        if returns is not None:
+            return returns[0] if returns[0] < 0 else -1.0
+        if goal.reward != "sparse":
             raise ConfigurationError(
                 f"{name}the penalty of a missed test is minus the level's horizon, what decisions "
                 f"of -1 add up to, and its goals have other rewards ({goal.reward_named}); give "
                 "HindsightActionParameters.penalty, or make the goals 'sparse'"
             )
-        penalty = self.penalty if self.penalty is not None else -float(horizon or 0)
-        resolved = {**vars(self), "penalty": penalty, "sub_goal": place.sub_goal}
-        return HindsightActions(**resolved, output_filter=output_filter)
+        raise ConfigurationError(
+            f"{name}the penalty of a missed test is minus the level's horizon, and it has "
+            "none; give it a horizon or HindsightActionParameters.penalty"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class HindsightActions(HindsightActionParameters):
+class HindsightActions(MemoryPart):
     """`HindsightActionParameters` at a place in a stack."""
 
     sub_goal: GoalSpace
@@ -110,41 +127,28 @@ class HindsightActions(HindsightActionParameters):
     """Reward of a missed test."""
     output_filter: OutputFilter | None
     """The agent's output filter, which its sub-goals pass; None: no filter."""
+    ratio: float
+    """Transitions with hindsight goals for each one with the goal it had."""
 
     @property
     def ledger(self) -> dict[str, Field]:
-        """Columns that a store must keep of every transition."""
         return {
             ACHIEVED_ACTIONS: Field(self.sub_goal.space.shape, np.float32),
             MISSED: Field((), np.bool_),
             PENALISED: Field((), np.bool_),
         }
 
-    def ledger_values(
-        self,
-        observation: Observation,
-        next_observation: Observation,
-        *,
-        duration: IntArray,
-        below: Array | None,
-        tested: BoolArray | None,
-    ) -> dict[str, Array]:
-        """The ledger's columns for transitions, [R, ...] each.
-
-        Args:
-            observation: Before, [R, ...] each.
-            next_observation: After, [R, ...] each.
-            duration: Simulator steps that they took, [R].
-            below: Bits of `End` of the level below, [R]; None: not known, taken as reached.
-            tested: Whether the decisions were tested, [R]; None: none was.
-        """
-        actions = self.sub_goal.asked_in_hindsight(observation, next_observation, duration)
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        duration = stored.columns[DURATIONS]
+        actions = self.sub_goal.asked_in_hindsight(stored.before, stored.after, duration)
         if actions.shape[1:] != self.sub_goal.space.shape:
             raise RunError(
                 f"{type(self.sub_goal).__name__}.asked_in_hindsight() returned an array of shape "
                 f"{actions.shape} for {len(duration)} rows; needed are actions of shape "
                 f"{self.sub_goal.space.shape}, as its space has them"
             )
+        below = stored.below
+        tested = stored.tested
         none = np.zeros(len(actions), np.bool_)
         used_up = none if below is None else missed(below)
         changing = self.changing
@@ -154,17 +158,18 @@ class HindsightActions(HindsightActionParameters):
             PENALISED: none if tested is None else tested & used_up,
         }
 
-    def units(self, context: UnitContext, ratio: float) -> list[tuple[str, SamplerUnit]]:
-        """The sampler units, each with the name of the one that it follows.
-
-        Args:
-            context: Their surroundings.
-            ratio: Transitions with hindsight goals for each one with the goal it had.
-        """
-        behind = "sub_goals" if self.changing else "hindsight_observations"
+    def units(
+        self, context: UnitContext, own: Sequence[SamplerUnit]
+    ) -> list[tuple[str, SamplerUnit]]:
+        for unit in own:
+            if ACTIONS in unit.outputs:
+                raise ConfigurationError(
+                    f"sampler unit '{unit.name}' and hindsight actions both replace sub-goals; "
+                    "leave out the unit, or the actions (HACAgentParameters.actions=None)"
+                )
         return [
-            ("hindsight_goals", SubGoalTests(context, self, ratio)),
-            (behind, HindsightActionsShown(context, self)),
+            ("hindsight_goals", SubGoalTests(context, self)),
+            ("hindsight_observations", HindsightActionsShown(context, self)),
         ]
 
     @property
@@ -190,9 +195,10 @@ class SubGoalTests(SamplerUnit):
     inputs = (POSITIONS, RELABELLED)
     outputs = (RELABELLED, TESTS, KEEPS)
 
-    def __init__(self, context: UnitContext, params: HindsightActions, ratio: float) -> None:
-        self._ledger, self._rng, self._params = context.store.ledger, context.rng, params
-        self._fraction = 1 / (2 + ratio)
+    def __init__(self, context: UnitContext, params: HindsightActions) -> None:
+        self._ledger = context.store.ledger
+        self._rng = context.rng
+        self._fraction = 1 / (2 + params.ratio)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """Draw which goals to relabel, which to show as tests, which actions to keep, bool [B]."""

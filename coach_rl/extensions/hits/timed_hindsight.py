@@ -6,24 +6,25 @@ time left after transition i with a goal of transition j is L(i) - L(j).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, TimedGoalSpace, Verdict
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.memories.batches import (
     DURATIONS,
     ENDS,
     GOALS,
+    INTERNAL,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
     OBSERVED_GOALS,
-    OBSERVED_TIMES,
     POSITIONS,
     RELABELLED,
-    TIMES,
-    TIMES_LEFT,
     Columns,
 )
 from coach_rl.memories.hindsight import (
@@ -36,16 +37,19 @@ from coach_rl.memories.hindsight import (
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.tables import Field
 
+OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
+TIMES_LEFT = "/times_left"
+"""Column: the steps left after each transition."""
+TIMES = f"{INTERNAL}hindsight/times"
+"""Column between units: the steps left for new goals."""
 
-def timed(hindsight: Hindsight) -> Hindsight:
-    """Return the hindsight that its goals need: `TimedHindsight` for those with a time.
+
+def timed(hindsight: Hindsight) -> "TimedHindsight":
+    """The same hindsight for goals with a time.
 
     Raises:
-        ConfigurationError: They have a time, and the strategy gives them none.
+        ConfigurationError: The strategy gives them none.
     """
-    goal = hindsight.goal
-    if not isinstance(goal, TimedGoalSpace):
-        return hindsight
     if hindsight.strategy not in ("future", "final"):
         raise ConfigurationError(
             f"hindsight for goals with a time takes them from later in the same sub-episode: use "
@@ -58,8 +62,8 @@ def timed(hindsight: Hindsight) -> Hindsight:
 class TimedHindsight(Hindsight):
     """`Hindsight` where goals have a time; "reached" means that the desired goal's time was up."""
 
-    goal: TimedGoalSpace
-    """Space of achieved goals in the observation, with their times, and their reward."""
+    goal: Any
+    """`TimedGoalSpace` of achieved goals in the observation, with their times, and their reward."""
 
     def check(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations have a goal and the time left for it."""
@@ -105,7 +109,8 @@ class TimedHindsight(Hindsight):
         goal = self.goal.seen(shown, observation) + moved
         left = self.goal.steps_left(next_observation)[:, None]
         achieved = self.goal.achieved(next_observation)
-        return self.goal.judge(np.concatenate([goal, left], axis=1), achieved)
+        verdict: Verdict = self.goal.judge(np.concatenate([goal, left], axis=1), achieved)
+        return verdict
 
     def units(self, store: RingStore, rng: np.random.Generator) -> HindsightUnits:
         return HindsightUnits(

@@ -6,6 +6,7 @@ bounds that move. Each transition is kept with the absolute goal and the version
 When it is drawn and the version is newer, it is judged once more.
 """
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,6 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
 from coach_rl.core.interfaces import OutputFilter
@@ -26,11 +26,11 @@ from coach_rl.memories.batches import (
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
     POSITIONS,
-    RAW,
     REACHED,
     RELABELLED,
     Columns,
     extra,
+    under,
 )
 from coach_rl.memories.hindsight import (
     Hindsight,
@@ -40,10 +40,13 @@ from coach_rl.memories.hindsight import (
     HindsightRewards,
     HindsightUnits,
 )
+from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import SamplerUnit
+from coach_rl.memories.samplers import SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
+RAW = ("/goal_space/before/", "/goal_space/after/")
+"""Columns; an observation key follows: unfiltered observations before and after."""
 OF_GOALS = "goal_space/"
 """Extras under this prefix belong to goals that learn, and no agent sees them."""
 BEFORE, AFTER = (path.removeprefix("/") for path in RAW)
@@ -68,51 +71,34 @@ class ChangingGoals(GoalSpace):
     recomputes: bool = True
     """If True, what is stale is recomputed when it is drawn."""
 
-    def obstacle(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses
-        """The reason why an agent cannot be that of the level; None if it can."""
-        return None
-
-    def obstacle_above(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses
-        """The reason why an agent cannot be that of the level above; None if it can."""
-        return None
-
     @property
     def keys(self) -> tuple[str, ...]:
         """The observation keys that the achieved goal is computed from."""
         return (self.key,)
 
-    def relabelling(
-        self, hindsight: HindsightParameters | None, place: LevelPlace, extras: tuple[str, ...]
-    ) -> "ChangingHindsight":
-        """The relabelling of what the level of these goals stores.
+    @property
+    def keys_read(self) -> frozenset[str]:
+        """None where the goals learn: what changes on its way to the agent is kept unfiltered."""
+        return frozenset() if self.learns else super().keys_read
 
-        Args:
-            hindsight: Of its memory; None: only what is stale is recomputed.
-            place: The place of its agent.
-            extras: What the memory keeps with transitions.
-        """
-        if hindsight is not None and hindsight.goal is not None:
+    def relabelling(self, request: Any) -> Any:
+        """The relabelling of what the level of these goals stores: at least what is stale."""
+        if not self.learns:
+            return super().relabelling(request)
+        hindsight, memory, place = request.params, request.memory, request.place
+        name = type(self).__name__
+        place.require_single_decisions(f"{name} judges single decisions")
+        is_single = memory.n_step == 1 and memory.draws.is_single
+        if not is_single or any(part.fills for part in memory.parts):
             raise ConfigurationError(
-                f"HindsightParameters.goal is a {type(hindsight.goal).__name__}, and the level's "
-                f"goals learn or follow a curriculum ({type(self).__name__}); leave it at None: it "
-                "takes those"
+                f"{name} learns or follows a curriculum, and judges single transitions when they "
+                f"are drawn; leave out n_step={memory.n_step}, sequences and data sets"
             )
         if hindsight is None:
             ends = place.level is not None and place.level.goal_is_terminal
             hindsight = HindsightParameters(ratio=0.0, goal_ends_episode=ends)
-        raw = frozenset(key for key in self.keys if f"{BEFORE}{key}" in extras)
+        raw = frozenset(key for key in self.keys if f"{BEFORE}{key}" in memory.extras)
         return ChangingHindsight(**{**vars(hindsight.at(place)), "goal": self, "raw": raw})
-
-    def units_above(
-        self, output_filter: OutputFilter | None, extras: tuple[str, ...]
-    ) -> list[SamplerUnit]:
-        """The units of the memory one level up, whose actions set these goals.
-
-        Args:
-            output_filter: What actions pass on their way out; None: nothing.
-            extras: What that memory keeps with transitions.
-        """
-        return [ScaledActions(self, output_filter)] if SENT in extras and self.recomputes else []
 
     def scaled(self, sent: FloatArray) -> FloatArray:
         """Actions of the level above [R, G] that stand for these goals or displacements now."""
@@ -182,7 +168,7 @@ class ChangingHindsight(Hindsight):
             HindsightObservations(store, self),
         )
 
-    def achieved_paths(self, store: RingStore) -> dict[str, tuple[str, str]]:  # noqa: ARG002 - as Hindsight
+    def achieved_paths(self, store: RingStore) -> dict[str, tuple[str, str]]:
         return {
             key: (extra(f"{BEFORE}{key}"), extra(f"{AFTER}{key}"))
             if key in self.raw
@@ -190,9 +176,52 @@ class ChangingHindsight(Hindsight):
             for key in self.goal.keys
         }
 
-    def columns(self, store: RingStore) -> list[SamplerUnit]:
-        """The units that add what the goals learn from."""
-        return [GoalColumns(store, self)]
+    def observed(
+        self, keys: Iterable[str], columns: Mapping[str, Array]
+    ) -> tuple[Observation, Observation]:
+        """The observations before and after, unfiltered where they are kept so."""
+        before, after = super().observed(keys, columns)
+        return before | under(RAW[0], columns), after | under(RAW[1], columns)
+
+
+class OneUnit(MemoryPart):
+    """A part of a memory that is one sampler unit.
+
+    Args:
+        after: The unit that it follows.
+        make: Makes it.
+    """
+
+    def __init__(self, after: str, make: Callable[[UnitContext], SamplerUnit]) -> None:
+        self._after = after
+        self._make = make
+
+    def units(
+        self,
+        context: UnitContext,
+        own: Sequence[SamplerUnit],
+    ) -> list[tuple[str, SamplerUnit]]:
+        return [(self._after, self._make(context))]
+
+
+class GoalColumnsPart(MemoryPartParameters):
+    """The part of a memory that adds what goals learn from to its batches."""
+
+    def at(self, context: PartContext) -> MemoryPart:
+        hindsight: ChangingHindsight = context.hindsight
+        return OneUnit("hindsight_observations", lambda unit: GoalColumns(unit.store, hindsight))
+
+
+@dataclass(frozen=True)
+class ScaledActionsPart(MemoryPartParameters):
+    """The part of a memory one level above goals whose bounds move: it restates actions."""
+
+    goal: ChangingGoals
+    """The goals that the actions set."""
+
+    def at(self, context: PartContext) -> MemoryPart:
+        made = ScaledActions(self.goal, context.output_filter)
+        return OneUnit("gather", lambda _: made)
 
 
 class Achieved:
@@ -226,7 +255,7 @@ class ChangingHindsightGoals(HindsightGoals):
         super().__init__(store, rng, params)
         self._changing, self._achieved = params.goal, Achieved(store, params)
 
-    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:
         positions = batch[POSITIONS].numpy()
         chosen, source = self._draw(positions)
         goals = self._store.read(extra(GIVEN), positions)
@@ -272,7 +301,7 @@ class GoalColumns(SamplerUnit):
             later = (extra(f"{LATER}{key}") for key in params.goal.keys)
             self.outputs += (extra(HAS_LATER), *later)
 
-    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:
         columns = {extra(GOAL): batch[GOALS]}
         if not self._ahead:
             return columns
@@ -311,7 +340,7 @@ class ScaledActions(SamplerUnit):
         if output_filter is not None:
             output_filter.inverse(np.zeros((1, goal.size), np.float32))  # SpaceError: no way back
 
-    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:
         actions: Any = self._goal.scaled(batch[extra(SENT)].cpu().numpy())
         if self._filter is not None:
             actions = self._filter.inverse(actions)

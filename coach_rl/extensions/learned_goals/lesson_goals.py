@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -22,7 +21,12 @@ from coach_rl.core.goals import GoalContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.functional.slow_features import slowness
+from coach_rl.extensions.learned_goals.learned_goals import (
+    GoalBatch,
+    LearnedGoals,
+    LearnedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.slow_features import slowness
 
 
 @parameter_class

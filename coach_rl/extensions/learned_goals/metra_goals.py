@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.learned_goals import GoalBatch, LearnedGoals, LearnedGoalSpace
 from coach_rl.agents.sac_agent import Temperature
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -24,12 +23,17 @@ from coach_rl.architectures.gradient_step import (
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import GoalContext, Verdict
+from coach_rl.core.goals import GoalContext, KeptForGoals, Verdict
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.saved import SavedAttribute, SavedNames
-from coach_rl.functional.temporal_metric import directed_change
+from coach_rl.extensions.learned_goals.learned_goals import (
+    GoalBatch,
+    LearnedGoals,
+    LearnedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.temporal_metric import directed_change
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -121,7 +125,7 @@ class METRAGoals(LearnedGoals):
         )
         self.phi_engine = self.new_engine(*objectives[: 1 if params.constraint == "none" else 2])
 
-    def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+    def attach(self, agent: "OffPolicyAgent") -> KeptForGoals:
         if getattr(agent.params.memory, "hindsight", None) is not None:
             raise ConfigurationError(
                 "METRAGoalSpace has directions, and hindsight takes places that were achieved as "

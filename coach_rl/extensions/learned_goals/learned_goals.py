@@ -30,6 +30,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.agent_rows import write_rows
+from coach_rl.agents.hindsight_filters import require_unfiltered
 from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -38,14 +39,13 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
-from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, KeptForGoals
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
-from coach_rl.memories.batches import Tensors, TransitionBatch, under
-from coach_rl.memories.changing_goals import (
+from coach_rl.extensions.learned_goals.changing_goals import (
     AFTER,
     BEFORE,
     GIVEN,
@@ -56,7 +56,10 @@ from coach_rl.memories.changing_goals import (
     OF_GOALS,
     SENT,
     ChangingGoals,
+    GoalColumnsPart,
+    ScaledActionsPart,
 )
+from coach_rl.memories.batches import Tensors, TransitionBatch, under
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -109,8 +112,8 @@ class LearnedGoalSpace(GoalSpace):
             " override LearnedGoals.judge with other rewards, which can be recomputed",
         )
         require(
-            not isinstance(self, TimedGoalSpace),
-            f"{name} has goals in a learned space, which have no times; leave out TimedGoalSpace",
+            not self.ages,
+            f"{name} has goals in a learned space, which have no times; leave these out",
         )
         require(
             self.bounds_rate is None or self.reach is None,
@@ -133,12 +136,15 @@ class LearnedGoalSpace(GoalSpace):
 class KeptGoals(ChangingGoals):
     """Goals that change, of which an agent's replay memory keeps what judging them again needs."""
 
-    def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
-        """Let the level's agent keep what the goals need, and hand them what it learns from.
+    def attach(self, agent: "OffPolicyAgent") -> KeptForGoals:
+        """What the agent's memory has to keep; let it keep that, and pass on what it learns from.
 
-        Returns:
-            Extras that its memory has to keep.
+        Raises:
+            ConfigurationError: Filters or a bonus of the agent contradict the goals.
         """
+        if not self.learns:
+            return super().attach(agent)
+        require_unfiltered(agent, frozenset(), "its memory, as its goals learn,")
         act, learn = agent.act, agent.learn_from_batch
         raw = self._raw(agent)
 
@@ -163,7 +169,8 @@ class KeptGoals(ChangingGoals):
 
         stand_before(agent, "act", acted)
         stand_before(agent, "learn_from_batch", learn_from_batch)
-        return (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
+        extras = (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
+        return KeptForGoals(extras=extras, parts=(GoalColumnsPart(),))
 
     def learned_from(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> None:
         """Take note of a batch that the level's agent has learned from.
@@ -211,14 +218,10 @@ class ScaledGoals(ChangingGoals):
     def asked_by(self, goal: FloatArray, observation: Observation) -> FloatArray:
         return self.scaled(super().asked_by(goal, observation))
 
-    def attach_above(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
-        """Let the agent one level up keep what its actions stand for, where bounds move.
-
-        Returns:
-            Extras that its memory has to keep.
-        """
+    def attach_above(self, agent: "OffPolicyAgent") -> KeptForGoals:
+        """What the memory of the agent one level up keeps of its actions, where bounds move."""
         if not self.is_scaled:
-            return ()
+            return KeptForGoals()
         act = agent.act
 
         def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
@@ -229,7 +232,8 @@ class ScaledGoals(ChangingGoals):
             return action
 
         stand_before(agent, "act", acted)
-        return (SENT,)
+        parts = (ScaledActionsPart(self),) if self.recomputes else ()
+        return KeptForGoals(extras=(SENT,), parts=parts)
 
     def scaled(self, sent: FloatArray) -> FloatArray:
         """Actions of the level above [R, G] that stand for these goals or displacements now."""
@@ -390,6 +394,14 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         """True if bounds are learned."""
         return self._range is not None
 
+    def descriptions(self) -> list[str]:
+        low, high = min(self.low), max(self.high)
+        relative = ", as changes" if self.relative else ""
+        return [
+            f"{self.size} latents of {type(self).__name__} in [{low:.4g}, {high:.4g}] by "
+            f"'{self.key}'{relative}"
+        ]
+
     def obstacle(self, agent: object) -> str | None:
         if getattr(agent, "goals", None) is self:
             return None
@@ -399,7 +411,7 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
             "GoalSpace"
         )
 
-    def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+    def attach(self, agent: "OffPolicyAgent") -> KeptForGoals:
         metrics = agent.metrics
 
         def all_metrics(clock: Clock) -> dict[str, float]:

@@ -15,12 +15,11 @@ from coach_rl.architectures.gradient_step import TargetSync
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _DEFAULT_NAME = "agent"
@@ -121,13 +120,17 @@ class HACAgentParameters(LearnerParameters):
                 ratio=self.ratio,
                 goal_ends_episode=place.level.goal_is_terminal,
             ),
-            hindsight_actions=None if place.sub_goal is None else self.actions,
+            parts=(*memory.parts, *self._parts(place)),
         )
         learner = replace(self.learner, name=self.name, memory=memory)
         if self.bound_values:
             bounds = self._bounds(name, place.level, place)
             learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
         return learner
+
+    def _parts(self, place: LevelPlace) -> tuple[HindsightActionParameters, ...]:
+        """The parts of the memory at a place in a stack."""
+        return () if place.sub_goal is None or self.actions is None else (self.actions,)
 
     def _bounds(self, name: str, level: LevelDescription, place: LevelPlace) -> tuple[float, float]:
         """The lowest and highest value at a level with goals; ConfigurationError if not known."""
@@ -137,28 +140,21 @@ class HACAgentParameters(LearnerParameters):
                 f"{name}values are bounded by sparse rewards, and {type(goal).__name__}.{own[0]} "
                 "makes others; set HACAgentParameters.bound_values=False"
             )
-        if isinstance(goal, TimedGoalSpace):
-            if goal.reward != "sparse":
-                raise ConfigurationError(
-                    f"{name}values of goals with a time are bounded by 0 and 1, and these have "
-                    f"other rewards ({goal.reward_named}); set "
-                    "HACAgentParameters.bound_values=False, or make them 'sparse'"
-                )
-            # 1 where the goal holds when its time is up; -1 for a missed test of an upper level.
-            low, high = 0.0 if place.sub_goal is None else -1.0, 1.0
-        else:
-            if level.horizon is None:
-                raise ConfigurationError(
-                    f"{name}values are bounded by the level's horizon, and it has none; "
-                    "give it one or set HACAgentParameters.bound_values=False"
-                )
+        returns = None if goal is None else goal.returns(level.horizon)
+        if returns is None:
             if goal is not None and goal.reward != "sparse":
                 raise ConfigurationError(
-                    f"{name}values are bounded by minus the level's horizon, which holds for "
-                    f"rewards of -1 and 0, and its goals have others ({goal.reward_named}); set "
+                    f"{name}values are bounded by what rewards of sparse goals add up to, and its "
+                    f"goals have others ({goal.reward_named}); set "
                     "HACAgentParameters.bound_values=False, or make them 'sparse'"
                 )
-            low, high = -float(level.horizon), 0.0
+            raise ConfigurationError(
+                f"{name}values are bounded by the level's horizon, and it has none; "
+                "give it one or set HACAgentParameters.bound_values=False"
+            )
+        low, high = returns
+        if low == 0 and place.sub_goal is not None:
+            low = -1.0  # of a missed test, see HindsightActionParameters.penalty
         rewards = {"failure_reward": level.failure_reward}
         if self.actions is not None and place.sub_goal is not None:
             rewards["HindsightActionParameters.penalty"] = self.actions.penalty
