@@ -25,45 +25,6 @@ from coach_rl.agents.arbiters import (
     SelectedTurns as SelectedTurns,
     Turns as Turns,
 )
-from coach_rl.agents.curricula import (
-    Curriculum as Curriculum,
-)
-from coach_rl.agents.hierarchies.diayn_agent import (
-    DIAYNAgentParameters as DIAYNAgentParameters,
-    DiscriminatorParameters as DiscriminatorParameters,
-)
-from coach_rl.agents.hierarchies.hac import (
-    HACAgentParameters as HACAgentParameters,
-)
-from coach_rl.agents.hierarchies.hiro_agent import (
-    HIROAgentParameters as HIROAgentParameters,
-    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
-)
-from coach_rl.agents.hierarchies.landmarks import (
-    LandmarkParameters as LandmarkParameters,
-    NoveltyParameters as NoveltyParameters,
-)
-from coach_rl.agents.hierarchies.lesson_goals import (
-    LESSONGoalSpace as LESSONGoalSpace,
-)
-from coach_rl.agents.hierarchies.metra_goals import (
-    METRAGoalSpace as METRAGoalSpace,
-)
-from coach_rl.agents.hierarchies.option_critic_agent import (
-    OptionCriticAgentParameters as OptionCriticAgentParameters,
-    TerminationParameters as TerminationParameters,
-)
-from coach_rl.agents.hierarchies.skill_agents import (
-    SkillAgentsParameters as SkillAgentsParameters,
-)
-from coach_rl.agents.hierarchies.sub_goal_guide import (
-    AdjacencyParameters as AdjacencyParameters,
-    SubGoalGuideParameters as SubGoalGuideParameters,
-)
-from coach_rl.agents.learned_goals import (
-    LearnedGoals as LearnedGoals,
-    LearnedGoalSpace as LearnedGoalSpace,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -117,7 +78,6 @@ from coach_rl.core import (
     SuccessRate as SuccessRate,
     SuccessSchedule as SuccessSchedule,
     SymmetryParameters as SymmetryParameters,
-    TimedGoalSpace as TimedGoalSpace,
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
 )
@@ -195,8 +155,53 @@ from coach_rl.exploration_policies import (
     ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
 )
+from coach_rl.extensions.curricula.curriculum import (
+    Curriculum as Curriculum,
+)
+from coach_rl.extensions.data.minari_data import (
+    read_minari as read_minari,
+    write_minari as write_minari,
+)
+from coach_rl.extensions.data.prefill import (
+    DataSetParameters as DataSetParameters,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
+)
+from coach_rl.extensions.hac.hac_agent import (
+    HACAgentParameters as HACAgentParameters,
+)
+from coach_rl.extensions.hac.hac_graph import (
+    HACGraphManager as HACGraphManager,
+    HACGraphParameters as HACGraphParameters,
+)
+from coach_rl.extensions.hac.hindsight_actions import (
+    HindsightActionParameters as HindsightActionParameters,
+)
+from coach_rl.extensions.hiro.hiro_agent import (
+    HIROAgentParameters as HIROAgentParameters,
+    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
+)
+from coach_rl.extensions.hiro.landmarks import (
+    LandmarkParameters as LandmarkParameters,
+    NoveltyParameters as NoveltyParameters,
+)
+from coach_rl.extensions.hiro.sub_goal_guide import (
+    AdjacencyParameters as AdjacencyParameters,
+    SubGoalGuideParameters as SubGoalGuideParameters,
+)
+from coach_rl.extensions.hits.timed_goals import (
+    TimedGoalSpace as TimedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.learned_goals import (
+    LearnedGoals as LearnedGoals,
+    LearnedGoalSpace as LearnedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.lesson_goals import (
+    LESSONGoalSpace as LESSONGoalSpace,
+)
+from coach_rl.extensions.learned_goals.metra_goals import (
+    METRAGoalSpace as METRAGoalSpace,
 )
 from coach_rl.extensions.looking.inspect_parameters import (
     InspectParameters as InspectParameters,
@@ -217,6 +222,17 @@ from coach_rl.extensions.planning.graph_agent import (
 from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.skills.diayn_agent import (
+    DIAYNAgentParameters as DIAYNAgentParameters,
+    DiscriminatorParameters as DiscriminatorParameters,
+)
+from coach_rl.extensions.skills.option_critic_agent import (
+    OptionCriticAgentParameters as OptionCriticAgentParameters,
+    TerminationParameters as TerminationParameters,
+)
+from coach_rl.extensions.skills.skill_agents import (
+    SkillAgentsParameters as SkillAgentsParameters,
 )
 from coach_rl.extensions.studies.job import (
     Needs as Needs,
@@ -258,8 +274,6 @@ from coach_rl.graph_managers import (
     CollectionParameters as CollectionParameters,
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
-    HACGraphManager as HACGraphManager,
-    HACGraphParameters as HACGraphParameters,
     HRLGraphManager as HRLGraphManager,
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
@@ -271,9 +285,7 @@ from coach_rl.memories import (
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SequenceParameters as SequenceParameters,
-)
-from coach_rl.memories.hindsight_actions import (
-    HindsightActionParameters as HindsightActionParameters,
+    SingleTransitions as SingleTransitions,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,

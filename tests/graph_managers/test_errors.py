@@ -58,8 +58,8 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
-from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 from coach_rl.graph_managers.stacking import build_stack

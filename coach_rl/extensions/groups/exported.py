@@ -1,6 +1,5 @@
 """Decisions of groups as torch modules: members that act together, and in turns."""
 
-
 import numpy as np
 import torch
 from gymnasium import spaces
