@@ -148,6 +148,7 @@ if TYPE_CHECKING:
         HACGraphManager,
         HACGraphParameters,
         HRLGraphManager,
+        LevelChain,
         LevelParameters,
         ScheduleParameters,
         SignalParameters,

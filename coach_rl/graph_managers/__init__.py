@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.arrangement import LevelChain
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
@@ -32,6 +33,6 @@ else:
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
     "CollectionParameters", "GraphManager", "GraphParameters",
-    "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelParameters",
-    "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelChain",
+    "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
 ]  # fmt: skip

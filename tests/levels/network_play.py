@@ -23,8 +23,8 @@ from coach_rl.core.levels import links_of
 from coach_rl.core.records import Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
-from coach_rl.graph_managers.graph_stack import build_graph_stack
-from tests.agents.plain_group import PlainGroup
+from coach_rl.extensions.groups.graph_stack import build_graph_stack
+from tests.extensions.groups.plain_group import PlainGroup
 
 FLAGS = ("terminated", "truncated", "duration", "end", "below", "tested")
 

@@ -13,7 +13,6 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl.presets
-from coach_rl.agents.agent_group import AgentGroupParameters
 from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
@@ -29,6 +28,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.extensions.testing import assert_same_state

@@ -20,7 +20,7 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
@@ -34,6 +34,7 @@ from coach_rl.extensions.exporting.graphs import (
     judge_graph,
 )
 from coach_rl.extensions.exporting.planner import PlanDecision
+from coach_rl.extensions.groups.level_graph import LevelGraph
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import Graph as AgentGraph
@@ -125,7 +126,9 @@ class _Stack:
         self.agents = [graph.agents[level.name] for level in graph.levels]
         for level, agent in zip(self.levels, self.agents, strict=True):
             _check_level(level, agent)
-        self.links = links_of(self.levels)
+        arrangement = graph.arrangement
+        self.links = arrangement.links(self.levels)
+        self.preempt = arrangement.preempt if isinstance(arrangement, LevelGraph) else ()
         self.decisions: list[Decision] = []
         for number, agent in enumerate(self.agents):
             params, built = graph.levels[number].agent, graph.evaluation.levels[number]
@@ -232,7 +235,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                 "members": {name: bool(of) for name, of in getattr(agent, "own_ends", {}).items()},
                 "needs_ends": getattr(agent, "needs_ends", False),
                 "below": stack.links[number],
-                "preempt": level.preempt,
+                "preempt": level.name in stack.preempt,
                 "outer": [*outer],
                 "horizon": level.horizon,
                 "stops_on_failure": level.stops_on_failure == "always",

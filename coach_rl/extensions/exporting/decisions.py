@@ -14,11 +14,9 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.arbiters import Order, Selected, Shown, TurnGroup
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
 from coach_rl.agents.hierarchies.skill_agents import SkillAgents
-from coach_rl.agents.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
@@ -31,6 +29,8 @@ from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.spaces import Space, first_action, uniform_size
 from coach_rl.extensions.exporting.policies import Tensors, policy_of
 from coach_rl.extensions.exporting.torch_filters import torch_filter
+from coach_rl.extensions.groups.arbiters import Order, Selected, Shown, TurnGroup
+from coach_rl.extensions.groups.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
 from coach_rl.filters.stages import InputStage
 

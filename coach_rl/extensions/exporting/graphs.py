@@ -18,13 +18,14 @@ from torch import Tensor, nn
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import CHOICE, LevelDescription, LevelSpace
+from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
 from coach_rl.extensions.exporting.decisions import Chosen, Decision, Request, in_dtypes
 from coach_rl.extensions.exporting.goals import shown_goal, target, turned, verdict
 from coach_rl.extensions.exporting.policies import Tensors
+from coach_rl.extensions.groups.junction import CHOICE
 
 OPSETS = range(14, 21)
 """Versions of the ONNX operator set that graphs can be written in."""

@@ -16,8 +16,8 @@ from coach_rl.core.levels import links_of
 from coach_rl.core.records import Fault, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
+from coach_rl.extensions.groups.graph_stack import build_graph_stack
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers.graph_stack import build_graph_stack
 
 SEED = 5
 
