@@ -22,7 +22,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import SuccessRate
 from coach_rl.core.parts import description_of, trajectories_of
-from coach_rl.core.records import HIDDEN_STATE, GraphRequest, Outcome, agent_info
+from coach_rl.core.records import HIDDEN_STATE, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -31,6 +31,7 @@ from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
+from coach_rl.extensions.groups.requests import GraphRequest
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

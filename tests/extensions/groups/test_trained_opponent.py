@@ -16,6 +16,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ConnectFourParameters
 from coach_rl.environments.toy.connect_four import SPACES
+from coach_rl.extensions.groups import trained_opponent
 from coach_rl.extensions.groups.trained_opponent import TrainedOpponent, TrainedPlayer
 from coach_rl.extensions.studies.job import Job, run_job
 from coach_rl.extensions.testing.states import assert_same_state
@@ -29,7 +30,6 @@ from coach_rl.sessions import (
     repeat_experiment,
     resume_experiment,
     run_experiment,
-    trained_opponent,
 )
 from tests.small_runs import manifest_of
 
