@@ -12,11 +12,17 @@ Each has a file `extension.toml`:
     [names]                                        # public names, by their module
     "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
 
+    [tasks]                                        # environments by name, by their parameters
+    "coach_rl.environments.gait.parameters:GaitParameters" = ["trot", "walk"]
+
     [commands.gait]                                # see `Command` of `cli.parser`
     arguments = "RUN [flags]"
     description = "Print the gait of a run."
     run = "my_package.gaits.commands:gait"         # from `Given` to the exit code
     flags = "my_package.gaits.commands:FLAGS"      # a sequence of `Flag`; none without it
+
+A task is one that `coach_rl.environments.parameters` and `coach -lvl` find. Its parameters get its
+name where they have a field `level`, and are made without any where they have none.
 
 A command named `train --seeds` is the form of `train` that is meant where that flag is given.
 `coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
@@ -34,7 +40,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -79,6 +85,8 @@ class Extension:
     """Its public names by module."""
     commands: Mapping[str, Mapping[str, str]]
     """Its commands by name, with the fields of each."""
+    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the tasks of its environments, by the place of their parameters."""
     package: str = ""
     """The installed package that it belongs to, with its version; empty: coach_rl."""
 
@@ -185,7 +193,7 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "names", "commands")
+    known = ("summary", *_LISTS, "names", "tasks", "commands")
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
@@ -193,6 +201,9 @@ def _extension(name: str, document: Document) -> Extension:
         raise ValueError("it lacks a summary, which states its purpose")
     names = {
         module: _list(each, f"names.{module}") for module, each in _table(document, "names").items()
+    }
+    tasks = {
+        place: _list(each, f"tasks.{place}") for place, each in _table(document, "tasks").items()
     }
     commands = {
         name: _texts(each, f"commands.{name}")
@@ -208,6 +219,7 @@ def _extension(name: str, document: Document) -> Extension:
         pages=lists["pages"],
         tests=lists["tests"],
         names=names,
+        tasks=tasks,
         commands=commands,
     )
 
@@ -217,6 +229,9 @@ def _check_names(extension: Extension) -> None:
     for public, (module, _) in extension.public_names().items():
         if not re.fullmatch(_PLACE, f"{module}:{public}"):
             raise ValueError(f'names has \'{module}:{public}\'; write "package.module" = ["Name"]')
+    for place in extension.tasks:
+        if not re.fullmatch(_PLACE, place):
+            raise ValueError(f'tasks has \'{place}\'; write "package.module:Name" = ["task"]')
     for command, fields in extension.commands.items():
         _check_command(command, fields)
 

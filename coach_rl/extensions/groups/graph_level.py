@@ -22,7 +22,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.state import Stateful
-from coach_rl.extensions.groups.member_agents import SwitchedAgent
+from coach_rl.extensions.groups.member_agents import switch
 from coach_rl.levels.goal_rewards import GoalRewards
 from coach_rl.levels.judging import Judgement, end_bits
 from coach_rl.levels.level_manager import LevelManager
@@ -102,12 +102,9 @@ class GraphLevel(LevelManager):
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
         sums, clock, space = self._rows, self._clock.now(), self.params.goal_space
-        seen, agent = take(sums.observation, rows), self.agent
+        seen = take(sums.observation, rows)
         everywhere, difference = np.ones(len(rows), np.bool_), None
-        if isinstance(agent, SwitchedAgent):
-            agent.switch(self.agent_rows, rows, self._shown(rows, seen), clock)
-        else:
-            agent.cut_off(self.agent_rows, rows, clock)
+        switch(self.agent, self.agent_rows, rows, self._shown(rows, seen), clock)
         if isinstance(space, GoalSpace):
             difference = space.difference(sums.goal[rows], seen)
         ended = Judgement(

@@ -333,6 +333,16 @@ class SwitchedAgent(Protocol):
         ...
 
 
+def switch(
+    agent: AnyAgent, row_state: RowState, rows: IntArray, observation: Observation, clock: Clock
+) -> None:
+    """End the sub-episodes of rows [R] of an agent that loses control, see `SwitchedAgent`."""
+    if isinstance(agent, SwitchedAgent):
+        agent.switch(row_state, rows, observation, clock)
+    else:
+        agent.cut_off(row_state, rows, clock)
+
+
 class AgentGroup(Saved):
     """Several agents as one; an `Agent`.
 

@@ -31,6 +31,7 @@ from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
+from coach_rl.extensions.groups.member_agents import switch
 from coach_rl.extensions.groups.requests import GraphRequest
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -261,7 +262,7 @@ def play(params, streams, rng):
             group.observe(row_state, outcome_of(rows, events, names), clock)
         elif kind == "switch":
             seen = {"x": column(events, "x", np.float64)[:, None]}
-            group.switch(row_state, np.array(rows), seen, clock)
+            switch(group, row_state, np.array(rows), seen, clock)
         else:
             group.cut_off(row_state, np.array(rows), clock)
     return group, sent
