@@ -1,8 +1,12 @@
 """The flags of `coach`, declared once: spellings, value, meaning, target, and their commands.
 
 To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
-settings class, needs nothing else. Those of commands about many runs are in `study_flags`. Light
-on purpose, like `parser`.
+settings class, needs nothing else. Extensions declare theirs in files that their tables name
+(`flags`); `commands.RUNS` joins them. Light on purpose, like `parser`.
+
+`Flag.of` names commands (`train resume fork evaluate describe list`), forms of these (`repeat`:
+`train --from`; `untrained`: `evaluate -p`), or what a command of an extension may be: `built`, one
+that only builds a preset's experiment; `begun`, one that begins runs in other processes.
 """
 
 from dataclasses import replace
@@ -25,8 +29,8 @@ def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
 
 
 _TRAINED = "train resume fork repeat"
-_KEPT = f"{_TRAINED} seeds describe"
-_PRESET = "train seeds untrained describe check_preset"
+_KEPT = f"{_TRAINED} begun describe"
+_PRESET = "train begun untrained describe built"
 _RUN = "resume fork evaluate"
 
 _FILMS = group(
@@ -38,24 +42,28 @@ _FILMS = group(
         "frames of a video at most (default: 200); longer episodes skip more steps",
         values.positive,
         sets="VideoParameters.max_frames",
+        needs="-dg -dm",
     ),
     Flag(
         "--video_skip STEPS",
         "steps from one frame to the next (default: 1)",
         values.positive,
         sets="VideoParameters.frame_skip",
+        needs="-dg -dm",
     ),
     Flag(
         "--video_episodes WHICH",
         "film the last episode of the first environment (default), or the best",
         choices=("best", "last"),
         sets="VideoParameters.episodes",
+        needs="-dg -dm",
     ),
     Flag(
         "--video_every N",
         "film every Nth evaluation (default: 1)",
         values.positive,
         sets="VideoParameters.every",
+        needs="-dg -dm",
     ),
     of=f"{_TRAINED} evaluate",
 )
@@ -131,13 +139,6 @@ RUNS = (
             of="train fork evaluate untrained repeat",
         ),
         Flag(
-            "--seeds SEEDS",
-            "train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
-            "those that are not finished",
-            values.seeds,
-            of="seeds",
-        ),
-        Flag(
             "-n, --num_envs N",
             "environments in parallel",
             values.positive,
@@ -179,6 +180,7 @@ RUNS = (
             "-cp, --custom_parameter CHANGES",
             '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
             is_repeated=True,
+            separator="; ",
             of=f"{_PRESET} evaluate fork repeat",
         ),
         Flag(
@@ -204,13 +206,13 @@ RUNS = (
         Flag(
             "-e, --as, --experiment_name NAME",
             "the experiment's folder (default: the preset's name); a fork needs one",
-            of="train seeds fork repeat",
+            of="train begun fork repeat",
         ),
         Flag(
             "-ep, --experiment_path PATH",
             "the folder of all experiments (default: ./experiments)",
             Path,
-            of="train seeds fork repeat",
+            of="train begun fork repeat",
         ),
         Flag(
             "-ntb, --no_tensorboard",
@@ -218,13 +220,13 @@ RUNS = (
             name="tensorboard",
             value=False,
             sets="RunSettings.tensorboard",
-            of=f"{_TRAINED} seeds",
+            of=f"{_TRAINED} begun",
         ),
         Flag(
             "--tracker SERVICE",
             flag_help(),
             sets=flag_parameters,
-            of=f"{_TRAINED} seeds",
+            of=f"{_TRAINED} begun",
         ),
         Flag(
             "--histograms [STEPS]",
@@ -244,34 +246,28 @@ RUNS = (
                 "auto, cpu, cuda or cuda:N (default: auto)",
                 sets="Runtime.device",
             ),
-            of=f"{_TRAINED} seeds evaluate untrained describe",
+            of=f"{_TRAINED} begun evaluate untrained describe",
         ),
         Flag(
             "--threads N",
             "threads of one tensor operation (default: the preset's own; with -crd the run's)",
             values.positive,
             sets="Runtime.threads",
-            of=f"{_TRAINED} seeds evaluate untrained",
-        ),
-        Flag(
-            "--jobs N",
-            "with --seeds: runs at once (default: as many as there are cores and memory for)",
-            values.positive,
-            of="seeds",
+            of=f"{_TRAINED} begun evaluate untrained",
         ),
         Flag(
             "--on PLACE",
             "where the runs of --seeds, or the --workers of one run, are: local (default), "
             "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
             sets="collection.on",
-            of="train seeds resume",
+            of="train begun resume",
         ),
         Flag(
             "--matmul_precision WORD",
             "precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
             "where that is faster, which costs score)",
             sets="Runtime.matmul_precision",
-            of="train seeds untrained",
+            of="train begun untrained",
         ),
         Flag(
             "--background_evaluation",
@@ -333,8 +329,9 @@ RUNS = (
         of=_KEPT,
     ),
 )
-"""The flags of all commands about one run, or one preset: each parser knows all, so that one that
-a command would ignore is refused by name."""
+"""The engine's flags of commands about one run, or one preset. With those of extensions they are
+one table, which each parser knows, so that a flag that a command would ignore is refused by name.
+"""
 
 
 def again(spelling: str, **changes: object) -> Flag:

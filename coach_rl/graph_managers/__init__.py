@@ -1,6 +1,6 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels, telemetry and processes. Start with `graph_manager`, whose `improve` is the
+May import core, levels and processes. Start with `graph_manager`, whose `improve` is the
 experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
 """
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.graph_managers.stack import SignalParameters
+    from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
-    "CollectionParameters", "GraphManager", "GraphParameters",
-    "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelChain",
-    "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
+    "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
+    "LevelChain", "LevelParameters", "ScheduleParameters", "SignalParameters",
+    "ValidationParameters", "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
     warn,
 )
+from coach_rl.core.log_records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -50,7 +51,6 @@ from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from coach_rl.telemetry.profiler import Profile, ResourceSampler
-from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
 
 

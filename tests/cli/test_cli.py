@@ -26,6 +26,7 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.extensions.studies import runs as runs_module
@@ -37,7 +38,6 @@ from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.telemetry.console import ConsoleSink
-from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.trackers.tracker import TrackerParameters
 from coach_rl.telemetry.video import VideoParameters
 from tests.cli.commands import coach, only_run

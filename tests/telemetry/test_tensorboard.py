@@ -15,10 +15,11 @@ from tensorboard.plugins.hparams.metadata import (
     parse_session_start_info_plugin_data,
 )
 
+from coach_rl.core import LogRecord
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry import LogRecord, TensorBoardSink
+from coach_rl.graph_managers.statistics import histogram
+from coach_rl.telemetry import TensorBoardSink
 from coach_rl.telemetry.log_files import CsvSink, logged_names
-from coach_rl.telemetry.statistics import histogram
 from coach_rl.telemetry.tensorboard import Introduction, layout
 
 LAYOUT_TAG = "custom_scalars__config__"

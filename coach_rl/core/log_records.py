@@ -86,6 +86,22 @@ class Inspection(LogRecord):
     """Name for that file, different for every inspection of a run."""
 
 
+AUTO = "auto"
+"""Stands for the success rate where success is reported, and for the mean reward elsewhere."""
+FILES: Mapping[Kind, str] = {
+    "episode": "episodes",
+    "fault": "faults",
+    "evaluation": "evaluations",
+    "final_evaluation": "final_evaluation",
+    "progress": "progress",
+    "signals": "signals",
+    "gap": "gaps",
+    "roll_back": "roll_backs",
+    "note": "notes",
+}
+"""Names of the tables of the records about the whole graph, by kind."""
+
+
 class Sink(Protocol):
     """A receiver of log records.
 
