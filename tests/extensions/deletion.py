@@ -35,9 +35,10 @@ print(f"{len(names)} modules and {len(coach_rl.__all__)} public names imported")
 
 
 def has_code(extension: Extension) -> bool:
-    """True if the code of an extension lies in its folder."""
+    """True if the code of an extension lies in its folder, or its environments are all of it."""
     folder = CHECKOUT / "coach_rl/extensions" / extension.name
-    return any(folder.glob("*.py"))
+    modules = (f"coach_rl.extensions.{extension.name}.", "coach_rl.environments.")
+    return any(folder.glob("*.py")) or all(name.startswith(modules) for name in extension.names)
 
 
 def with_dependants(names: Iterable[str]) -> list[str]:
@@ -58,6 +59,12 @@ def delete(names: Iterable[str], checkout: Path) -> None:
             shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
             for preset in extension.presets:
                 (checkout / "presets" / f"{preset}.py").unlink()
+            for path in extension.environments:
+                environment = checkout / "environments" / path
+                if environment.is_dir():
+                    shutil.rmtree(environment)
+                else:
+                    environment.unlink(missing_ok=True)  # in the folder of one that it needs
 
 
 def run(*command: str, folder: Path) -> None:
