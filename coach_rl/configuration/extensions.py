@@ -75,7 +75,7 @@ class Extension:
     needs: tuple[str, ...] = ()
     """The extensions without which it does not work."""
     presets: tuple[str, ...] = ()
-    """Its presets."""
+    """The presets that do not work without it; one that needs two is in both tables."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
     pages: tuple[str, ...] = ()
