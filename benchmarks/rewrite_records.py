@@ -17,7 +17,9 @@ moved or gone since the archives were written:
     "LevelParameters.below" = {field = "arrangement", type = "coach_rl:LevelGraph"}
 
 A gathered field is a mapping from the names of the parts to their values; of flags, a list of the
-names of those that have it. Where all parts have the value of `removed_fields` it is none. A name that `coach_rl` offers becomes `coach_rl:NAME`. The files of an archive, their order and
+names of those that have it. Where all parts have the value of `removed_fields` there is none.
+
+A name that `coach_rl` offers becomes `coach_rl:NAME`. The files of an archive, their order and
 their packing stay as they are; checksums are computed again. Manifests of trained agents get every
 field that they lack, so that loading them warns of none.
 """
