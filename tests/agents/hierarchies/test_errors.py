@@ -46,7 +46,7 @@ from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from tests.agents import skill_stacks as skills
 from tests.agents import test_hindsight_filters as hindsight
-from tests.agents import test_shared_agents as shared
+from tests.extensions.groups import test_shared_agents as shared
 from tests.agents.hierarchies import test_hac as hac
 from tests.agents.hierarchies import test_hiro_agent as hiro
 from tests.agents.hierarchies import test_option_critic_agent as option_critic
