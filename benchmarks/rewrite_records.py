@@ -9,8 +9,12 @@ moved or gone since the archives were written:
     "coach_rl.agents.planning" = "coach_rl.extensions.planning"
     [names]
     "coach_rl.core.goals:OptionSpace" = "coach_rl.core.options:OptionSpace"
+    [renamed_fields]             # where they are not removed
+    "ReplayMemoryParameters.sequences" = "draws"
     [removed_fields]             # with the values under which nothing changes
     "LevelParameters.certify" = "null"             # as JSON
+    [listed_fields]              # a value or None became a tuple of one or none, in another field
+    "LevelParameters.curriculum" = "changes"
     [added_fields]               # with the values that stand for what documents without them mean
     "PPOAgentParameters.scale_actions" = "false"
     [gathered_fields]            # of the parts in a list, as an object in a field of its owner
@@ -65,8 +69,12 @@ class Moves:
     """New paths of modules by earlier ones."""
     names: Mapping[str, str]
     """New `module:name` by earlier ones."""
+    renamed_fields: Mapping[str, str]
+    """New names of fields by earlier ones, `Class.field`."""
     removed_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, without which a class behaves the same."""
+    listed_fields: Mapping[str, str]
+    """Fields that have a tuple of one or none for a value or None, by `Class.field` of that."""
     added_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, that documents without them mean."""
     gathered_fields: Mapping[str, Mapping[str, str]]
@@ -102,7 +110,8 @@ class Moves:
         """Parameters with classes and functions named as now, without removed fields."""
         match document:
             case dict():
-                kept = self._with_fields_of_now(self._gathered(document))
+                kept = self._with_listed_fields(self._gathered(document))
+                kept = self._with_fields_of_now(kept)
                 return {
                     key: self.name(part) if key in TAGS else self.document(part)
                     for key, part in kept.items()
@@ -131,6 +140,15 @@ class Moves:
                 ]
         return found
 
+    def _with_listed_fields(self, document: dict[str, Json]) -> dict[str, Json]:
+        kind = str(document.get("$type", "")).rpartition(":")[2]
+        found = dict[str, Json]()
+        for key, part in document.items():
+            field = self.listed_fields.get(f"{kind}.{key}")
+            values = [] if part is None else [part]
+            found[field or key] = part if field is None else values
+        return found
+
     def _with_fields_of_now(self, document: dict[str, Json]) -> dict[str, Json]:
         kind = str(document.get("$type", "")).rpartition(":")[2]
         added = {
@@ -140,7 +158,7 @@ class Moves:
         }
         gone = {key: f"{kind}.{key}" for key in document if f"{kind}.{key}" in self.removed_fields}
         kept = {
-            key: part
+            self.renamed_fields.get(f"{kind}.{key}", key): part
             for key, part in document.items()
             if key not in gone or part != self.removed_fields[gone[key]]
         }

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
-        HACGraphManager,
         HRLGraphManager,
     )
     from coach_rl.graph_managers.parameters import (
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
         CheckpointParameters,
         CollectionParameters,
         GraphParameters,
-        HACGraphParameters,
         LevelParameters,
         ScheduleParameters,
         ValidationParameters,
@@ -33,7 +31,7 @@ else:
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
-    "LevelChain", "LevelParameters", "ScheduleParameters", "SignalParameters",
-    "ValidationParameters", "bootstrap_interval", "interquartile_mean",
+    "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters",
+    "ScheduleParameters", "SignalParameters", "ValidationParameters", "bootstrap_interval",
+    "interquartile_mean",
 ]  # fmt: skip

@@ -92,7 +92,7 @@ def check_ending(params: LevelDescription, agent: AnyAgent, *, is_top: bool) -> 
             f"{ends}, which is for levels that receive goals or options from a level above; leave "
             "out the method `ends`"
         )
-    if space.sent_size > space.size:
+    if isinstance(space, GoalSpace) and space.ages:
         raise ConfigurationError(
             f"{ends}, and its goals end when their time is up; use a GoalSpace, or leave out the "
             "method `ends`"
@@ -116,10 +116,10 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         space.check(below.observation)
         if isinstance(space, GoalSpace):
             check_judging(space, below.observation)
-        if not params.goal_is_terminal and space.sent_size > space.size:
-            raise SpaceError(
-                "goals with a time have nothing behind it; leave goal_is_terminal at True"
-            )
+            if not params.goal_is_terminal and space.ages:
+                raise SpaceError(
+                    "goals with a time have nothing behind it; leave goal_is_terminal at True"
+                )
         if is_top:
             if isinstance(space, OptionSpace):
                 raise SpaceError("the top level has no options, as no level above chooses one")
@@ -366,12 +366,13 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes and plans since the last call, and its curriculum."""
+        """Figures of its sub-episodes and plans since the last call, and values that change."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
-        curriculum = self.params.curriculum
-        factors = {} if curriculum is None else curriculum.factors(self.name, self._clock.stack)
-        return self.sub_episodes.drain() | plans | factors
+        found = self.sub_episodes.drain() | plans
+        for change in self.params.changes:
+            found |= change.values(self.name, self._clock.stack)
+        return found
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""

@@ -8,7 +8,7 @@ nothing of them is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import RecordedParameters
@@ -32,8 +32,10 @@ from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.runs.folder import TakenCheckpoint, find_folder, read_manifest
 from coach_rl.sessions.opening import known_spaces, replaced
 
-_GOALS = {"low", "high", "relative", "reach", "elements", "observed", "longest"}
+_GOALS = {"low", "high", "relative", "reach", "elements", "observed"}
 """Fields of a goal space that set what the numbers of a goal stand for."""
+_OF_EVERY = frozenset(each.name for each in fields(GoalSpace))
+"""Fields of every goal space."""
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
@@ -122,6 +124,8 @@ class Meaning:
     """Which of them acts through which."""
     spaces: EnvironmentSpaces
     """The environment's."""
+    own: Mapping[str, Mapping[str, object]] | None = None
+    """Fields of their goals beyond those of every goal space, by level; None: read from them."""
 
     @classmethod
     def of(cls, graph_manager: GraphManager) -> "Meaning":
@@ -136,13 +140,15 @@ class Meaning:
         manifest = read_manifest(folder)
         parameters = manifest["parameters"]
         levels = []
+        own: dict[str, Mapping[str, object]] = {}
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
             goals = level.get("goal_space") or {}
             space: LevelSpace | None = None
             if "low" in goals:
-                fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
-                kind = TimedGoalSpace if "longest" in fields else GoalSpace
-                space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
+                given: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
+                space = GoalSpace(**given, threshold=(0.0,) * len(given["low"]))
+                names = goals.keys() - _OF_EVERY
+                own[level.get("name", "main")] = {name: goals[name] for name in names}
             elif goals:
                 space = OptionSpace(count=goals["count"])
             name = level.get("name", LevelDescription().name)
@@ -150,7 +156,7 @@ class Meaning:
         arrangement: Arrangement = LevelChain()
         if "arrangement" in parameters:
             arrangement = decode(parameters["arrangement"])
-        return cls(levels, arrangement, known_spaces(folder, manifest))
+        return cls(levels, arrangement, known_spaces(folder, manifest), own)
 
     def require_same(self, name: str, there: "Meaning", name_there: str) -> None:
         """Raise `ConfigurationError` where an agent would take one kind of goal for another.
@@ -197,8 +203,18 @@ class Meaning:
                     goals = replace(goals, relative=is_offset, reach=reach)
                 facts[f"elements of {what}"] = tuple(goals.elements or range(goals.size))
                 box = goals.space
-                facts[f"bounds of {what}"] = box.low.tolist(), box.high.tolist()
+                bounds = (box.low.tolist()[: goals.size], box.high.tolist()[: goals.size])
+                facts[f"bounds of {what}"] = bounds
+                own = self._own_fields(self.levels[each])
+                facts |= {f"{name} of {what}": value for name, value in own.items()}
         return facts
+
+    def _own_fields(self, level: LevelDescription) -> Mapping[str, object]:
+        """The numbers of a level's goals that not every goal space has, by field."""
+        if self.own is not None:
+            return self.own.get(level.name, {})
+        given = vars(level.goal_space).items()
+        return {k: v for k, v in given if k not in _OF_EVERY and isinstance(v, int | float)}
 
 
 @dataclass

@@ -13,9 +13,6 @@ import coach_rl as rl
 from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
-from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
@@ -42,7 +39,9 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import (
     OneStepParameters,
 )
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters
+from coach_rl.extensions.hiro.hiro_agent import SubGoalCorrectionParameters
+from coach_rl.extensions.hiro.sub_goal_guide import AdjacencyParameters
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
     LinearBoxToBoxMap,
     ObservationNormalizationFilter,
@@ -230,7 +229,6 @@ CASES = {
         ),
         (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
         (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
-        (lambda: AgentGroupParameters(members=()), "members must be ... of length >= 1"),
     ],
     ConfigurationError: [
         *(

@@ -25,8 +25,9 @@ from coach_rl.extensions.exporting.coach_policy import MET, MISSED, OTHER, TERMI
 from coach_rl.extensions.exporting.decisions import Chosen, Decision, Request, in_dtypes
 from coach_rl.extensions.exporting.goals import shown_goal, target, turned, verdict
 from coach_rl.extensions.exporting.policies import Tensors
-from coach_rl.extensions.groups.junction import CHOICE
 
+CHOICE = "choice"
+"""Name of the action of a level whose actions are the number of one below it."""
 OPSETS = range(14, 21)
 """Versions of the ONNX operator set that graphs can be written in."""
 MEMBERS_OVER = "members_over"

@@ -145,12 +145,12 @@ class LevelGraph:
                     f"{name} has {field}, which is for levels in a chain, where each acts through "
                     "the next; leave it out in a graph of levels"
                 )
-        if above and level.curriculum is not None:
-            for field in sorted({"bounds", "reach"} & level.curriculum.scheduled.keys()):
-                yield (
-                    f"{name} has a curriculum of {field}, which changes the actions of the level "
-                    "above, and is for levels in a chain; leave it out in a graph of levels"
-                )
+        scheduled = {field for change in level.changes for field in change.scheduled}
+        for field in sorted({"bounds", "reach"} & scheduled if above else ()):
+            yield (
+                f"{name} changes its {field} by schedule, and so the actions of the level above, "
+                "which is for levels in a chain; leave it out in a graph of levels"
+            )
 
 
 def _unknown(name: str, numbers: Mapping[str, int], where: str) -> UnknownNameError:

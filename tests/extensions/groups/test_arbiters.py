@@ -8,9 +8,8 @@ import pytest
 from gymnasium import spaces
 from plain_group import CHOICES, PlainGroup
 from resuming import after, amid, assert_resumes
-from skill_stacks import SMALL, ddpg, ppo
+from small_agents import SMALL, ddpg, ppo
 
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
 from coach_rl.architectures.actor_critic import ActorCriticParameters
@@ -33,6 +32,7 @@ from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMe
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.extensions.groups.member_agents import switch
 from coach_rl.extensions.groups.requests import GraphRequest
+from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

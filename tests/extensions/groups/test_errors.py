@@ -140,6 +140,7 @@ def other_observation():
 
 CASES = {
     ParameterError: [
+        (lambda: AgentGroupParameters(members=()), "members must be ... of length >= 1"),
         (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
