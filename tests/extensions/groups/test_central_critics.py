@@ -10,9 +10,9 @@ from small_agents import ppo
 from torch.distributions import Categorical
 from torch.nn.functional import linear
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.memories.batches import RolloutBatch
 
 KEYS = {"left": 2, "map": 1, "right": 3}

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from coach_rl.agents.agent_group import AgentGroupParameters
-from coach_rl.agents.arbiters import EnvironmentTurns, Turns
 from coach_rl.core.records import End
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters
+from coach_rl.extensions.groups.arbiters import EnvironmentTurns, Turns
 
 CHOICES = 1_000
 """Number of actions of a member that acts by a script."""

@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from gymnasium import spaces
 
-from coach_rl.agents.member_agents import (
-    WHOLE,
-    ActionPart,
-    AgentGroup,
-    BoundMember,
-    by_part,
-)
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
+from coach_rl.extensions.groups.member_agents import (
+    WHOLE,
+    ActionPart,
+    AgentGroup,
+    BoundMember,
+    by_part,
+)
 
 if TYPE_CHECKING:
-    from coach_rl.agents.arbiters import Arbiter
+    from coach_rl.extensions.groups.arbiters import Arbiter
 
 
 @parameter_class
@@ -248,7 +248,7 @@ class AgentGroupParameters(LearnerParameters):
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
         # Here, so that members that all act do not load what only turns need.
-        from coach_rl.agents.arbiters import TurnGroup
+        from coach_rl.extensions.groups.arbiters import TurnGroup
 
         arbiter = self.arbiter.build(agents, tuple(bound), context)
         return TurnGroup(

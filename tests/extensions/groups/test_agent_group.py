@@ -11,8 +11,6 @@ from decisions import context
 from gymnasium import spaces
 from resuming import after, assert_resumes
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.member_agents import ActionPart, Share
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
@@ -25,6 +23,8 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.groups.member_agents import ActionPart, Share
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
 from coach_rl.graph_managers import (
     BasicGraphParameters,

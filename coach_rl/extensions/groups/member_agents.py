@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from posixpath import commonpath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium import spaces
@@ -46,6 +46,7 @@ from coach_rl.core.spaces import (
     uniform_size,
 )
 from coach_rl.core.state import State
+from coach_rl.extensions.groups.requests import real_starts
 
 WHOLE = ""
 """Key of an action that has no parts."""
@@ -318,6 +319,30 @@ class Share:
         return {key: np.concatenate([own[key] for own in by_member]) for key in by_member[0]}
 
 
+@runtime_checkable
+class SwitchedAgent(Protocol):
+    """An agent whose open decisions end with what the environment shows where control is lost."""
+
+    def switch(
+        self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock
+    ) -> None:
+        """End the sub-episodes of rows [R], truncated where they show [R, ...] each.
+
+        The level above takes control back between two decisions of the level.
+        """
+        ...
+
+
+def switch(
+    agent: AnyAgent, row_state: RowState, rows: IntArray, observation: Observation, clock: Clock
+) -> None:
+    """End the sub-episodes of rows [R] of an agent that loses control, see `SwitchedAgent`."""
+    if isinstance(agent, SwitchedAgent):
+        agent.switch(row_state, rows, observation, clock)
+    else:
+        agent.cut_off(row_state, rows, clock)
+
+
 class AgentGroup(Saved):
     """Several agents as one; an `Agent`.
 
@@ -333,8 +358,6 @@ class AgentGroup(Saved):
     SAVED: ClassVar[SavedNames] = (SavedAttribute("members", inline=True),)
     ROWS: ClassVar[type[MemberRows]] = GroupRows
     """The kind of row state."""
-    takes_turns: ClassVar[bool] = False
-    """True if one member acts in each row, and not all at once."""
 
     def __init__(
         self,
@@ -383,8 +406,8 @@ class AgentGroup(Saved):
 
     def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
         rows = request.rows
-        if self._may_end and np.count_nonzero(request.real_starts):
-            row_state.plays[:, rows[request.real_starts]] = True
+        if self._may_end and np.count_nonzero(begins := real_starts(request)):
+            row_state.plays[:, rows[begins]] = True
         turns = self.turns(row_state, request, clock)
         starts, first = request.starts, request.episode_start
         if turns is not None:  # to an agent an episode begins where another has acted since
@@ -403,8 +426,7 @@ class AgentGroup(Saved):
 
     def _acted(self, row_state: Any, rows: IntArray) -> Iterator[Share]:
         """The shares of the agents that made the latest decisions of some rows."""
-        turns = row_state.latest[rows] if self.takes_turns else None
-        return self._shares(self._acting(row_state, rows, turns))
+        return self._shares(self._acting(row_state, rows, None))
 
     def _acting(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> BoolArray:
         """[K, R] whether each acts: by the numbers of those whose turn it is; None: all that play.
@@ -483,15 +505,6 @@ class AgentGroup(Saved):
             own = row_state.members[share.agent]
             freeze(self.members[share.agent], own, share.rows(rows), clock)
 
-    def switch(
-        self, row_state: Any, rows: IntArray, observation: Observation, clock: Clock
-    ) -> None:
-        self.cut_off(row_state, rows, clock)
-
-    def acting_member(self, row_state: Any, row: int) -> str:
-        number = row_state.latest[row]
-        return self.bound[number].name if number >= 0 else "none"
-
     def restart_rows(self, row_state: Any) -> None:
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
@@ -560,6 +573,17 @@ class AgentGroup(Saved):
                 agent = self.members[each.agent_name]
                 lines += [f"  {line}" for line in description_of(agent).splitlines()]
         return "\n".join(lines)
+
+
+class OneOfMembers(AgentGroup):
+    """Several agents, one of which acts in each row; an `Agent` that names it."""
+
+    def _acted(self, row_state: Any, rows: IntArray) -> Iterator[Share]:
+        return self._shares(self._acting(row_state, rows, row_state.latest[rows]))
+
+    def acting(self, row_state: Any, row: int) -> str:
+        number = row_state.latest[row]
+        return self.bound[number].name if number >= 0 else "none"
 
 
 def by_part(space: Space) -> spaces.Dict:

@@ -9,7 +9,6 @@ from gymnasium import spaces
 from resuming import after, amid, assert_resumes
 from small_agents import ddpg, ppo
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GoalSpace
@@ -18,6 +17,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.testing.states import flat_state
 from coach_rl.graph_managers import (
     GraphManager,

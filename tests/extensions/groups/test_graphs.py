@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from gymnasium import spaces
-from plain_graph import ENDS, Play, plain, random_graph, rule
+from plain_graph import ENDS, Play, graph_of, plain, random_graph, rule
 from plain_stack import Level, Walk
 from scripted_stack import Scripted, Walks
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.levels import links_of
 from coach_rl.core.records import Fault, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers.graph_stack import build_graph_stack
 
 SEED = 5
 
@@ -30,7 +28,7 @@ class GraphScripted(Scripted):
     index: int = 0
 
     def chosen(self, row_state, request, clock):
-        links, observation = links_of(self.levels), request.observation
+        links, observation = graph_of(self.levels).links(self.levels), request.observation
         made = [
             rule(
                 self.levels,
@@ -94,7 +92,7 @@ def built(levels, seeds, clock, discount, walks=None):
             )
         return agents[index]
 
-    stack = build_graph_stack(
+    stack = graph_of(levels).build_stack(
         levels,
         OrderedWalks(seeds) if walks is None else walks,
         agent=agent,
@@ -125,7 +123,7 @@ def played(levels, phases, seeds, discount):
         return RowNoise(num_rows=len(seeds), size=1, kind="uniform", seed=seed, name="testing")
 
     streams = {index: noise(level) for index, level in enumerate(levels)}
-    links = links_of(levels)
+    links = graph_of(levels).links(levels)
     return [
         Play(levels, links, phases, discount, row, streams, Walk(seed)).run()
         for row, seed in enumerate(seeds)
@@ -178,7 +176,7 @@ def test_random_graph_equals_plain_recursion(block):
         plays = played(levels, phases, seeds, discount)
         assert_equal(agents, plays, number)
         for index, level in enumerate(stack.levels):
-            logged, links = level.drain(), links_of(levels)
+            logged, links = level.drain(), graph_of(levels).links(levels)
             for name, value in figures(plays, levels, links, index).items():
                 assert logged.get(name, 0.0) == pytest.approx(value), (number, index, name)
 
@@ -187,7 +185,7 @@ def test_random_graphs_have_all_that_graphs_can():
     seen = Counter()
     for number in range(100):
         levels, phases, seeds, discount = case(number)
-        links = links_of(levels)
+        links = graph_of(levels).links(levels)
         for play in played(levels, phases, seeds, discount):
             for index, made in enumerate(play.transitions):
                 parents = [each for each in range(index) if index in links[each]]
@@ -277,7 +275,7 @@ def test_failure_of_a_simulator_voids_the_decisions_of_its_row_alone(number):
     clock = Clock(phase=Phase.TRAIN)
     stack, agents = built(levels, [1, 2], clock, discount, walks=Faulty([1, 2], fails_at=9))
     advanced(stack, clock, [Phase.TRAIN] * 20)
-    lowest = [each for each, below in enumerate(links_of(levels)) if not below]
+    lowest = [each for each, below in enumerate(graph_of(levels).links(levels)) if not below]
     made = [agents[each].transitions.get(row, []) for row in (0, 1) for each in lowest]
     steps = [sum("cut off" not in each for each in of) for of in made]
     half = len(lowest)

@@ -5,11 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from coach_rl.environments.goal_worlds import WORKSHOP_OBSERVED, AntWorkshop, WorkshopSymmetry
-from coach_rl.environments.goal_worlds.ant_workshop import AWAY, CIRCLE, STAYS
+from coach_rl.environments.goal_worlds.ant_workshop import (
+    AWAY,
+    CIRCLE,
+    STAYS,
+    WORKSHOP_OBSERVED,
+    AntWorkshop,
+    WorkshopSymmetry,
+)
 from coach_rl.environments.mujoco import MujocoState, MujocoTaskParameters, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.toy.workshop import ORDERS, TASKS
+from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, Trial
 
 IDLE = np.zeros(8)
 SHOWN = {name: number for number, name in enumerate(WORKSHOP_OBSERVED)}
@@ -183,3 +190,11 @@ def test_workshop_symmetry_way_to_the_task_lies_ahead_and_to_the_left(task, show
         seen, _ = canonical(room, task)
         x, y = seen[SHOWN[f"{shown}_x"]], seen[SHOWN[f"{shown}_y"]]
         assert 0 <= y <= x
+
+
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+def test_ant_workshop_keeps_the_contract_of_environments(check):
+    params = MujocoTaskParameters(
+        own_task=AntWorkshop(motor_noise=0.2), max_episode_steps=7, threads=2
+    )
+    check(Trial(build=lambda num_envs: params.build(num_envs=num_envs), steps=40))

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from coach_rl.environments.toy import ConnectFour
-from coach_rl.environments.toy.connect_four import RandomPlayer, RulesPlayer, view
+from coach_rl.environments.toy.connect_four import ConnectFour, RandomPlayer, RulesPlayer, view
 
 HALF = np.full(1, 0.5)
 

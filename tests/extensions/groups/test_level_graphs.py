@@ -23,16 +23,24 @@ PPO = rl.PPOAgentParameters(
 SAC = rl.SACAgentParameters()
 
 
-def level(name, below=(), **settings):
+def level(name, **settings):
     """A level that learns by PPO."""
-    return rl.LevelParameters(**{"name": name, "agent": PPO, "below": below, **settings})
+    return rl.LevelParameters(**{"name": name, "agent": PPO, **settings})
 
 
-SELECTOR = level("top", ("left", "right"))
-LEFT = level("left", ("low",), goal_space=GOALS, horizon=3)
-RIGHT = level("right", ("low",), horizon=2, goal_space=rl.OptionSpace(count=2))
-LOW = level("low", (), goal_space=GOALS, horizon=4)
-DIAMOND = (SELECTOR, LEFT, RIGHT, LOW)
+def below(*preempt, **names):
+    """The arrangement as a setting of an experiment."""
+    return {"arrangement": rl.LevelGraph(below=names, preempt=preempt)}
+
+
+TOP = level("top")
+LEFT = level("left", goal_space=GOALS, horizon=3)
+RIGHT = level("right", horizon=2, goal_space=rl.OptionSpace(count=2))
+LOW = level("low", goal_space=GOALS, horizon=4)
+DIAMOND = (TOP, LEFT, RIGHT, LOW)
+CHAIN = {"arrangement": rl.LevelChain()}
+NAMES = {"top": ("left", "right"), "left": ("low",), "right": ("low",)}
+"""The levels below each of the diamond."""
 
 
 def manager_of(*levels, **settings):
@@ -45,6 +53,7 @@ def manager_of(*levels, **settings):
     )
     given = {
         "levels": levels,
+        **below(**NAMES),
         "environment": rl.PointMassParameters(max_episode_steps=30),
         "num_envs": 4,
         "schedule": schedule,
@@ -53,17 +62,17 @@ def manager_of(*levels, **settings):
     return rl.GraphManager(rl.GraphParameters(**given))
 
 
-def training(*levels):
+def training(*levels, **settings):
     """A graph that trains."""
-    manager = manager_of(*levels)
+    manager = manager_of(*levels, **settings)
     manager.create_graph(rl.Runtime(seed=3))
     return manager
 
 
 @pytest.mark.parametrize("preempt", [False, True])
 def test_diamond_with_networks_resumed_in_mid_decision_continues_bit_for_bit(preempt):
-    levels = (replace(SELECTOR, preempt=preempt), *DIAMOND[1:])
-    one, other = training(*levels), training(*levels)
+    arrangement = below(*["top"] * preempt, **NAMES)
+    one, other = training(*DIAMOND, **arrangement), training(*DIAMOND, **arrangement)
     for manager in (one, other):
         manager.graph.clock.phase = Phase.TRAIN
     for _ in range(103):
@@ -80,7 +89,7 @@ def test_diamond_with_networks_resumed_in_mid_decision_continues_bit_for_bit(pre
 
 @pytest.mark.parametrize("preempt", [False, True])
 def test_level_selected_again_acts_on_what_the_environment_shows_now(preempt):
-    manager, decided = training(replace(SELECTOR, preempt=preempt), *DIAMOND[1:]), 0
+    manager, decided = training(*DIAMOND, **below(*["top"] * preempt, **NAMES)), 0
     for agent in manager.graph.agents.values():
         chosen = agent._chosen
 
@@ -117,10 +126,13 @@ def test_shared_level_has_one_agent_that_learns_from_all_its_parents():
 
 def test_frozen_level_loaded_from_a_flat_run_keeps_its_parameters(tmp_path):
     flat = rl.run_experiment(
-        manager_of(rl.LevelParameters(name="main", agent=PPO)), name="flat", root=tmp_path
+        manager_of(rl.LevelParameters(name="main", agent=PPO), **CHAIN),
+        name="flat",
+        root=tmp_path,
     )
     low = level("walk", horizon=5, load=f"{flat.folder.path}:main", frozen=True)
-    manager = manager_of(level("top", ("walk", "wait")), low, level("wait", horizon=5))
+    levels = TOP, low, level("wait", horizon=5)
+    manager = manager_of(*levels, **below(top=("walk", "wait")))
     manager.create_graph(rl.Runtime(seed=3))
     rl.load_levels(manager)
     before = manager.graph.agents["walk"].policy_state_dict()
@@ -138,24 +150,24 @@ def by_place(observation, space):
     return (np.abs(observation["observation"][:, 0]) * 1_000).astype(np.int64) % 2
 
 
-UNIFORM = level("top", None, agent=rl.UniformAgentParameters())
+UNIFORM = level("top", agent=rl.UniformAgentParameters())
 CHOOSER = rl.ScriptedAgentParameters(name="chooser", policy=by_place)
 SKILLS = rl.SkillAgentsParameters.of(PPO, count=2)
-TWO_OPTIONS = {"below": None, "goal_space": rl.OptionSpace(count=2), "horizon": 3}
+TWO_OPTIONS = {"goal_space": rl.OptionSpace(count=2), "horizon": 3}
 FILMED = {
     "graph": (
         DIAMOND,
         {f"top > {way} > low" for way in ("left", "right/option 0", "right/option 1")},
     ),
-    "turns": ((level("main", None, agent=turns_of_two(rl.Turns())),), {"main/walk", "main/push"}),
+    "turns": ((level("main", agent=turns_of_two(rl.Turns())),), {"main/walk", "main/push"}),
     "selector": (
-        (level("main", None, agent=turns_of_two(rl.SelectedTurns(agent=CHOOSER))),),
+        (level("main", agent=turns_of_two(rl.SelectedTurns(agent=CHOOSER))),),
         {"main/walk (by chooser)", "main/push (by chooser)"},
     ),
     "turns above": (
         (
-            level("main", None, agent=turns_of_two(rl.Turns(order=("walk", "push", "push")))),
-            level("low", None, goal_space=GOALS, horizon=3),
+            level("main", agent=turns_of_two(rl.Turns(order=("walk", "push", "push")))),
+            level("low", goal_space=GOALS, horizon=3),
         ),
         {"main/walk > low", "main/push > low"},
     ),
@@ -173,7 +185,8 @@ FILMED = {
 @pytest.mark.parametrize("kind", FILMED)
 def test_films_of_several_rows_show_who_acts_in_each(kind):
     levels, known = FILMED[kind]
-    with training(*levels) as manager:
+    arrangement = below(**NAMES) if kind == "graph" else CHAIN
+    with training(*levels, **arrangement) as manager:
         stack = manager.graph.evaluation
         stack.simulators.render = lambda row: np.full((4, 4, 3), row, np.uint8)
         stack.reset(0)
@@ -196,7 +209,9 @@ def test_films_of_several_rows_show_who_acts_in_each(kind):
 
 def test_film_of_members_that_all_act_names_none():
     members = (rl.GroupMember(agent=PPO, actions=("0", "1")),)
-    with training(level("main", None, agent=rl.AgentGroupParameters(members=members))) as manager:
+    with training(
+        level("main", agent=rl.AgentGroupParameters(members=members)), **CHAIN
+    ) as manager:
         stack = manager.graph.evaluation
         stack.reset(0)
         stack.tick()
@@ -217,9 +232,8 @@ def test_description_names_every_level_once_and_what_it_selects():
 
 
 def test_chain_written_as_a_graph_makes_the_same_transitions():
-    top, low = level("top", None), level("low", None, goal_space=GOALS, horizon=4)
-    one = training(top, low)
-    other = training(replace(top, below=("low",)), replace(low, below=()))
+    one = training(TOP, LOW, **CHAIN)
+    other = training(TOP, LOW, **below(top=("low",)))
     assert type(one.graph.training) is Stack
     assert type(other.graph.training) is not Stack
     for manager in (one, other):
@@ -237,51 +251,67 @@ def test_chain_written_as_a_graph_makes_the_same_transitions():
 
 P, U = rl.ParameterError, rl.UnknownNameError
 REFUSED = [
-    (lambda: manager_of(level("top", ("lwo",)), LOW), U, "unknown level 'lwo' in below of 'top'"),
-    (lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, below=("left",))), P, "a cycle has no"),
-    (lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, below=("low",))), P, "names itself"),
-    (lambda: manager_of(*DIAMOND, level("idle", ())), P, "level 'idle' is never reached"),
     (
-        lambda: manager_of(level("top", ("low", "low")), LOW),
+        lambda: manager_of(TOP, LOW, **below(top=("lwo",))),
+        U,
+        "unknown level 'lwo' in below of 'top'",
+    ),
+    (
+        lambda: manager_of(TOP, LOW, **below(tpo=("low",))),
+        U,
+        "unknown level 'tpo' in below of LevelGraph",
+    ),
+    (
+        lambda: manager_of(*DIAMOND, **below("tpo", **NAMES)),
+        U,
+        "unknown level 'tpo' in preempt of LevelGraph",
+    ),
+    (lambda: manager_of(*DIAMOND, **below(**NAMES, low=("left",))), P, "a cycle has no"),
+    (lambda: manager_of(*DIAMOND, **below(**NAMES, low=("low",))), P, "names itself"),
+    (lambda: manager_of(*DIAMOND, level("idle")), P, "level 'idle' is never reached"),
+    (
+        lambda: manager_of(TOP, LOW, **below(top=("low", "low"))),
         P,
         "names 'low' 2 times in below, and the later ones could never be selected",
     ),
     (
-        lambda: manager_of(level("top", ("low",)), replace(LOW, goal_space=None)),
+        lambda: manager_of(TOP, replace(LOW, goal_space=None), **below(top=("low",))),
         P,
         "level 'low' needs a goal_space: level 'top' above acts in it",
     ),
     (
-        lambda: manager_of(level("top", ("a", "b")), level("a", horizon=2), level("b")),
+        lambda: manager_of(TOP, level("a", horizon=2), level("b"), **below(top=("a", "b"))),
         P,
         "level 'b' receives no goals and has no horizon",
     ),
-    (lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, preempt=True)), P, "no level below"),
+    (lambda: manager_of(*DIAMOND, **below("low", **NAMES)), P, "no level below"),
     (
-        lambda: manager_of(SELECTOR, LEFT, RIGHT, replace(LOW, warmup=rl.EnvironmentSteps(9))),
+        lambda: manager_of(TOP, LEFT, RIGHT, replace(LOW, warmup=rl.EnvironmentSteps(9))),
         P,
         "has warmup",
     ),
     (
-        lambda: manager_of(SELECTOR, replace(LEFT, turn=rl.EnvironmentSteps(9)), RIGHT, LOW),
+        lambda: manager_of(TOP, replace(LEFT, turn=rl.EnvironmentSteps(9)), RIGHT, LOW),
         P,
         "has turn",
     ),
     (
-        lambda: training(
-            SELECTOR, LEFT, RIGHT, replace(LOW, goal_space=replace(GOALS, key="place"))
-        ),
+        lambda: training(TOP, LEFT, RIGHT, replace(LOW, goal_space=replace(GOALS, key="place"))),
         ConfigurationError,
         "level 'low': the goal's key 'place' is not observed",
     ),
     (
-        lambda: training(replace(SELECTOR, agent=SAC), LEFT, RIGHT, LOW),
+        lambda: training(replace(TOP, agent=SAC), LEFT, RIGHT, LOW),
         ConfigurationError,
         "level 'top'",
     ),
     (
         lambda: training(
-            level("top", ("choice", "right")), replace(LEFT, name="choice"), RIGHT, LOW
+            TOP,
+            replace(LEFT, name="choice"),
+            RIGHT,
+            LOW,
+            **below(top=("choice", "right"), choice=("low",), right=("low",)),
         ),
         ConfigurationError,
         "level 'choice' has the name of the part",

@@ -1,14 +1,14 @@
 """Junctions, the environments of levels that form a graph.
 
-routes = Routes(simulators, descriptions)           # of all levels, lowest built first
+routes = Routes(simulators, descriptions, links=links)      # of all levels, lowest built first
 junction = Junction(routes, index)
-routes.levels[index] = LevelManager(..., environment=junction, junction=junction)
+routes.levels[index] = GraphLevel(..., junction=junction)
 
 A row has one active path from the top to the simulators: each level on it has an open directive of
 the level above. Everything is found by who sent each open directive.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,14 +18,13 @@ from gymnasium import spaces
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.levels import CHOICE, LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
     Array,
     BoolArray,
     Directive,
     EnvResponse,
-    GraphRequest,
     IntArray,
     Observation,
     joined,
@@ -33,7 +32,12 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
-from coach_rl.levels.level_manager import LevelManager
+from coach_rl.extensions.groups.graph_level import GraphLevel
+from coach_rl.extensions.groups.requests import GraphRequest
+from coach_rl.graph_managers.arrangement import Links
+
+CHOICE = "choice"
+"""The part of a selecting level's action that is the number of the level below."""
 
 
 class Routes(Saved):
@@ -42,20 +46,29 @@ class Routes(Saved):
     Args:
         simulators: Under the lowest levels.
         described: The levels, top first, each before those below it.
+        links: The levels directly below each.
+        preempt: Names of the levels that take control back.
     """
 
     SAVED: ClassVar[SavedNames] = ("_sender", SavedAttribute("_observation", varies=True))
 
-    def __init__(self, simulators: Environment, described: Sequence[LevelDescription]) -> None:
-        self.simulators, self.described = simulators, described
-        self.links = links_of(described)
-        """The levels directly below each."""
+    def __init__(
+        self,
+        simulators: Environment,
+        described: Sequence[LevelDescription],
+        *,
+        links: Links,
+        preempt: Collection[str] = (),
+    ) -> None:
+        self.simulators, self.described, self.links = simulators, described, links
+        self.preempts = tuple(level.name in preempt for level in described)
+        """Whether each level takes control back after each decision below."""
         self.above = tuple(
             tuple(each for each in range(index) if index in self.links[each])
             for index in range(len(described))
         )
         """The levels directly above each."""
-        self.levels: dict[int, LevelManager] = {}
+        self.levels: dict[int, GraphLevel] = {}
         """The levels by number, as far as they are built."""
         self.junctions: dict[int, Junction] = {}
         """The environments of these levels."""
@@ -142,7 +155,7 @@ class Routes(Saved):
         if choice is None:
             self._hand(sender, below[0], directive, rows)
             return
-        if self.described[sender].preempt:  # all, before a level below two of them begins
+        if self.preempts[sender]:  # all, before a level below two of them begins
             for place, index in enumerate(below):
                 self._switch(index, sender, rows[choice != place])
         for place, index in enumerate(below):
@@ -185,12 +198,12 @@ class Routes(Saved):
             return
         level = self.levels[index]
         upwards = level.process(answer)
-        if self.described[index].preempt:
+        if self.preempts[index]:
             over = answer.rows[level.rows.starts[answer.rows]]
             for each in self.links[index]:
                 self._switch(each, index, over)
         for above in self.above[index]:
-            part = _due(answer, upwards) if self.described[above].preempt else upwards
+            part = _due(answer, upwards) if self.preempts[above] else upwards
             mine = _of(part, self._sender[index, part.rows] == above)
             if len(mine):
                 self._answers[above].append(mine)
@@ -304,7 +317,7 @@ class Junction(Saved):
     def is_preempted(self) -> bool:
         """True if the level may lose control before its sub-episode is over."""
         above = self._routes.ancestors(self._index)
-        return any(self._routes.described[each].preempt for each in above)
+        return any(self._routes.preempts[each] for each in above)
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         return self._routes.reset(seed)

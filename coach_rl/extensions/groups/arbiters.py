@@ -18,12 +18,6 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.agent_rows import write_rows
-from coach_rl.agents.member_agents import (
-    AgentGroup,
-    BoundMember,
-    MemberRows,
-    Share,
-)
 from coach_rl.core.agents import (
     AgentContext,
     AgentParameters,
@@ -56,6 +50,13 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.extensions.groups.member_agents import (
+    BoundMember,
+    MemberRows,
+    OneOfMembers,
+    Share,
+)
+from coach_rl.extensions.groups.requests import real_starts
 
 
 @parameter_class
@@ -317,7 +318,7 @@ class Arbiter(Protocol):
         ...
 
 
-class TurnGroup(AgentGroup):
+class TurnGroup(OneOfMembers):
     """Members one of which acts in each row, by an arbiter; an `Agent`.
 
     Args:
@@ -329,7 +330,6 @@ class TurnGroup(AgentGroup):
     """
 
     ROWS = TurnRows
-    takes_turns = True
 
     def __init__(
         self,
@@ -499,10 +499,10 @@ class TurnGroup(AgentGroup):
             self._learn(share.agent, row_state, switched, index, clock)
         opened.open[:, rows] = False
 
-    def acting_member(self, row_state: TurnRows, row: int) -> str:
+    def acting(self, row_state: TurnRows, row: int) -> str:
         """The member, and the selector that chose it."""
         chosen = [f" (by {chooser.name})" for chooser in self._deciding[len(self.bound) :]]
-        return "".join([super().acting_member(row_state, row), *chosen])
+        return "".join([super().acting(row_state, row), *chosen])
 
     def restart_rows(self, row_state: TurnRows) -> None:
         super().restart_rows(row_state)
@@ -530,8 +530,9 @@ class Order(Arbiter):
     def turns(self, kept: Kept, request: ActionRequest, plays: Plays, choose: Choose) -> IntArray:
         """The first from the row's place on whose member plays."""
         place, rows, count = kept["place"], request.rows, len(self.order)
-        if np.count_nonzero(request.real_starts):
-            place[rows[request.real_starts]] = 0
+        begins = real_starts(request)
+        if np.count_nonzero(begins):
+            place[rows[begins]] = 0
         places = place[rows]
         turns: IntArray = self.order[places]
         if plays is not None:

@@ -26,6 +26,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.extensions.groups.level_graph import LevelGraph
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 
 ENDS = {
@@ -143,6 +144,14 @@ def asks(space, seen):
     time = [abs(math.floor(seen[2])) % 4 + 0.5] if isinstance(space, TimedGoalSpace) else []
     wanted = 2 * np.sin(3 * here) if space.relative else 2 * np.round(here / 2) + 1
     return clipped(space, np.append(wanted, time).astype(np.float32))
+
+
+def graph_of(levels):
+    """The arrangement of plain levels."""
+    return LevelGraph(
+        below={level.name: level.below or () for level in levels},
+        preempt=[level.name for level in levels if level.preempt],
+    )
 
 
 class Over(Exception):

@@ -12,19 +12,17 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from network_agents import SharedWalk, SharedWalks, box_of, keys_of, random_group
-from plain_graph import Play, random_graph
+from plain_graph import Play, graph_of, random_graph
+from plain_group import PlainGroup
 
 import coach_rl as rl
 from coach_rl.agents.ppo_agent import ACTION_UNITS, PPOAgent
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import TIME_KEY
-from coach_rl.core.levels import links_of
 from coach_rl.core.records import Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
-from coach_rl.graph_managers.graph_stack import build_graph_stack
-from tests.agents.plain_group import PlainGroup
 
 FLAGS = ("terminated", "truncated", "duration", "end", "below", "tested")
 
@@ -346,7 +344,8 @@ class Run:
         self.watched = defaultdict(dict)
         self.agents = {}
         self._draws, self.spaces = rng, {}
-        self.stack = build_graph_stack(
+        self.graph = graph_of(self.levels)
+        self.stack = self.graph.build_stack(
             self.levels,
             SharedWalks(self.seeds),
             agent=self._agent,
@@ -406,7 +405,7 @@ class Run:
 
     def plays(self):
         """The recursions of all rows, which compare decisions on their way."""
-        links, noise, phases = links_of(self.levels), {}, self.phases[: self.now[0]]
+        links, noise, phases = self.graph.links(self.levels), {}, self.phases[: self.now[0]]
         for index, level in enumerate(self.levels):
             seed = integer_seed(5, "training", level.name)
             noise[index] = RowNoise(

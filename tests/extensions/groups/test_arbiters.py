@@ -10,8 +10,6 @@ from plain_group import CHOICES, PlainGroup
 from resuming import after, amid, assert_resumes
 from small_agents import SMALL, ddpg, ppo
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
 from coach_rl.architectures.actor_critic import ActorCriticParameters
@@ -23,13 +21,17 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import SuccessRate
 from coach_rl.core.parts import description_of, trajectories_of
-from coach_rl.core.records import HIDDEN_STATE, GraphRequest, Outcome, agent_info
+from coach_rl.core.records import HIDDEN_STATE, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
+from coach_rl.extensions.groups.member_agents import switch
+from coach_rl.extensions.groups.requests import GraphRequest
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -260,7 +262,7 @@ def play(params, streams, rng):
             group.observe(row_state, outcome_of(rows, events, names), clock)
         elif kind == "switch":
             seen = {"x": column(events, "x", np.float64)[:, None]}
-            group.switch(row_state, np.array(rows), seen, clock)
+            switch(group, row_state, np.array(rows), seen, clock)
         else:
             group.cut_off(row_state, np.array(rows), clock)
     return group, sent

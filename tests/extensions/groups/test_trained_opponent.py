@@ -14,8 +14,9 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import ConnectFourParameters
-from coach_rl.environments.toy.connect_four import SPACES
+from coach_rl.environments.toy.connect_four import SPACES, ConnectFourParameters
+from coach_rl.extensions.groups import trained_opponent
+from coach_rl.extensions.groups.trained_opponent import TrainedOpponent, TrainedPlayer
 from coach_rl.extensions.studies.job import Job, run_job
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import CheckpointParameters
@@ -28,9 +29,7 @@ from coach_rl.sessions import (
     repeat_experiment,
     resume_experiment,
     run_experiment,
-    trained_opponent,
 )
-from coach_rl.sessions.trained_opponent import TrainedOpponent, TrainedPlayer
 from tests.small_runs import manifest_of
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
