@@ -26,7 +26,6 @@ from coach_rl.agents.own_filters import (
     warn_of_endless,
 )
 from coach_rl.agents.points import points_of_rollouts
-from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -256,8 +255,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.distribution = self.model.distribution
         self.sampler = sampler_for(self.action_space)
         self.policy = policy_forward(self.model, device)
-        if self.mask is not None:
-            self.policy = masked_forward(self.policy)
+        self.model.output_rules = self.output_rules
+        for rule in self.output_rules:
+            self.policy = rule.acting(self.policy)
         self._first_action = first_action(self.action_space)
         rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
