@@ -43,7 +43,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
     def __init__(self, params: SACAgentParameters, agent: OffPolicyAgent) -> None:
         space = agent.action_space
         _require_discrete_settings(params, agent)
-        self._rules = agent.output_rules
+        self.output_rules = agent.output_rules
         self.sizes = discrete_choices(space)
         first = first_action(space).reshape(-1)
         self._first_actions = torch.from_numpy(first).to(agent.device)  # [D]
@@ -133,7 +133,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
     def _log_prob(self, flat: Tensor, observation: Tensors) -> Tensor:
         """Log-probabilities of every action, [B, M]."""
         logits = self.actor.call(flat, observation)
-        for rule in self._rules:
+        for rule in self.output_rules:
             logits = rule(logits, observation)
         return log_probabilities(logits, self.sizes)
 

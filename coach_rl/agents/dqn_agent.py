@@ -90,7 +90,7 @@ class DQNLearner:
 
     def __init__(self, params: DQNAgentParameters, agent: OffPolicyAgent) -> None:
         self._algorithm = params.algorithm
-        self._rules = agent.output_rules
+        self.output_rules = agent.output_rules
         network = QNetwork(params.network, *agent.network_arguments)
         self._returns = network.returns
         self._first_action = first_action(agent.action_space).tolist()
@@ -144,7 +144,7 @@ class DQNLearner:
         judged = network.call(network.target, after)
         chooser = network.call(network.online, after) if self._algorithm.double else judged
         values = self._returns.mean(chooser)
-        for rule in self._rules:
+        for rule in self.output_rules:
             values = rule(values, after)
         return judged, values
 
