@@ -9,6 +9,8 @@ moved or gone since the archives were written:
     "coach_rl.agents.planning" = "coach_rl.extensions.planning"
     [names]
     "coach_rl.core.goals:OptionSpace" = "coach_rl.core.options:OptionSpace"
+    [renamed_fields]             # where they are not removed
+    "ReplayMemoryParameters.sequences" = "draws"
     [removed_fields]             # with the values under which nothing changes
     "LevelParameters.certify" = "null"             # as JSON
     [listed_fields]              # a value or None became a tuple of one or none, in another field
@@ -62,6 +64,8 @@ class Moves:
     """New paths of modules by earlier ones."""
     names: Mapping[str, str]
     """New `module:name` by earlier ones."""
+    renamed_fields: Mapping[str, str]
+    """New names of fields by earlier ones, `Class.field`."""
     removed_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, without which a class behaves the same."""
     listed_fields: Mapping[str, str]
@@ -126,7 +130,7 @@ class Moves:
         }
         gone = {key: f"{kind}.{key}" for key in document if f"{kind}.{key}" in self.removed_fields}
         kept = {
-            key: part
+            self.renamed_fields.get(f"{kind}.{key}", key): part
             for key, part in document.items()
             if key not in gone or part != self.removed_fields[gone[key]]
         }

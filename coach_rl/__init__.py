@@ -79,7 +79,6 @@ if TYPE_CHECKING:
         SuccessRate,
         SuccessSchedule,
         SymmetryParameters,
-        TimedGoalSpace,
         TrainingSteps,
         UnknownNameError,
     )
@@ -145,8 +144,6 @@ if TYPE_CHECKING:
         CollectionParameters,
         GraphManager,
         GraphParameters,
-        HACGraphManager,
-        HACGraphParameters,
         HRLGraphManager,
         LevelParameters,
         ScheduleParameters,
@@ -158,6 +155,7 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
         SequenceParameters,
+        SingleTransitions,
     )
     from coach_rl.sessions import (
         RunSettings,

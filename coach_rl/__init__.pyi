@@ -25,19 +25,6 @@ from coach_rl.agents.arbiters import (
     SelectedTurns as SelectedTurns,
     Turns as Turns,
 )
-from coach_rl.agents.hierarchies.hac import (
-    HACAgentParameters as HACAgentParameters,
-)
-from coach_rl.agents.hierarchies.lesson_goals import (
-    LESSONGoalSpace as LESSONGoalSpace,
-)
-from coach_rl.agents.hierarchies.metra_goals import (
-    METRAGoalSpace as METRAGoalSpace,
-)
-from coach_rl.agents.learned_goals import (
-    LearnedGoals as LearnedGoals,
-    LearnedGoalSpace as LearnedGoalSpace,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -91,12 +78,8 @@ from coach_rl.core import (
     SuccessRate as SuccessRate,
     SuccessSchedule as SuccessSchedule,
     SymmetryParameters as SymmetryParameters,
-    TimedGoalSpace as TimedGoalSpace,
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
-)
-from coach_rl.core.inspection import (
-    InspectParameters as InspectParameters,
 )
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
@@ -175,8 +158,25 @@ from coach_rl.exploration_policies import (
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,
 )
+from coach_rl.extensions.data.minari_data import (
+    read_minari as read_minari,
+    write_minari as write_minari,
+)
+from coach_rl.extensions.data.prefill import (
+    DataSetParameters as DataSetParameters,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
+)
+from coach_rl.extensions.hac.hac_agent import (
+    HACAgentParameters as HACAgentParameters,
+)
+from coach_rl.extensions.hac.hac_graph import (
+    HACGraphManager as HACGraphManager,
+    HACGraphParameters as HACGraphParameters,
+)
+from coach_rl.extensions.hac.hindsight_actions import (
+    HindsightActionParameters as HindsightActionParameters,
 )
 from coach_rl.extensions.hiro.hiro_agent import (
     HIROAgentParameters as HIROAgentParameters,
@@ -189,6 +189,28 @@ from coach_rl.extensions.hiro.landmarks import (
 from coach_rl.extensions.hiro.sub_goal_guide import (
     AdjacencyParameters as AdjacencyParameters,
     SubGoalGuideParameters as SubGoalGuideParameters,
+)
+from coach_rl.extensions.hits.timed_goals import (
+    TimedGoalSpace as TimedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.learned_goals import (
+    LearnedGoals as LearnedGoals,
+    LearnedGoalSpace as LearnedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.lesson_goals import (
+    LESSONGoalSpace as LESSONGoalSpace,
+)
+from coach_rl.extensions.learned_goals.metra_goals import (
+    METRAGoalSpace as METRAGoalSpace,
+)
+from coach_rl.extensions.looking.inspect_parameters import (
+    InspectParameters as InspectParameters,
+)
+from coach_rl.extensions.looking.notebook import (
+    NotebookSink as NotebookSink,
+)
+from coach_rl.extensions.looking.trackers.tracker import (
+    TrackerParameters as TrackerParameters,
 )
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
@@ -252,8 +274,6 @@ from coach_rl.graph_managers import (
     CollectionParameters as CollectionParameters,
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
-    HACGraphManager as HACGraphManager,
-    HACGraphParameters as HACGraphParameters,
     HRLGraphManager as HRLGraphManager,
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
@@ -265,9 +285,7 @@ from coach_rl.memories import (
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SequenceParameters as SequenceParameters,
-)
-from coach_rl.memories.hindsight_actions import (
-    HindsightActionParameters as HindsightActionParameters,
+    SingleTransitions as SingleTransitions,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,
@@ -282,12 +300,6 @@ from coach_rl.sessions import (
 )
 from coach_rl.sessions.trained_opponent import (
     TrainedOpponent as TrainedOpponent,
-)
-from coach_rl.telemetry.notebook import (
-    NotebookSink as NotebookSink,
-)
-from coach_rl.telemetry.trackers.tracker import (
-    TrackerParameters as TrackerParameters,
 )
 from coach_rl.telemetry.video import (
     VideoParameters as VideoParameters,

@@ -29,12 +29,12 @@ from coach_rl.architectures.hidden_states import HiddenState, hidden_state_of
 from coach_rl.architectures.output_rules import OutputRule
 from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     SpaceError,
 )
-from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,

@@ -90,13 +90,6 @@ _ALL = (
         limits="it lists what comes with it and does nothing else",
     ),
     Command(
-        "play",
-        "RUN [flags]",
-        "Show a trained agent in a window, acting greedily, or write a video.",
-        run="evaluate:play",
-        table=flags.PLAY,
-    ),
-    Command(
         "new",
         "preset|environment|agent NAME [flags]",
         "Write a file to begin with, and its test: a preset, an environment, or an agent with a "
@@ -161,7 +154,6 @@ COACH = _one_run(
             "coach resume RUN [flags]         or  coach -crd RUN [flags]",
             "coach fork RUN[@STEP] --as NAME [flags]",
             "coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]",
-            "coach play RUN [--to FILE] [flags]",
             "coach describe PRESET [flags]",
             "coach new preset|environment|agent NAME",
             *(command.shown for command in _OF_EXTENSIONS.values() if command.shown),

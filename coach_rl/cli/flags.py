@@ -15,7 +15,6 @@ from pathlib import Path
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.telemetry.trackers.command_line import flag_help, flag_parameters
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
@@ -191,15 +190,6 @@ RUNS = (
             of=_PRESET,
         ),
         Flag("--toml", "print the preset's settings as a file for --config", of="describe"),
-        Flag(
-            "--inspect POINTS",
-            'inspect points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
-            "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
-            "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); "
-            "off: at none",
-            sets=values.inspections,
-            of=f"{_TRAINED} describe",
-        ),
     ),
     *group(
         "where and how it runs",
@@ -220,12 +210,6 @@ RUNS = (
             name="tensorboard",
             value=False,
             sets="RunSettings.tensorboard",
-            of=f"{_TRAINED} begun",
-        ),
-        Flag(
-            "--tracker SERVICE",
-            flag_help(),
-            sets=flag_parameters,
             of=f"{_TRAINED} begun",
         ),
         Flag(
@@ -340,32 +324,13 @@ def again(spelling: str, **changes: object) -> Flag:
     return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
 
-PLAY = (
-    Flag(
-        "RUN",
-        "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
-        "runs (the newest), or trained:NAME",
-        Path,
-    ),
-    Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),
-    Flag("--sampling", "act with the exploration of training"),
-    Flag(
-        "--slow FACTOR",
-        "play so many times slower than 25 steps a second (default: 1)",
-        values.factor,
-    ),
-    again("-lvl", help="play another task"),
-    again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
-    again("--seed", help="seed of the episodes (default: the run's)"),
-    Flag(
-        "--to FILE",
-        "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
-        "run's videos/",
-        Path,
-    ),
-    again("--last_good"),
-    again("--trust"),
+A_RUN = Flag(
+    "RUN",
+    "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
+    "runs (the newest), or trained:NAME",
+    Path,
 )
+"""The run that a command is about."""
 NEW = (
     Flag("KIND", "what to write", choices=("preset", "environment", "agent")),
     Flag("NAME", "its name, such as Docking"),

@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
@@ -369,7 +369,7 @@ class LevelPlace:
         Args:
             owner: The agent whose goals have no time.
         """
-        if self.below is not None and isinstance(self.below.goal_space, TimedGoalSpace):
+        if self.below is not None and self.sub_goal is not None and self.sub_goal.ages:
             raise ConfigurationError(
                 f"{owner} sets goals without a time, and the goals of level "
                 f"'{self.below.name}' have a time; give that level a GoalSpace"

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
-        HACGraphManager,
         HRLGraphManager,
     )
     from coach_rl.graph_managers.parameters import (
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
         CheckpointParameters,
         CollectionParameters,
         GraphParameters,
-        HACGraphParameters,
         LevelParameters,
         ScheduleParameters,
         ValidationParameters,
@@ -32,7 +30,7 @@ else:
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "GraphManager", "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
+    "GraphManager", "GraphParameters", "HRLGraphManager",
     "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
     "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

@@ -16,7 +16,6 @@ from functools import cached_property
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, warn
-from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
@@ -367,31 +366,4 @@ def _orders(level: LevelDescription) -> str:
     if isinstance(space, OptionSpace):
         own = " and ".join(name for name in ("rewards", "ends") if getattr(space, name))
         return f"one of {space.count} options" + f" with {own} of their own" * bool(own)
-    if space.learns:
-        low, high = min(space.low), max(space.high)
-        relative = ", as changes" if space.relative else ""
-        return (
-            f"goals: {space.size} latents of {type(space).__name__} in [{low:.4g}, {high:.4g}] by "
-            f"'{space.key}'{relative}"
-        )
-    elements = space.elements or range(space.size)
-    bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
-    parts = [
-        f"{space.key}[{element}] in [{low:.4g}, {high:.4g}] within {threshold:.4g}"
-        + (" (an angle)" if position in space.angles else "")
-        for position, (element, low, high, threshold) in enumerate(bounds)
-    ]
-    if space.relative:
-        reach = space.space.high
-        parts.append(
-            "relative to the state, by at most " + ", ".join(f"{each:.4g}" for each in reach)
-        )
-    if space.reached_within == "ball":
-        parts.append("all together as a ball")
-    if isinstance(space, TimedGoalSpace):
-        parts.append(f"each at a time of 1 to {space.longest} steps")
-    if space.reward == "dense":
-        parts.append("rewarded by distance")
-    elif callable(space.reward):
-        parts.append(f"rewarded by {space.reward_named.partition('=')[2]}")
-    return "goals: " + "; ".join(parts)
+    return "goals: " + "; ".join(space.descriptions())

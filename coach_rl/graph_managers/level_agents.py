@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
+from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.inspection import stand_before
 from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, ActionRequest
@@ -113,16 +112,10 @@ def _check_learning(
     """Raise `ConfigurationError` where goals learn, and their level or the one above cannot."""
     for each in below:
         sent = each.goal_space
-        if isinstance(sent, GoalSpace) and sent.action_changes:
-            _raise_obstacle(sent, "obstacle_above", agent)
+        if isinstance(sent, GoalSpace) and (obstacle := sent.obstacle_above(agent)) is not None:
+            raise ConfigurationError(obstacle)
     goals = level.goal_space
-    if isinstance(goals, GoalSpace) and goals.learns:
-        _raise_obstacle(goals, "obstacle", agent)
-
-
-def _raise_obstacle(goals: Any, which: str, agent: AnyAgent) -> None:
-    """Raise `ConfigurationError` where goals that change do not fit an agent."""
-    if (obstacle := getattr(goals, which)(agent)) is not None:
+    if isinstance(goals, GoalSpace) and (obstacle := goals.obstacle(agent)) is not None:
         raise ConfigurationError(obstacle)
 
 

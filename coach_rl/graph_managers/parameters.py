@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Annotated, Literal
 
 from annotated_types import Interval
@@ -15,13 +15,12 @@ from coach_rl.core.errors import (
     require,
     require_no_problems,
 )
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
-from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, is_chain, links_of
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads, UnitInterval
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
 from coach_rl.core.records import Over, Sums
 from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.steps import (
@@ -370,9 +369,6 @@ class GraphParameters:
     """Further sinks of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
-    inspect: tuple[InspectParameters, ...] = ()
-    """Points of the flow of data to inspect, the checks, and the reaction; see
-    docs/debugging.md."""
 
     def __post_init__(self) -> None:
         require_no_problems(self.problems())
@@ -425,11 +421,6 @@ class GraphParameters:
             yield (
                 f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, "
                 "because each worker has an environment at least; lower it, or raise num_envs (-n)"
-            )
-        if workers and any(each.point == "network" for each in self.inspect):
-            yield (
-                "inspect cannot read 'network', which acts in the workers of collection.workers "
-                f"({workers}); leave out the workers, or inspect other points"
             )
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
@@ -501,44 +492,4 @@ class BasicGraphParameters(GraphParameters):
     def __post_init__(self) -> None:
         level = LevelParameters(agent=self.agent, load=self.load, load_partly=self.load_partly)
         object.__setattr__(self, "levels", (level,))
-        super().__post_init__()
-
-
-@parameter_class
-class HACGraphParameters(GraphParameters):
-    """Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948).
-
-    Every level has goals, and those above the lowest test their sub-goals.
-    """
-
-    stack: NonEmpty[tuple[LevelParameters, ...]]
-    """Top first, each with a horizon. The top level's goal_space defines how the environment's
-    goals are judged; the others' are what the level above acts in."""
-    testing_rate: UnitInterval = 0.3
-    """Share of sub-goals that are tested in training, by levels without a testing_rate of their
-    own: lambda of the paper."""
-    levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
-    """The stack, with the testing rates filled in."""
-    reward_discount: float = field(init=False, default=1.0, repr=False)
-    """Discount without effect here: no level learns from rewards that were added up."""
-
-    def __post_init__(self) -> None:
-        for level in self.stack:
-            require(
-                isinstance(level.goal_space, GoalSpace),
-                f"level '{level.name}' of a HAC stack needs goals: a GoalSpace as goal_space",
-            )
-            require(
-                level.horizon is not None or isinstance(level.goal_space, TimedGoalSpace),
-                f"level '{level.name}' of a HAC stack needs a horizon, or goals with a time: that "
-                "bounds its values",
-            )
-        lowest = [level.below == () for level in self.stack[:-1]] + [True]
-        levels = (
-            replace(level, testing_rate=self.testing_rate)
-            if level.testing_rate is None and not is_lowest
-            else level
-            for level, is_lowest in zip(self.stack, lowest, strict=True)
-        )
-        object.__setattr__(self, "levels", tuple(levels))
         super().__post_init__()

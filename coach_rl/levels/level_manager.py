@@ -98,7 +98,7 @@ def check_ending(params: LevelDescription, agent: AnyAgent, *, is_top: bool) -> 
             f"{ends}, which is for levels that receive goals or options from a level above; leave "
             "out the method `ends`"
         )
-    if space.sent_size > space.size:
+    if isinstance(space, GoalSpace) and space.ages:
         raise ConfigurationError(
             f"{ends}, and its goals end when their time is up; use a GoalSpace, or leave out the "
             "method `ends`"
@@ -133,10 +133,10 @@ def check_level(
         space.check(below.observation)
         if isinstance(space, GoalSpace):
             check_judging(space, below.observation)
-        if not params.goal_is_terminal and space.sent_size > space.size:
-            raise SpaceError(
-                "goals with a time have nothing behind it; leave goal_is_terminal at True"
-            )
+            if not params.goal_is_terminal and space.ages:
+                raise SpaceError(
+                    "goals with a time have nothing behind it; leave goal_is_terminal at True"
+                )
         if is_top:
             if isinstance(space, OptionSpace):
                 raise SpaceError("the top level has no options, as no level above chooses one")

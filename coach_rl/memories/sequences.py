@@ -5,11 +5,11 @@ begin in the hidden state stored with their first transition, which may be broug
 passing over the transitions before it.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
+from gymnasium import spaces
 
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
@@ -32,6 +32,7 @@ from coach_rl.memories.batches import (
     Columns,
     extra,
 )
+from coach_rl.memories.parts import ReplaySettings
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.rollout_memory import RowGrid
 from coach_rl.memories.samplers import Gather, SamplerUnit
@@ -62,16 +63,71 @@ class SequenceParameters:
         """Transitions from the begin of a sequence to that of the next."""
         return max(1, self.length // 2)
 
-    def priorities(self, positions: IntArray, errors: FloatArray) -> tuple[IntArray, FloatArray]:
+    @property
+    def is_single(self) -> bool:
+        return False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return (HIDDEN_STATE,)
+
+    def check(self, memory: ReplaySettings) -> None:
+        filling = [part for part in memory.parts if part.fills]
+        n_step = f"n_step={memory.n_step}" if memory.n_step > 1 else None
+        hindsight = memory.hindsight and f"hindsight={memory.hindsight}"
+        other = n_step or hindsight or (f"parts={filling[0]}" if filling else None)
+        require(
+            other is None,
+            "ReplayMemoryParameters.draws=SequenceParameters are of one-step returns, of "
+            f"transitions as an agent stored them, which {other} is not; leave out one of them",
+        )
+
+    def check_space(self, observation_space: spaces.Dict, row_capacity: int) -> None:
+        if HIDDEN_STATE not in observation_space.spaces:
+            raise ConfigurationError(
+                "SequenceParameters are for recurrent networks, and this agent has none; set "
+                "TorsoParameters.recurrence, or leave out ReplayMemoryParameters.draws"
+            )
+        length = self.length + self.burn_in
+        if length > row_capacity:
+            raise ConfigurationError(
+                f"a sequence of {length} transitions (length and burn_in) does not fit into the "
+                f"{row_capacity} that are kept of each environment; raise memory.capacity, or "
+                "lower SequenceParameters.length"
+            )
+
+    def check_batch(self, batch: int, owner: str) -> None:
+        if batch % self.length:
+            raise ConfigurationError(
+                f"{owner} learns from whole sequences of {self.length} transitions, and "
+                f"learning.batch={batch} is no multiple of it; use "
+                f"{-(-batch // self.length) * self.length}, or change SequenceParameters.length"
+            )
+
+    def units(self, store: RingStore) -> list[SamplerUnit]:
+        return [Sequences(store, self)]
+
+    def gather(self, gather: Gather) -> SamplerUnit:
+        return GatherSequences(gather, burn_in=self.burn_in)
+
+    def count(self, batch: int) -> int:
+        return batch // self.length
+
+    def priorities(
+        self, positions: IntArray, errors: FloatArray, count: int
+    ) -> tuple[IntArray, FloatArray]:
         """The errors by which transitions are drawn: each has that of its sequence.
 
         Args:
-            positions: Of the transitions of S sequences, [S, W]; padding repeats the last one.
-            errors: Of the transitions, [S, W].
+            positions: Of the transitions of S sequences, [S * W]; padding repeats the last one.
+            errors: Of the transitions, [S * W].
+            count: S.
 
         Returns:
             Positions and their errors, [P] each: every transition drawn as part of such a sequence.
         """
+        positions = positions.reshape(count, -1)
+        errors = errors.reshape(count, -1)
         mask = np.ones(positions.shape, np.bool_)
         mask[:, 1:] = positions[:, 1:] != positions[:, :-1]
         sizes = np.where(mask, np.abs(errors), 0.0)
@@ -161,20 +217,18 @@ class GatherSequences(SamplerUnit):
     first observation before it.
 
     Args:
-        store: Where they are kept.
-        paths: The columns taken at the positions themselves.
-        next_paths: The next observations.
+        gather: Reads the columns.
         burn_in: K.
     """
 
     name = "gather"
     inputs = (POSITIONS, ENDS, BEGINS, BEFORE, BEFORE_MASK)
 
-    def __init__(
-        self, store: RingStore, paths: Sequence[str], next_paths: Sequence[str], *, burn_in: int
-    ) -> None:
-        self._gather, self._store, self._burn_in = Gather(store, paths, next_paths), store, burn_in
-        self._seen = [path for path in paths if path.startswith(OBSERVATIONS)]
+    def __init__(self, gather: Gather, *, burn_in: int) -> None:
+        self._gather = gather
+        self._store = gather.store
+        self._burn_in = burn_in
+        self._seen = [path for path in gather.outputs if path.startswith(OBSERVATIONS)]
         burnt = [f"{BURN_IN}{path.removeprefix(OBSERVATIONS)}" for path in self._seen]
         later = [HIDDEN_STATE, BURN_IN_MASK, *burnt]
         now = later if burn_in else [HIDDEN_STATE]

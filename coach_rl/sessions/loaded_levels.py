@@ -8,7 +8,7 @@ nothing of them is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelSpace, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import RecordedParameters
@@ -31,8 +31,10 @@ from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.runs.folder import TakenCheckpoint, find_folder, read_manifest
 from coach_rl.sessions.opening import known_spaces, replaced
 
-_GOALS = {"low", "high", "relative", "reach", "elements", "observed", "longest"}
+_GOALS = {"low", "high", "relative", "reach", "elements", "observed"}
 """Fields of a goal space that set what the numbers of a goal stand for."""
+_OF_EVERY = frozenset(each.name for each in fields(GoalSpace))
+"""Fields of every goal space."""
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
@@ -119,6 +121,8 @@ class Meaning:
     """The levels, top first."""
     spaces: EnvironmentSpaces
     """The environment's."""
+    own: Mapping[str, Mapping[str, object]] | None = None
+    """Fields of their goals beyond those of every goal space, by level; None: read from them."""
 
     @classmethod
     def recorded(cls, checkpoint: Path) -> "Meaning":
@@ -127,18 +131,20 @@ class Meaning:
         manifest = read_manifest(folder)
         parameters = manifest["parameters"]
         levels = []
+        own: dict[str, Mapping[str, object]] = {}
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
             goals = level.get("goal_space") or {}
             space: LevelSpace | None = None
             if "low" in goals:
-                fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
-                kind = TimedGoalSpace if "longest" in fields else GoalSpace
-                space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
+                given: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
+                space = GoalSpace(**given, threshold=(0.0,) * len(given["low"]))
+                names = goals.keys() - _OF_EVERY
+                own[level.get("name", "main")] = {name: goals[name] for name in names}
             elif goals:
                 space = OptionSpace(count=goals["count"])
-            own: Any = decode({name: level[name] for name in ("name", "below") if name in level})
-            levels.append(LevelDescription(**own, goal_space=space))
-        return cls(levels, known_spaces(folder, manifest))
+            kept: Any = decode({name: level[name] for name in ("name", "below") if name in level})
+            levels.append(LevelDescription(**kept, goal_space=space))
+        return cls(levels, known_spaces(folder, manifest), own)
 
     def require_same(self, name: str, there: "Meaning", name_there: str) -> None:
         """Raise `ConfigurationError` where an agent would take one kind of goal for another.
@@ -185,8 +191,18 @@ class Meaning:
                     goals = replace(goals, relative=is_offset, reach=reach)
                 facts[f"elements of {what}"] = tuple(goals.elements or range(goals.size))
                 box = goals.space
-                facts[f"bounds of {what}"] = box.low.tolist(), box.high.tolist()
+                bounds = (box.low.tolist()[: goals.size], box.high.tolist()[: goals.size])
+                facts[f"bounds of {what}"] = bounds
+                own = self._own_fields(self.levels[each])
+                facts |= {f"{name} of {what}": value for name, value in own.items()}
         return facts
+
+    def _own_fields(self, level: LevelDescription) -> Mapping[str, object]:
+        """The numbers of a level's goals that not every goal space has, by field."""
+        if self.own is not None:
+            return self.own.get(level.name, {})
+        given = vars(level.goal_space).items()
+        return {k: v for k, v in given if k not in _OF_EVERY and isinstance(v, int | float)}
 
 
 @dataclass

@@ -49,11 +49,13 @@ def ppo(recurrence=None, **settings):
 def dqn(exploration=None, recurrence=None, head=None, **settings):
     torso = rl.TorsoParameters(embedder=(8,), recurrence=recurrence, middleware=())
     network = rl.QNetworkParameters(torso=torso, head=head or rl.MeanHead(), dueling=True)
-    sequences = None if recurrence is None else rl.SequenceParameters(length=8, burn_in=2)
+    draws = rl.SingleTransitions()
+    if recurrence is not None:
+        draws = rl.SequenceParameters(length=8, burn_in=2)
     return rl.DQNAgentParameters(
         exploration=exploration or rl.EpsilonGreedy(epsilon=CONSTANT(value=0.5)),
         network=network,
-        memory=rl.ReplayMemoryParameters(capacity=5_000, sequences=sequences),
+        memory=rl.ReplayMemoryParameters(capacity=5_000, draws=draws),
         **LEARNING,
         **settings,
     )

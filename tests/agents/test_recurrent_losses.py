@@ -39,9 +39,7 @@ ACTOR, CRITICS = slice(0, 4), slice(4, 10)
 """Columns of the states of actor (GRU, 4) and critics (LSTM, 3) in the hidden state."""
 COMMON = {
     "learning": LearningParameters(batch=24, learning_starts=30),
-    "memory": ReplayMemoryParameters(
-        capacity=4_000, sequences=SequenceParameters(length=6, burn_in=2)
-    ),
+    "memory": ReplayMemoryParameters(capacity=4_000, draws=SequenceParameters(length=6, burn_in=2)),
     "update_mode": "eager",
 }
 

@@ -10,10 +10,11 @@ from plain_stack import SPACES, Walk
 from scripted_stack import Walks
 
 import coach_rl as rl
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import agent_info
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 
 NAMES = ("a", "b", "c")
 STACKED = rl.InputFilter(

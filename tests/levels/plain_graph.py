@@ -22,10 +22,11 @@ from plain_stack import (
 )
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 
 ENDS = {
     "goal": End.GOAL,

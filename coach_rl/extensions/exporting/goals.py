@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.extensions.exporting.policies import Tensors
@@ -19,13 +19,15 @@ _WRITTEN = (
     "verdict",
 )  # fmt: skip
 """Methods of goal spaces that are written here as functions of tensors."""
-WRITTEN: list[type[GoalSpace]] = [GoalSpace, TimedGoalSpace]
-"""Classes of goal spaces whose methods are written as functions of tensors, the general first."""
+WRITTEN: list[type[GoalSpace]] = []
+"""Further classes of goal spaces whose methods are written so, the general first."""
 
 
 def is_written(space: GoalSpace) -> bool:
     """Return whether a goal space judges by what is written here, without methods of its own."""
-    nearest = next(each for each in reversed(WRITTEN) if isinstance(space, each))
+    nearest = next((each for each in reversed(WRITTEN) if isinstance(space, each)), None)
+    if nearest is None:
+        return not space.overridden(*_WRITTEN)
     return all(getattr(type(space), name) is getattr(nearest, name) for name in _WRITTEN)
 
 

@@ -118,7 +118,8 @@ def random_agent(rng, space, name, *, flat_only=False):
         "update_mode": "eager",
         "learning": rl.LearningParameters(batch=8, learning_starts=20, updates_per_step=0.2),
         "memory": rl.ReplayMemoryParameters(
-            capacity=500, sequences=remembers and rl.SequenceParameters(length=4)
+            capacity=500,
+            draws=rl.SequenceParameters(length=4) if remembers else rl.SingleTransitions(),
         ),
         "input_filter": filters,
     }

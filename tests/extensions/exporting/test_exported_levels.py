@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoals
 from tests.extensions.exporting.test_export import exported, play_both, run_of
 from tests.random_graphs import GOALS, KEY, STACKED, ppo, random_levels
 from tests.refusals import check_refused
