@@ -337,7 +337,7 @@ def test_branching_dqn_loss_equals_plain_steps(dueling, algorithm, masked):
     agent = played(params, SEEN, CHOICES)
     wrapped, batch = agent.learner.network, weighted_batch(agent)
     if masked:
-        learner.output_rules = (AllowedOutputs(),)
+        agent.learner.output_rules = (AllowedOutputs(),)
         batch = with_masks(batch)
     online, target = (
         PlainRecurrentNetwork(wrapped, flat, slice(0, 8), "torso.embedder")
