@@ -90,7 +90,6 @@ from coach_rl.functional.policy_gradient import (
 )
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
-from coach_rl.memories.sequences import rollout_sequences
 
 ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
 """Key and value that name the units of actions in a saved policy; absent where not scaled."""
@@ -424,8 +423,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Positions of all transitions, [C]; of sequences that are learned together, [S, W]."""
         if self.hidden_state is None:
             return np.arange(len(self.memory))
-        return rollout_sequences(
-            grid,
+        return grid.sequences(
             ended=(rollout.terminated | rollout.truncated).cpu().numpy(),
             follows=rollout.follows.cpu().numpy(),
             length=self.params.algorithm.sequence,
