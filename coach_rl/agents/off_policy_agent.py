@@ -26,7 +26,6 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import ActorTerm, Learner
 from coach_rl.agents.points import points_of_replay
-from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -262,8 +261,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        if self.mask is not None:
-            self.learner.acting.outputs = masked_forward(self.learner.acting.outputs)
+        for rule in self.output_rules:
+            self.learner.acting.outputs = rule.acting(self.learner.acting.outputs)
         self._recur(network.module for network in self.learner.networks.values())
         if self.hidden_state is not None:
             self._check_recurrence()
