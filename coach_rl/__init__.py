@@ -145,6 +145,7 @@ if TYPE_CHECKING:
         GraphManager,
         GraphParameters,
         HRLGraphManager,
+        LevelChain,
         LevelParameters,
         ScheduleParameters,
         SignalParameters,

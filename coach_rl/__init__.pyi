@@ -16,41 +16,6 @@ from coach_rl.agents import (
     TD3AlgorithmParameters as TD3AlgorithmParameters,
     UniformAgentParameters as UniformAgentParameters,
 )
-from coach_rl.agents.agent_group import (
-    AgentGroupParameters as AgentGroupParameters,
-    GroupMember as GroupMember,
-)
-from coach_rl.agents.arbiters import (
-    EnvironmentTurns as EnvironmentTurns,
-    SelectedTurns as SelectedTurns,
-    Turns as Turns,
-)
-from coach_rl.agents.curricula import (
-    Curriculum as Curriculum,
-)
-from coach_rl.agents.hierarchies.diayn_agent import (
-    DIAYNAgentParameters as DIAYNAgentParameters,
-    DiscriminatorParameters as DiscriminatorParameters,
-)
-from coach_rl.agents.hierarchies.hiro_agent import (
-    HIROAgentParameters as HIROAgentParameters,
-    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
-)
-from coach_rl.agents.hierarchies.landmarks import (
-    LandmarkParameters as LandmarkParameters,
-    NoveltyParameters as NoveltyParameters,
-)
-from coach_rl.agents.hierarchies.option_critic_agent import (
-    OptionCriticAgentParameters as OptionCriticAgentParameters,
-    TerminationParameters as TerminationParameters,
-)
-from coach_rl.agents.hierarchies.skill_agents import (
-    SkillAgentsParameters as SkillAgentsParameters,
-)
-from coach_rl.agents.hierarchies.sub_goal_guide import (
-    AdjacencyParameters as AdjacencyParameters,
-    SubGoalGuideParameters as SubGoalGuideParameters,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -181,6 +146,9 @@ from coach_rl.exploration_policies import (
     ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
 )
+from coach_rl.extensions.curricula.curriculum import (
+    Curriculum as Curriculum,
+)
 from coach_rl.extensions.data.minari_data import (
     read_minari as read_minari,
     write_minari as write_minari,
@@ -191,6 +159,21 @@ from coach_rl.extensions.data.prefill import (
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
+from coach_rl.extensions.groups.agent_group import (
+    AgentGroupParameters as AgentGroupParameters,
+    GroupMember as GroupMember,
+)
+from coach_rl.extensions.groups.arbiters import (
+    EnvironmentTurns as EnvironmentTurns,
+    SelectedTurns as SelectedTurns,
+    Turns as Turns,
+)
+from coach_rl.extensions.groups.level_graph import (
+    LevelGraph as LevelGraph,
+)
+from coach_rl.extensions.groups.trained_opponent import (
+    TrainedOpponent as TrainedOpponent,
+)
 from coach_rl.extensions.hac.hac_agent import (
     HACAgentParameters as HACAgentParameters,
 )
@@ -200,6 +183,18 @@ from coach_rl.extensions.hac.hac_graph import (
 )
 from coach_rl.extensions.hac.hindsight_actions import (
     HindsightActionParameters as HindsightActionParameters,
+)
+from coach_rl.extensions.hiro.hiro_agent import (
+    HIROAgentParameters as HIROAgentParameters,
+    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
+)
+from coach_rl.extensions.hiro.landmarks import (
+    LandmarkParameters as LandmarkParameters,
+    NoveltyParameters as NoveltyParameters,
+)
+from coach_rl.extensions.hiro.sub_goal_guide import (
+    AdjacencyParameters as AdjacencyParameters,
+    SubGoalGuideParameters as SubGoalGuideParameters,
 )
 from coach_rl.extensions.hits.timed_goals import (
     TimedGoalSpace as TimedGoalSpace,
@@ -233,6 +228,17 @@ from coach_rl.extensions.planning.graph_agent import (
 from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.skills.diayn_agent import (
+    DIAYNAgentParameters as DIAYNAgentParameters,
+    DiscriminatorParameters as DiscriminatorParameters,
+)
+from coach_rl.extensions.skills.option_critic_agent import (
+    OptionCriticAgentParameters as OptionCriticAgentParameters,
+    TerminationParameters as TerminationParameters,
+)
+from coach_rl.extensions.skills.skill_agents import (
+    SkillAgentsParameters as SkillAgentsParameters,
 )
 from coach_rl.extensions.studies.job import (
     Needs as Needs,
@@ -275,6 +281,7 @@ from coach_rl.graph_managers import (
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
     HRLGraphManager as HRLGraphManager,
+    LevelChain as LevelChain,
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
     SignalParameters as SignalParameters,
@@ -297,9 +304,6 @@ from coach_rl.sessions import (
     RunSettings as RunSettings,
     train as train,
     TrainedAgent as TrainedAgent,
-)
-from coach_rl.sessions.trained_opponent import (
-    TrainedOpponent as TrainedOpponent,
 )
 from coach_rl.telemetry.video import (
     VideoParameters as VideoParameters,

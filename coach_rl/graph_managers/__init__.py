@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.arrangement import LevelChain
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
@@ -30,7 +31,7 @@ else:
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "GraphManager", "GraphParameters", "HRLGraphManager",
-    "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
-    "bootstrap_interval", "interquartile_mean",
+    "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters",
+    "ScheduleParameters", "SignalParameters", "ValidationParameters", "bootstrap_interval",
+    "interquartile_mean",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.levels import LevelDescription, is_chain, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
@@ -31,8 +31,8 @@ from coach_rl.core.steps import (
     TrainingSteps,
 )
 from coach_rl.core.typed_values import FrozenMapping
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
-from coach_rl.graph_managers.level_links import problems_of_links
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
@@ -335,6 +335,8 @@ class GraphParameters:
     """Top first."""
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
+    arrangement: Arrangement = LevelChain()
+    """Which level acts through which: by default each through the next."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1
@@ -382,12 +384,12 @@ class GraphParameters:
         """The rules between its parts that are broken, each with what to do."""
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
-        yield from self._problems_of_links()
+        yield from self._problems_of_levels()
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
         for level in self.levels:
-            if level.curriculum is not None:
-                yield from level.curriculum.problems(level, self.levels)
+            for change in level.changes:
+                yield from change.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
         names, taken = [level.name for level in self.levels], {"", *FILES.values()}
@@ -400,18 +402,11 @@ class GraphParameters:
             )
         yield from problems_of(self.checkpoints.require_known_metric, names)
 
-    def _problems_of_links(self) -> Iterator[str | ConfigurationError]:
+    def _problems_of_levels(self) -> Iterator[str | ConfigurationError]:
         levels = self.levels
-        if not is_chain(levels):
-            broken = list(problems_of_links(levels))
-            if broken:
-                yield from broken
-                return
-        for index, (level, below) in enumerate(zip(levels, links_of(levels), strict=True)):
-            needs_goals = index > 0 and is_chain(levels)  # of a graph that is known by now
-            yield from _problems_of_level(
-                level, [levels[each] for each in below], needs_goals=needs_goals
-            )
+        yield from self.arrangement.problems(levels)
+        for level, below in zip(levels, self.arrangement.links(levels), strict=True):
+            yield from _problems_of_level(level, [levels[each] for each in below])
 
     def _problems_of_size(self) -> Iterator[str]:
         workers = self.collection.workers
@@ -449,11 +444,7 @@ class GraphParameters:
             )
 
 
-def _problems_of_level(
-    level: LevelParameters, below: Sequence[LevelParameters], *, needs_goals: bool
-) -> Iterator[str]:
-    if level.goal_space is None and needs_goals:
-        yield f"level '{level.name}' needs a goal_space: the level above acts in it"
+def _problems_of_level(level: LevelParameters, below: Sequence[LevelParameters]) -> Iterator[str]:
     has_goals = any(isinstance(each.goal_space, GoalSpace) for each in below)
     if level.stops_on_failure != "never" and not has_goals:
         yield (
@@ -486,6 +477,8 @@ class BasicGraphParameters(GraphParameters):
     all of it has to fit."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
+    arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
+    """Arrangement of the one level."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
     """Discount without effect here: one level adds nothing up."""
 

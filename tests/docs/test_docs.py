@@ -18,11 +18,8 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.curricula import Curriculum
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
-from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
@@ -43,7 +40,10 @@ from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.curricula.curriculum import Curriculum
 from coach_rl.extensions.hac.hac_graph import HACGraphManager
+from coach_rl.extensions.hiro.landmarks import LandmarkParameters
+from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
 from coach_rl.extensions.looking.inspections import KIND
@@ -310,7 +310,7 @@ def slow_features():
     params = guided_hierarchy()
     (top, low), box = params.levels, {"low": (-9.0,), "high": (9.0,), "threshold": (0.1,)}
     features = LESSONGoalSpace(**box, key="observation", ahead=2, every=1)
-    top = replace(top, agent=replace(top.agent, guide=None))
+    top = replace(top, agent=replace(top.agent, actor_terms=()))
     return replace(params, levels=(top, replace(low, goal_space=features)))
 
 
@@ -320,7 +320,7 @@ def with_a_curriculum():
     top, low = params.levels
     stricter = Curriculum(threshold=LinearSchedule(start=2.0, end=1.0))
     schedule = replace(params.schedule, progress_interval=EnvironmentSteps(32))
-    levels = (top, replace(low, curriculum=stricter))
+    levels = (top, replace(low, changes=(stricter,)))
     return replace(params, levels=levels, schedule=schedule)
 
 
@@ -333,7 +333,7 @@ def guided_hierarchy():
     guide = SubGoalGuideParameters(landmarks=LandmarkParameters(novelty=None))
     return GraphParameters(
         levels=(
-            LevelParameters(name="top", agent=replace(agent, guide=guide)),
+            LevelParameters(name="top", agent=replace(agent, actor_terms=(guide,))),
             LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
         ),
         environment=GoalPointMassParameters(),

@@ -90,6 +90,7 @@ def name_of(path):
 
 
 def private_words(text, words=FIELD_WORDS):
+    text = re.sub(r"(?<=extensions)[./]looking", "", text)  # the name of an extension
     found = []
     for pattern, better in words.items():
         for match in re.finditer(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", text, re.IGNORECASE):

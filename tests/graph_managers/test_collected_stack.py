@@ -8,8 +8,6 @@ import gymnasium
 import pytest
 from small_runs import parameters, ppo
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.arbiters import SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters
@@ -23,6 +21,8 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.groups.arbiters import SelectedTurns, Turns
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
 from coach_rl.extensions.planning.edge_costs import CriticSteps
