@@ -15,7 +15,6 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
 from coach_rl.cli.terminal import program, word
