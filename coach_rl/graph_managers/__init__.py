@@ -1,7 +1,8 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
 May import core, levels and processes. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
+experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it;
+`data_points` has the points where its data can be observed.
 """
 
 from typing import TYPE_CHECKING
