@@ -1,11 +1,11 @@
-"""Writes the tables of docs/metrics.md from each room's metrics.toml."""
+"""Writes the tables of metrics in docs from the metrics.toml of rooms and extensions."""
 
 import re
 import tomllib
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PAGE = CHECKOUT / "docs" / "metrics.md"
+DOCS = CHECKOUT / "docs"
 KINDS = "Kinds of records"
 """The table of kinds, whose columns are others."""
 TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTALL)
@@ -14,9 +14,9 @@ TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTAL
 def descriptions() -> dict[str, dict[str, list[str]]]:
     """Unit and meaning by metric, by table; several names of one entry are separated by commas."""
     tables: dict[str, dict[str, list[str]]] = {}
-    for path in sorted((CHECKOUT / "coach_rl").glob("*/metrics.toml")):
+    for path in sorted((CHECKOUT / "coach_rl").rglob("metrics.toml")):
         found = tomllib.loads(path.read_text())
-        assert not tables.keys() & found.keys(), f"{path} repeats a table of another room"
+        assert not tables.keys() & found.keys(), f"{path} repeats a table of another file"
         tables |= found
     return tables
 
@@ -41,5 +41,11 @@ def rendered(markdown: str) -> str:
     return TABLE.sub(table, markdown)
 
 
+def pages() -> list[Path]:
+    """The pages with tables of metrics: metrics.md, and those of extensions."""
+    return [page for page in sorted(DOCS.glob("*.md")) if TABLE.search(page.read_text())]
+
+
 if __name__ == "__main__":
-    PAGE.write_text(rendered(PAGE.read_text()))
+    for page in pages():
+        page.write_text(rendered(page.read_text()))

@@ -142,7 +142,6 @@ if TYPE_CHECKING:
         BasicGraphParameters,
         BasicRLGraphManager,
         CheckpointParameters,
-        CollectionParameters,
         GraphManager,
         GraphParameters,
         HACGraphManager,
@@ -151,6 +150,8 @@ if TYPE_CHECKING:
         LevelParameters,
         ScheduleParameters,
         SignalParameters,
+        SourceParameters,
+        TickSource,
         ValidationParameters,
     )
     from coach_rl.memories import (

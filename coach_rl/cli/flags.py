@@ -149,7 +149,7 @@ RUNS = (
             "let N worker processes act and step the environments, a share of them each; not with "
             "--seeds",
             values.positive,
-            sets="collection.workers",
+            sets=values.workers,
             of="train",
         ),
         Flag(
@@ -263,7 +263,7 @@ RUNS = (
             "--on PLACE",
             "where the runs of --seeds, or the --workers of one run, are: local (default), "
             "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
-            sets="collection.on",
+            sets="source.on",
             of="train seeds resume",
         ),
         Flag(

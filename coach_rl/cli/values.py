@@ -148,6 +148,13 @@ def inspections(text: str) -> Mapping[str, object]:
     return {"inspect": parse_inspections(text)}
 
 
+def workers(count: int) -> Mapping[str, object]:
+    """The parameters of a run with workers."""
+    from coach_rl.configuration.overrides import Component
+
+    return {"source": Component("CollectionParameters", {"workers": count})}
+
+
 def no_checkpoints(_: object) -> Mapping[str, object]:
     """The parameters of a run without checkpoints."""
     from coach_rl.graph_managers.parameters import CheckpointParameters

@@ -417,12 +417,7 @@ def _plain(value: object) -> object:
 def _replace(current: object, changes: Mapping[str, object], annotation: object, path: str) -> Any:
     """The value at `path` after changes by the paths below it; an empty path is its own."""
     if "" in changes:
-        if len(changes) > 1:
-            last = f"{path}.{[*changes][-1]}".removesuffix(".")
-            raise ConfigurationError(
-                f"the override '{last}' overlaps another one; give one of them"
-            )
-        value = made(changes[""], annotation, path)
+        value = made(_whole(changes, path), annotation, path)
         try:
             return fit(value, annotation, current, path)
         except ParameterError as error:
@@ -432,7 +427,7 @@ def _replace(current: object, changes: Mapping[str, object], annotation: object,
         first, _, rest = name.partition(".")
         below.setdefault(first, {})[rest] = value
     if dataclasses.is_dataclass(current):
-        return _replace_fields(current, below, path)
+        return _replace_fields(current, below, annotation, path)
     if isinstance(current, tuple):
         return _replace_elements(current, below, annotation, path)
     if isinstance(current, Mapping):
@@ -446,14 +441,37 @@ def _replace(current: object, changes: Mapping[str, object], annotation: object,
     )
 
 
-def _replace_fields(current: Any, change: Below, path: str) -> object:
+def parts_beside(path: str, value: object, others: Collection[str]) -> set[str]:
+    """The paths that may be given beside a value: of a component its further arguments."""
+    if not isinstance(value, Component):
+        return set()
+    return {other for other in others if other.startswith(f"{path}.")}
+
+
+def _whole(changes: Mapping[str, object], path: str) -> object:
+    """The value at `path` where it is given itself; a component with the arguments given beside."""
+    value = changes[""]
+    others = {name: each for name, each in changes.items() if name}
+    if isinstance(value, Component) and not others.keys() & value.arguments.keys():
+        arguments = {**value.arguments, **others}
+        others = {name: each for name, each in others.items() if "." in name}
+        value = Component(value.name, arguments)
+    if others:
+        raise ConfigurationError(
+            f"the override '{path}.{[*others][-1]}' overlaps another one; give one of them"
+        )
+    return value
+
+
+def _replace_fields(current: Any, change: Below, annotation: object, path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
     replaced, problems = {}, []
     for name, below in change.items():
         try:
             if name not in names:
-                raise _unknown(_join(name, next(iter(below))).rstrip("."), names, current, path)
+                whole = _join(name, next(iter(below))).rstrip(".")
+                raise _unknown(whole, names, current, path, annotation)
             replaced[name] = _replace(
                 getattr(current, name), below, annotations[name], _join(path, name)
             )
@@ -519,7 +537,11 @@ def _require_known(
 
 
 def _unknown(
-    name: str, allowed: Collection[str], parameters: object, path: str
+    name: str,
+    allowed: Collection[str],
+    parameters: object,
+    path: str,
+    annotation: object = None,
 ) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
     where, first = f"of '{path}'" if path else "", name.partition(".")[0]
@@ -535,6 +557,11 @@ def _unknown(
         return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
     if not near_names(first, allowed) and name.lower() in FLAGS:
         return UnknownNameError("parameter", name, allowed, near=FLAGS[name.lower()], where=where)
+    kinds = fitting(annotation) if path else ()
+    owners = [each for each in kinds if first in {field.name for field in constructor_fields(each)}]
+    if len(owners) == 1:
+        kind = short_name(owners[0])
+        hint = f"{kind} has one: {path}={kind}(..., {first}=...)"
     hint = "" if suggestion(first, allowed) else hint
     return UnknownNameError("parameter", first, set(allowed), hint, where=where)
 

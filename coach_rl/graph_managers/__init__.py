@@ -1,6 +1,6 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels, telemetry and processes. Start with `graph_manager`, whose `improve` is the
+May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
 experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
 """
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from coach_rl.graph_managers.parameters import (
         BasicGraphParameters,
         CheckpointParameters,
-        CollectionParameters,
         GraphParameters,
         HACGraphParameters,
         LevelParameters,
         ScheduleParameters,
+        SourceParameters,
         ValidationParameters,
     )
-    from coach_rl.graph_managers.stack import SignalParameters
+    from coach_rl.graph_managers.stack import SignalParameters, TickSource
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
-    "CollectionParameters", "GraphManager", "GraphParameters",
-    "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelParameters",
-    "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "GraphManager",
+    "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
+    "LevelParameters", "ScheduleParameters", "SignalParameters", "SourceParameters",
+    "TickSource", "ValidationParameters",
 ]  # fmt: skip

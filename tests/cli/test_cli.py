@@ -21,7 +21,7 @@ from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.flags import RUNS
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
 from coach_rl.cli.terminal import program, word
-from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.overrides import Component, parameter_paths
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
@@ -93,8 +93,8 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
         "b": 2,
         "environment.level": "l",
         "num_envs": 4,
-        "collection.workers": 2,
-        "collection.on": "ray",
+        "source": Component("CollectionParameters", {"workers": 2}),
+        "source.on": "ray",
         "schedule.training": EnvironmentSteps(1_000_000),
         "schedule.stop_after": Hours(0.5),
         "schedule.until_solved": True,

@@ -44,7 +44,7 @@ def test_on_is_about_runs_with_seeds_and_about_workers_without() -> None:
     assert runs.on == "slurm:long"
     assert overrides_of(runs, without=["on"]) == {}
     workers = parse_arguments(["-p", "x", "--workers", "2", "--on", "ray"])
-    assert overrides_of(workers) == {"collection.workers": 2, "collection.on": "ray"}
+    assert overrides_of(workers).keys() == {"source", "source.on"}
 
 
 def test_seeds_are_trained_shown_and_not_trained_twice(capsys: pytest.CaptureFixture[str]) -> None:
