@@ -1,11 +1,11 @@
-"""Writes the tables of metrics in docs from the metrics.toml of rooms and extensions."""
+"""Writes the tables of docs/metrics.md from the metrics.toml of each room and extension."""
 
 import re
 import tomllib
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-DOCS = CHECKOUT / "docs"
+PAGE = CHECKOUT / "docs" / "metrics.md"
 KINDS = "Kinds of records"
 """The table of kinds, whose columns are others."""
 TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTALL)
@@ -14,10 +14,13 @@ TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTAL
 def descriptions() -> dict[str, dict[str, list[str]]]:
     """Unit and meaning by metric, by table; several names of one entry are separated by commas."""
     tables: dict[str, dict[str, list[str]]] = {}
-    for path in sorted((CHECKOUT / "coach_rl").rglob("metrics.toml")):
-        found = tomllib.loads(path.read_text())
-        assert not tables.keys() & found.keys(), f"{path} repeats a table of another file"
-        tables |= found
+    package = CHECKOUT / "coach_rl"
+    files = sorted(package.glob("*/metrics.toml"))
+    for path in [*files, *sorted(package.glob("extensions/*/metrics.toml"))]:
+        for title, entries in tomllib.loads(path.read_text()).items():
+            known = tables.setdefault(title, {})
+            assert not known.keys() & entries.keys(), f"{path} repeats an entry of another file"
+            known |= entries
     return tables
 
 
@@ -41,11 +44,5 @@ def rendered(markdown: str) -> str:
     return TABLE.sub(table, markdown)
 
 
-def pages() -> list[Path]:
-    """The pages with tables of metrics: metrics.md, and those of extensions."""
-    return [page for page in sorted(DOCS.glob("*.md")) if TABLE.search(page.read_text())]
-
-
 if __name__ == "__main__":
-    for page in pages():
-        page.write_text(rendered(page.read_text()))
+    PAGE.write_text(rendered(PAGE.read_text()))

@@ -121,9 +121,6 @@ from coach_rl.core import (
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
 )
-from coach_rl.core.inspection import (
-    InspectParameters as InspectParameters,
-)
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
 )
@@ -200,6 +197,15 @@ from coach_rl.exploration_policies import (
 )
 from coach_rl.extensions.exporting.archive import (
     export as export,
+)
+from coach_rl.extensions.looking.inspect_parameters import (
+    InspectParameters as InspectParameters,
+)
+from coach_rl.extensions.looking.notebook import (
+    NotebookSink as NotebookSink,
+)
+from coach_rl.extensions.looking.trackers.tracker import (
+    TrackerParameters as TrackerParameters,
 )
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
@@ -286,12 +292,6 @@ from coach_rl.sessions import (
 )
 from coach_rl.sessions.trained_opponent import (
     TrainedOpponent as TrainedOpponent,
-)
-from coach_rl.telemetry.notebook import (
-    NotebookSink as NotebookSink,
-)
-from coach_rl.telemetry.trackers.tracker import (
-    TrackerParameters as TrackerParameters,
 )
 from coach_rl.telemetry.video import (
     VideoParameters as VideoParameters,

@@ -32,12 +32,12 @@ from coach_rl.agents.points import points_of_filters
 from coach_rl.architectures.torso import HiddenState, hidden_state_of
 from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     SpaceError,
 )
-from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,

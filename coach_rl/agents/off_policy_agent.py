@@ -34,9 +34,9 @@ from coach_rl.architectures.torso import require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     KeepingParameters,
     LearnerParameters,

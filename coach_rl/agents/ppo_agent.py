@@ -40,8 +40,8 @@ from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
     parameter_class,

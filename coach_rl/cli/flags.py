@@ -1,8 +1,12 @@
 """The flags of `coach`, declared once: spellings, value, meaning, target, and their commands.
 
 To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
-settings class, needs nothing else. Those of commands about many runs are in `study_flags`. Light
-on purpose, like `parser`.
+settings class, needs nothing else. Extensions declare theirs in files that their tables name
+(`flags`); `commands.RUNS` joins them. Light on purpose, like `parser`.
+
+`Flag.of` names commands (`train resume fork evaluate describe list`), forms of these (`repeat`:
+`train --from`; `untrained`: `evaluate -p`), or what a command of an extension may be: `built`, one
+that only builds a preset's experiment; `begun`, one that begins runs in other processes.
 """
 
 from dataclasses import replace
@@ -11,7 +15,6 @@ from pathlib import Path
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.telemetry.trackers.command_line import flag_help, flag_parameters
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
@@ -25,8 +28,8 @@ def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
 
 
 _TRAINED = "train resume fork repeat"
-_KEPT = f"{_TRAINED} seeds describe"
-_PRESET = "train seeds untrained describe check_preset"
+_KEPT = f"{_TRAINED} begun describe"
+_PRESET = "train begun untrained describe built"
 _RUN = "resume fork evaluate"
 
 _FILMS = group(
@@ -38,24 +41,28 @@ _FILMS = group(
         "frames of a video at most (default: 200); longer episodes skip more steps",
         values.positive,
         sets="VideoParameters.max_frames",
+        needs="-dg -dm",
     ),
     Flag(
         "--video_skip STEPS",
         "steps from one frame to the next (default: 1)",
         values.positive,
         sets="VideoParameters.frame_skip",
+        needs="-dg -dm",
     ),
     Flag(
         "--video_episodes WHICH",
         "film the last episode of the first environment (default), or the best",
         choices=("best", "last"),
         sets="VideoParameters.episodes",
+        needs="-dg -dm",
     ),
     Flag(
         "--video_every N",
         "film every Nth evaluation (default: 1)",
         values.positive,
         sets="VideoParameters.every",
+        needs="-dg -dm",
     ),
     of=f"{_TRAINED} evaluate",
 )
@@ -131,26 +138,11 @@ RUNS = (
             of="train fork evaluate untrained repeat",
         ),
         Flag(
-            "--seeds SEEDS",
-            "train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
-            "those that are not finished",
-            values.seeds,
-            of="seeds",
-        ),
-        Flag(
             "-n, --num_envs N",
             "environments in parallel",
             values.positive,
             sets="num_envs",
             of=f"{_PRESET} evaluate repeat",
-        ),
-        Flag(
-            "--workers N",
-            "let N worker processes act and step the environments, a share of them each; not with "
-            "--seeds",
-            values.positive,
-            sets=values.workers,
-            of="train",
         ),
         Flag(
             "--steps N",
@@ -179,6 +171,7 @@ RUNS = (
             "-cp, --custom_parameter CHANGES",
             '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
             is_repeated=True,
+            separator="; ",
             of=f"{_PRESET} evaluate fork repeat",
         ),
         Flag(
@@ -189,28 +182,19 @@ RUNS = (
             of=_PRESET,
         ),
         Flag("--toml", "print the preset's settings as a file for --config", of="describe"),
-        Flag(
-            "--inspect POINTS",
-            'inspect points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
-            "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
-            "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); "
-            "off: at none",
-            sets=values.inspections,
-            of=f"{_TRAINED} describe",
-        ),
     ),
     *group(
         "where and how it runs",
         Flag(
             "-e, --as, --experiment_name NAME",
             "the experiment's folder (default: the preset's name); a fork needs one",
-            of="train seeds fork repeat",
+            of="train begun fork repeat",
         ),
         Flag(
             "-ep, --experiment_path PATH",
             "the folder of all experiments (default: ./experiments)",
             Path,
-            of="train seeds fork repeat",
+            of="train begun fork repeat",
         ),
         Flag(
             "-ntb, --no_tensorboard",
@@ -218,13 +202,7 @@ RUNS = (
             name="tensorboard",
             value=False,
             sets="RunSettings.tensorboard",
-            of=f"{_TRAINED} seeds",
-        ),
-        Flag(
-            "--tracker SERVICE",
-            flag_help(),
-            sets=flag_parameters,
-            of=f"{_TRAINED} seeds",
+            of=f"{_TRAINED} begun",
         ),
         Flag(
             "--histograms [STEPS]",
@@ -244,34 +222,21 @@ RUNS = (
                 "auto, cpu, cuda or cuda:N (default: auto)",
                 sets="Runtime.device",
             ),
-            of=f"{_TRAINED} seeds evaluate untrained describe",
+            of=f"{_TRAINED} begun evaluate untrained describe",
         ),
         Flag(
             "--threads N",
             "threads of one tensor operation (default: the preset's own; with -crd the run's)",
             values.positive,
             sets="Runtime.threads",
-            of=f"{_TRAINED} seeds evaluate untrained",
-        ),
-        Flag(
-            "--jobs N",
-            "with --seeds: runs at once (default: as many as there are cores and memory for)",
-            values.positive,
-            of="seeds",
-        ),
-        Flag(
-            "--on PLACE",
-            "where the runs of --seeds, or the --workers of one run, are: local (default), "
-            "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
-            sets="source.on",
-            of="train seeds resume",
+            of=f"{_TRAINED} begun evaluate untrained",
         ),
         Flag(
             "--matmul_precision WORD",
             "precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
             "where that is faster, which costs score)",
             sets="Runtime.matmul_precision",
-            of="train seeds untrained",
+            of="train begun untrained",
         ),
         Flag(
             "--background_evaluation",
@@ -333,8 +298,9 @@ RUNS = (
         of=_KEPT,
     ),
 )
-"""The flags of all commands about one run, or one preset: each parser knows all, so that one that
-a command would ignore is refused by name."""
+"""The engine's flags of commands about one run, or one preset. With those of extensions they are
+one table, which each parser knows, so that a flag that a command would ignore is refused by name.
+"""
 
 
 def again(spelling: str, **changes: object) -> Flag:
@@ -343,32 +309,13 @@ def again(spelling: str, **changes: object) -> Flag:
     return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
 
-PLAY = (
-    Flag(
-        "RUN",
-        "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
-        "runs (the newest), or trained:NAME",
-        Path,
-    ),
-    Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),
-    Flag("--sampling", "act with the exploration of training"),
-    Flag(
-        "--slow FACTOR",
-        "play so many times slower than 25 steps a second (default: 1)",
-        values.factor,
-    ),
-    again("-lvl", help="play another task"),
-    again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
-    again("--seed", help="seed of the episodes (default: the run's)"),
-    Flag(
-        "--to FILE",
-        "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
-        "run's videos/",
-        Path,
-    ),
-    again("--last_good"),
-    again("--trust"),
+A_RUN = Flag(
+    "RUN",
+    "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
+    "runs (the newest), or trained:NAME",
+    Path,
 )
+"""The run that a command is about."""
 NEW = (
     Flag("KIND", "what to write", choices=("preset", "environment", "agent")),
     Flag("NAME", "its name, such as Docking"),

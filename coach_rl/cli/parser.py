@@ -51,6 +51,10 @@ class Flag:
     """The commands that take it, by name, separated by spaces; empty: all that list it."""
     group: str = ""
     """The title under which the help shows it."""
+    needs: str = ""
+    """Spellings of flags of which one has to be given as well, separated by spaces; empty: none."""
+    separator: str = ""
+    """What separates the parts of its value, where that has several; empty: it has one."""
 
     @property
     def spellings(self) -> list[str]:
@@ -117,7 +121,7 @@ class Command:
     shown: str = ""
     """Its line in the help of `coach`; empty: none."""
     flag_group: str = ""
-    """Its name in `Flag.of`; empty: its own name."""
+    """Its names in `Flag.of`, separated by spaces; empty: its own name."""
     subject: str = ""
     """The name of the flag that may also be given as a word without the flag."""
     limits: str = ""
@@ -128,7 +132,7 @@ class Command:
         """Its flags, or a table that it shares with other commands; imported now if named."""
         if not isinstance(self.table, str):
             return self.table
-        flags: Sequence[Flag] = _found(self.table)
+        flags: Sequence[Flag] = found(self.table)
         return flags
 
     @property
@@ -143,20 +147,20 @@ class Command:
 
     def taken(self) -> tuple[Flag, ...]:
         """The flags that it takes."""
-        me = self.flag_group or self.name
-        return tuple(flag for flag in self.flags if not flag.of or me in flag.of.split())
+        groups = {*self.flag_group.split()} or {self.name}
+        return tuple(flag for flag in self.flags if not flag.of or groups & {*flag.of.split()})
 
     def function(self) -> "Callable[[Given], int]":
         """The function that runs it; imported now, which may take seconds."""
         is_of_this_room = "." not in self.run
-        run: Callable[[Given], int] = _found(
+        run: Callable[[Given], int] = found(
             f"{__package__}.{self.run}" if is_of_this_room else self.run
         )
         return run
 
 
-def _found(name: str) -> Any:
-    """The object that `module:NAME` names."""
+def found(name: str) -> Any:
+    """The object that `module:NAME` names; imported now."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -192,6 +196,8 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
             argument_default=argparse.SUPPRESS,
         )
+        self.command = command
+        """The command."""
         shown = {id(flag) for each in (command, *also) for flag in each.taken()}
         groups: dict[str, argparse._ActionsContainer] = {"": self}
         exclusive: dict[str, argparse._ActionsContainer] = {}

@@ -17,7 +17,7 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -123,6 +123,52 @@ class Component:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.name}({arguments})"
+
+
+@dataclass(frozen=True)
+class OfKind:
+    """A component with these arguments, in place of one of another class; of one, they are changed.
+
+    `--workers 4` sets `{"source": OfKind("CollectionParameters", {"workers": 4})}`. Changes of
+    further arguments may be given beside it, by their paths.
+    """
+
+    name: str
+    """The name of its class."""
+    arguments: Mapping[str, object]
+    """Values by argument."""
+
+    def further(self, path: str, others: Iterable[str]) -> set[str]:
+        """The other paths that set further arguments of this component at `path`."""
+        own = {_join(path, argument) for argument in self.arguments}
+        return {other for other in others if other.startswith(f"{path}.")} - own
+
+    def within(self, current: object, others: Mapping[str, object]) -> Mapping[str, object]:
+        """The changes of a value that make it such a component, with further changes below it."""
+        changes = {**self.arguments, **others}
+        if isinstance(current, component_type(self.name)):
+            return changes
+        return {"": Component(self.name, changes)}
+
+
+@dataclass(frozen=True)
+class InPlaceOf:
+    """Elements of a tuple in place of those of their classes; the others stay, and come first.
+
+    The flag of a callback sets `{"callbacks": InPlaceOf({Gait: (Gait(legs=4),)})}`.
+    """
+
+    elements: Mapping[type[object], tuple[object, ...]]
+    """The new elements by their class; none where those of the class are left out."""
+
+    def __or__(self, other: "InPlaceOf") -> "InPlaceOf":
+        """Both at once."""
+        return InPlaceOf({**self.elements, **other.elements})
+
+    def within(self, current: tuple[object, ...]) -> tuple[object, ...]:
+        """The elements of a tuple with these in it."""
+        kept = [each for each in current if type(each) not in self.elements]
+        return (*kept, *(new for several in self.elements.values() for new in several))
 
 
 def component_type(name: str) -> type[object]:
@@ -414,10 +460,21 @@ def _plain(value: object) -> object:
     return value.count if isinstance(value, StepUnit) else value
 
 
-def _replace(current: object, changes: Mapping[str, object], annotation: object, path: str) -> Any:
+def _replace(current: Any, changes: Mapping[str, object], annotation: object, path: str) -> Any:
     """The value at `path` after changes by the paths below it; an empty path is its own."""
     if "" in changes:
-        value = made(_whole(changes, path), annotation, path)
+        others = {name: value for name, value in changes.items() if name}
+        given = changes[""]
+        if isinstance(given, OfKind):
+            return _replace(current, given.within(current, others), annotation, path)
+        if others:
+            last = f"{path}.{[*others][-1]}"
+            raise ConfigurationError(
+                f"the override '{last}' overlaps another one; give one of them"
+            )
+        if isinstance(given, InPlaceOf):
+            given = given.within(current)
+        value = made(given, annotation, path)
         try:
             return fit(value, annotation, current, path)
         except ParameterError as error:
@@ -439,28 +496,6 @@ def _replace(current: object, changes: Mapping[str, object], annotation: object,
         f"'{path}' is {current!r} and has no parameter '{next(iter(below))}' below it; set "
         f"'{path}' itself" + (f", e.g. by{lines}" if lines else "")
     )
-
-
-def parts_beside(path: str, value: object, others: Collection[str]) -> set[str]:
-    """The paths that may be given beside a value: of a component its further arguments."""
-    if not isinstance(value, Component):
-        return set()
-    return {other for other in others if other.startswith(f"{path}.")}
-
-
-def _whole(changes: Mapping[str, object], path: str) -> object:
-    """The value at `path` where it is given itself; a component with the arguments given beside."""
-    value = changes[""]
-    others = {name: each for name, each in changes.items() if name}
-    if isinstance(value, Component) and not others.keys() & value.arguments.keys():
-        arguments = {**value.arguments, **others}
-        others = {name: each for name, each in others.items() if "." in name}
-        value = Component(value.name, arguments)
-    if others:
-        raise ConfigurationError(
-            f"the override '{path}.{[*others][-1]}' overlaps another one; give one of them"
-        )
-    return value
 
 
 def _replace_fields(current: Any, change: Below, annotation: object, path: str) -> object:

@@ -1,6 +1,6 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels and telemetry. Start with `graph_manager`, whose `improve` is the
+May import core and levels. Start with `graph_manager`, whose `improve` is the
 experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
 """
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.graph_managers.stack import SignalParameters, TickSource
+    from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -33,5 +34,5 @@ __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "GraphManager",
     "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
     "LevelParameters", "ScheduleParameters", "SignalParameters", "SourceParameters",
-    "TickSource", "ValidationParameters",
+    "TickSource", "ValidationParameters", "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -35,7 +36,6 @@ from coach_rl.graph_managers.evaluations import (
     never,
 )
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.graph_managers.inspections import Inspections
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
@@ -47,9 +47,8 @@ from coach_rl.graph_managers.run_warnings import (
     warn_of_endless_heatup,
     warn_of_useless_settings,
 )
-from coach_rl.telemetry.episode_recorder import EpisodePlayer
-from coach_rl.telemetry.records import Evaluation, LogRecord
-from coach_rl.telemetry.statistics import histogram, require_image
+from coach_rl.graph_managers.statistics import histogram, require_image
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,6 @@ class _Built:
     progress: Progress
     evaluations: EvaluationSchedule
     callbacks: Callbacks
-    inspections: Inspections
 
 
 class GraphManager:
@@ -105,7 +103,7 @@ class GraphManager:
         training: bool = True,
         evaluation_envs: int | None = None,
         callbacks: Sequence[Callback | CallbackParameters] = (),
-        watcher: EpisodePlayer | None = None,
+        watcher: EvaluationWatcher | None = None,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors name what doesn't fit.
 
@@ -135,18 +133,17 @@ class GraphManager:
             watcher=watcher,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
-        try:
-            inspections = Inspections(parameters.inspect if training else (), graph, progress)
-        except ConfigurationError:
-            graph.close()
-            raise
         self._built = _Built(
             graph=graph,
             progress=progress,
             evaluations=EvaluationSchedule(parameters, graph, progress),
             callbacks=Callbacks((*parameters.callbacks, *callbacks) if training else ()),
-            inspections=inspections,
         )
+        try:
+            self._built.callbacks.begin(self)
+        except BaseException:
+            self.close()
+            raise
 
     def improve(
         self,
@@ -325,8 +322,6 @@ class GraphManager:
         }
         if callbacks := parts.callbacks.state_dict():
             state["callbacks"] = callbacks
-        if inspections := parts.inspections.state_dict():
-            state["inspections"] = inspections
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
@@ -337,7 +332,6 @@ class GraphManager:
         parts.graph.clock.wall_seconds = parts.progress.wall_seconds
         parts.evaluations.load_state_dict(state)
         parts.callbacks.load_state_dict(state.get("callbacks", {}))
-        parts.inspections.load_state_dict(state.get("inspections", {}))
         parts.progress.is_settled = True
 
     def close(self) -> None:
@@ -432,6 +426,8 @@ def run_phase(
         clock.wall_seconds = progress.seconds_at(now)
         # All of the tick's state is settled before the first record is yielded.
         records: list[LogRecord] = []
+        if progress.added:
+            records += progress.take_added()
         if tick.answer.faults:
             records += progress.fault_records(tick.answer.faults, graph.tracker.faults)
         if tick.finished is not None:

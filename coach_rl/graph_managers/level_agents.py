@@ -9,9 +9,9 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
+from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.inspection import stand_before
 from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, ActionRequest

@@ -14,8 +14,8 @@ from coach_rl.core.records import Array, BoolArray, EnvResponse
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
+from coach_rl.graph_managers.statistics import SignalWindows
 from coach_rl.levels.level_manager import LevelManager
-from coach_rl.telemetry.statistics import SignalWindows
 
 MOST_NAMED = 30
 """Names of infos that a warning lists at most."""
@@ -140,6 +140,8 @@ class TickSource:
 
     name: str = "the run's own process"
     """Its name in saved states; open episodes are restored from a state of the same name alone."""
+    acts_here: bool = True
+    """True if agents act in this process, where their decisions can be inspected."""
 
     def begin(self, stack: "Stack") -> BoolArray | None:  # noqa: ARG002 - for other sources
         """The rows [N] of the next tick, which begins; None for all."""

@@ -20,6 +20,7 @@ from coach_rl.core.errors import (
     warn,
 )
 from coach_rl.core.file_writing import make_folder, unused
+from coach_rl.core.log_records import Evaluation
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -42,7 +43,6 @@ from coach_rl.sessions.opening import (
     with_overrides,
 )
 from coach_rl.telemetry.episode_recorder import EpisodePlayer, EpisodeRecorder, FilmedEpisode
-from coach_rl.telemetry.records import Evaluation
 from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
 
 FINAL_EPISODES = EnvironmentEpisodes(20)

@@ -17,6 +17,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
     warn,
 )
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -50,7 +51,6 @@ from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from coach_rl.telemetry.profiler import Profile, ResourceSampler
-from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.summary import Summary
 
 
@@ -309,12 +309,12 @@ class LiveRun:
             self.failures.note("manifests", "how gradient steps run", error)
 
     def _keep(self, record: LogRecord) -> None:
-        """Write the data of a failed inspection, if requested."""
-        if isinstance(record, Inspection) and record.columns:
+        """Write the columns of a record that has some into the file that it names."""
+        if record.columns:
             try:
-                write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)
+                write_columns(self.folder.path / f"{record.file}.npz", record.columns)
             except OSError as error:
-                self.failures.note("files of inspections", "what was inspected", error)
+                self.failures.note("files of records", f"the columns of {record.file}", error)
 
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
         clock = self.graph_manager.graph.clock
@@ -325,7 +325,7 @@ class LiveRun:
         }
         return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
 
-    def _record(self, kind: Kind, scalars: Mapping[str, float] | None = None) -> LogRecord:
+    def _record(self, kind: str, scalars: Mapping[str, float] | None = None) -> LogRecord:
         """A record about the whole run, of now."""
         blank = self.graph_manager.evaluations.begins()
         phase = self.graph_manager.graph.clock.phase
@@ -358,7 +358,7 @@ class LiveRun:
         except EvaluationStopped:
             return None
         for record in (*evaluation.levels, evaluation):  # its starts are not those before
-            kind: Kind = "final_evaluation" if record is evaluation else record.kind
+            kind = "final_evaluation" if record is evaluation else record.kind
             scalars = {f"final_{name}": value for name, value in record.scalars.items()}
             sinks.write(replace(record, kind=kind, scalars=scalars))
         self._write_film(f"step_{evaluation.environment_steps}_final", sinks)

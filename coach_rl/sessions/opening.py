@@ -74,10 +74,9 @@ CHANGEABLE = (
     "checkpoints",
     "callbacks",
     "sinks",
-    "inspect",
 )
-"""Parameters that may change: how long a run trains, what it keeps, its callbacks and inspections;
-and those that its source of ticks names."""
+"""Parameters that may change: how long a run trains, what it keeps, its callbacks and sinks; and
+those that its source of ticks names."""
 
 
 class OpeningArguments(TypedDict, total=False):

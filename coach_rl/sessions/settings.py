@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coach_rl.core.errors import require
+from coach_rl.core.log_records import Sink
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import OnActivity, Runtime, ignore_activity
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -14,7 +15,6 @@ from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import FINAL_EPISODES
 from coach_rl.telemetry.figures import Best
 from coach_rl.telemetry.profiler import Profile
-from coach_rl.telemetry.records import Sink
 from coach_rl.telemetry.summary import Summary
 from coach_rl.telemetry.video import VideoParameters
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from coach_rl.core.errors import RunError, warn
 from coach_rl.core.records import EnvResponse, IntArray
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.camera import Camera, FilmedStack
-from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
 
 

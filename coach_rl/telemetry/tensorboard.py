@@ -42,8 +42,8 @@ from tensorboard.plugins.text import metadata as text_metadata
 from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util.tensor_util import make_tensor_proto
 
+from coach_rl.core.log_records import LogRecord, by_tag, scalars_by_tag
 from coach_rl.core.records import Array
-from coach_rl.telemetry.records import LogRecord, by_tag, scalars_by_tag
 
 _LEARNING = (
     (

@@ -73,7 +73,7 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/memories/changing_goals.py": ("asked",),  # a method of goal spaces
     "coach_rl/memories/hindsight_actions.py": ("asked",),  # a method of goal spaces
     "coach_rl/extensions/workers/collectors.py": ("asked",),
-    "coach_rl/telemetry/inspection.py": ("looks",),
+    "coach_rl/extensions/looking/inspector.py": ("looks",),
     "coach_rl/core/familiar_names.py": ("quiet",),  # flags of other libraries
     "coach_rl/runs/folder.py": ("goes on",),
 }

@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 
 import gymnasium
-import numpy as np
 import pytest
 import test_levels_of_a_graph as levels_of_a_graph
 from maze_walkers import WalkerParameters, maze_experiment
@@ -14,7 +13,6 @@ from test_episode_recorder import learning
 from test_evaluator import SlowEvaluator, manager_of
 from test_faulty_runs import one_level, walk
 from test_graph import TASK, off_policy, stacked
-from test_inspections import SpoilsParameters, ddpg, manager, records_of
 from test_level_phases import PLACES, built
 from test_level_phases import parameters as phases
 from test_policies import DeclaredParameters, ForgottenParameters
@@ -55,7 +53,6 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
     CallbackError,
     EnvironmentFault,
-    InspectionError,
     SpaceError,
 )
 from coach_rl.core.goals import TimedGoalSpace
@@ -365,26 +362,6 @@ def wrong(record, run):
         raise KeyError("rewrad")
 
 
-def inspected(text, *given, **changes):
-    return lambda: records_of(manager(text, *given, **changes))
-
-
-class Shifted(PointMassParameters):
-    """A point mass whose observations are outside their space."""
-
-    def build(self, *, num_envs):
-        environment = super().build(num_envs=num_envs)
-        recv = environment.recv
-
-        def shifted():
-            answer = recv()
-            answer.observation["observation"] += np.float32(1e6)
-            return answer
-
-        environment.recv = shifted
-        return environment
-
-
 def evaluated(make, seed):
     def call():
         with make() as graph_manager:
@@ -398,7 +375,6 @@ def idle(described=None, **changed):
     return lambda: warn_of_idle_learners(described or replace(parameters(), **changed))
 
 
-SPOILT = ddpg(units=(SpoilsParameters(),))
 RUNS = [
     (
         with_callback(wrong),
@@ -409,28 +385,6 @@ RUNS = [
     (with_callback(lambda record, run: record), CallbackError, "kind 'phase'"),
     (with_callback(lambda record, run: run.stop("")), CallbackError, "needs the reason"),
     (with_callback(lambda record, run: 3), CallbackError, "TypeError"),
-    (inspected("sampler:nan"), C, "no sampler to inspect, ... points here: batch, environment, f"),
-    (inspected("btch:nan"), C, "unknown inspection point 'btch'; did you mean 'batch'"),
-    (inspected("network:range"), C, "'network' has no space ... network:range=LOW..HIGH"),
-    (inspected("memory:staleness"), C, "nothing is learned from at 'memory' ... inspect 'batch'"),
-    (inspected("filter/actn:nan"), C, "point 'filter/actn'; did you mean 'filter/ac"),
-    (inspected("batch/taret:nan"), C, "column 'taret' of 'batch'; did you mean 'target'"),
-    (inspected("lwo.batch:nan"), U, "level 'lwo' in an inspection; allowed: main"),
-    (
-        inspected("sampler:nan; batch:nan; update:nan", SPOILT),
-        InspectionError,
-        "'sampler/spoils' ... : 'rewards' is not finite in 8 of 8 rows",
-    ),
-    (
-        inspected("batch:nan; update:nan", SPOILT),
-        InspectionError,
-        "inspection of 'batch' ... : 'reward' is not finite",
-    ),
-    (
-        inspected("environment:range", environment=Shifted()),
-        InspectionError,
-        "'observation/observation' is outside its space Box",
-    ),
     (
         evaluated(small, -1),
         P,

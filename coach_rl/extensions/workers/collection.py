@@ -78,11 +78,6 @@ class CollectionParameters(SourceParameters):
                 "less, because each worker has an environment at least; lower it, or raise "
                 "num_envs (-n)"
             )
-        if any(each.point == "network" for each in experiment.inspect):
-            yield (
-                "inspect cannot read 'network', which acts in the workers of source.workers "
-                f"({self.workers}); leave out the workers, or inspect other points"
-            )
 
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         runtime = context.runtime
@@ -115,6 +110,8 @@ class CollectedTicks(TickSource):
         stack: Repeats their ticks.
         phases: When its levels are in a phase of their own.
     """
+
+    acts_here = False
 
     def __init__(
         self,

@@ -7,7 +7,6 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.inspection import parse_inspections
 from tests.extensions.workers.test_collection import manager_of, on_policy, with_workers
 from tests.graph_managers.small_runs import parameters
 from tests.graph_managers.test_policies import DeclaredParameters, ForgottenParameters
@@ -19,11 +18,6 @@ C, P = rl.ConfigurationError, rl.ParameterError
 
 def collected(params=None, *, use=lambda params: params, **workers):
     return lambda: use(with_workers(params or parameters(), **workers))
-
-
-def inspected():
-    inspected = parse_inspections("network:nan")
-    return with_workers(replace(parameters(), inspect=inspected))
 
 
 def resumed_by(**workers):
@@ -43,7 +37,6 @@ CASES = [
     (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
     (collected(mode="asynchronous", on="local", ticks=99), P, "CollectionParameters.staleness"),
     (collected(mode="asynchronous"), P, "only in synchronous mode"),
-    (inspected, P, "cannot read 'network', which acts in the workers"),
     (
         collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
         C,

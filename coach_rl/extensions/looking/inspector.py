@@ -9,14 +9,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.errors import InspectionError, UnknownNameError, warn
-from coach_rl.core.inspection import Columns, InspectionPoint, InspectParameters
+from coach_rl.core.data_points import Columns, DataPoint
+from coach_rl.core.errors import RunError, UnknownNameError, warn
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import inside
+from coach_rl.extensions.looking.inspect_parameters import InspectParameters
 
 MOST_DUMPS = 10
 """Times that an inspection keeps what it has found something in, for files."""
+
+
+class InspectionError(RunError):
+    """An inspection that was to stop the run has found something."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,7 @@ class Inspector(Saved):
     def __init__(
         self,
         params: InspectParameters,
-        point: InspectionPoint,
+        point: DataPoint,
         *,
         level: str,
         column: str = "",

@@ -2,45 +2,21 @@ import sys
 from dataclasses import replace
 
 import pytest
-import torch
-from small_runs import parameters, ppo
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.errors import (
     CoachWarning,
 )
-from coach_rl.core.inspection import parse_inspections
-from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.looking.inspect_parameters import parse_inspections
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.graph_managers.inspections import inspection_points
-from coach_rl.memories import ReplayMemoryParameters, SamplerUnit
+from coach_rl.graph_managers.data_points import points_of_graph
 from coach_rl.presets import Pendulum_HAC
+from tests.extensions.looking.inspected_runs import ddpg, manager, records_of
+from tests.graph_managers.small_runs import ppo
 
 EVERYWHERE = (
     "environment:stats; filter:stats; memory:stats; batch:stats; network:stats; update:stats"
 )
-QUIET = {"evaluation_interval": EnvironmentSteps(200), "heatup": EnvironmentSteps(40)}
-
-
-def ddpg(**memory):
-    return DDPGAgentParameters(
-        learning=LearningParameters(batch=8, learning_starts=40, updates_per_step=0.25),
-        memory=ReplayMemoryParameters(capacity=400, **memory),
-        update_mode="eager",
-    )
-
-
-def manager(inspect="off", agent=None, **changes):
-    changes = {"agent": agent or ppo(), "inspect": parse_inspections(inspect), **changes}
-    return BasicRLGraphManager(replace(parameters(**QUIET), **changes))
-
-
-def records_of(graph_manager):
-    with graph_manager:
-        return list(graph_manager.improve())
 
 
 def inspections_of(records):
@@ -113,32 +89,13 @@ def test_a_batch_has_the_ages_of_what_is_learned_from():
 def test_levels_are_told_apart_and_one_can_be_chosen():
     def seen(text):
         hac = Pendulum_HAC.graph_manager(Pendulum_HAC.Panel())
-        with type(hac)(replace(hac.parameters, inspect=parse_inspections(text))) as graph_manager:
+        with type(hac)(replace(hac.parameters, callbacks=parse_inspections(text))) as graph_manager:
             graph_manager.create_graph()
             found = inspections_of(graph_manager.heatup(EnvironmentSteps(800)))
             return {each.level for each in found}
 
     assert seen("memory:stats") == {"top", "low"}
     assert seen("low.memory:stats") == {"low"}
-
-
-class Spoils(SamplerUnit):
-    """Makes the rewards of a batch NaN."""
-
-    name, inputs, outputs = "spoils", ("/rewards",), ("/rewards",)
-
-    def __call__(self, batch, size):
-        return {"/rewards": torch.full((size,), torch.nan)}
-
-
-@parameter_class
-class SpoilsParameters:
-    """Builds it."""
-
-    after: str = "gather"
-
-    def build(self, context):
-        return Spoils()
 
 
 def test_inspections_warned_run_continues():
@@ -148,7 +105,8 @@ def test_inspections_warned_run_continues():
     found = [each for each in inspections_of(records) if each.text]
     assert len(found) > 20
     dumped = [each for each in found if each.columns]
-    assert [each.name for each in dumped[:2]] == ["environment_0", "environment_1"]
+    names = ["inspections/environment_0", "inspections/environment_1"]
+    assert [each.file for each in dumped[:2]] == names
     assert (dumped[0].columns["reward"] < 0).all()
     assert records[-1].kind == "evaluation"
 
@@ -175,12 +133,13 @@ def test_a_run_continues_with_the_looks_that_come_next(agent):
         resumed.create_graph()
         resumed.load_state_dict(states[0])
         assert plain(resumed.improve()) == plain(later)
-        assert_same_state(resumed.state_dict()["inspections"], end["inspections"])
+        assert_same_state(resumed.state_dict()["callbacks"], end["callbacks"])
     assert inspections_of(later)
     fresh = manager(agent=agent)
     with fresh:
         fresh.create_graph()
-        fresh.load_state_dict(states[0])  # inspections can be left out when a run is resumed
+        with pytest.warns(CoachWarning):  # of each
+            fresh.load_state_dict(states[0])
 
 
 def test_without_inspections_nothing_stands_before_any_call():
@@ -198,21 +157,21 @@ def test_without_inspections_nothing_stands_before_any_call():
         agent = graph.agents["main"]
         for each in (graph, graph_manager, agent, agent.input_filter, graph.training.simulators):
             assert not {"tick", "_settling", "act", "store", "observation", "recv"} & {*vars(each)}
-    ours = ("core/inspection.py", "telemetry/inspection.py", "agents/points.py")
-    assert not [file for file in called if file.endswith((*ours, "graph_managers/inspections.py"))]
+    ours = ("/data_points.py", "agents/points.py", "/inspector.py", "/inspections.py")
+    assert not [file for file in called if file.endswith(ours)]
 
 
 def test_a_closed_run_is_as_it_was():
     graph_manager = manager("environment:stats@1")
     records_of(graph_manager)
-    graph_manager.parameters = replace(graph_manager.parameters, inspect=())
+    graph_manager.parameters = replace(graph_manager.parameters, callbacks=())
     assert not inspections_of(records_of(graph_manager))
 
 
 def test_points_are_listed_by_level():
     with manager(agent=ddpg()) as graph_manager:
         graph_manager.create_graph()
-        points = inspection_points(graph_manager.graph)
+        points = points_of_graph(graph_manager.graph)
     assert [point.name for point in points[""]] == ["environment"]
     rooms = list(dict.fromkeys(point.name.partition("/")[0] for point in points["main"]))
     assert rooms == ["filter", "memory", "sampler", "batch", "network", "update"]

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from coach_rl.core.errors import CoachWarning, InspectionError
-from coach_rl.core.inspection import InspectionPoint, InspectParameters
-from coach_rl.telemetry.inspection import MOST_DUMPS, Inspector
+from coach_rl.core.data_points import DataPoint
+from coach_rl.core.errors import CoachWarning
+from coach_rl.extensions.looking.inspect_parameters import InspectParameters
+from coach_rl.extensions.looking.inspector import MOST_DUMPS, InspectionError, Inspector
 
 BAD = np.array([[1.0, 2.0], [np.nan, np.inf], [1.0, -np.inf]])
 
@@ -12,7 +13,7 @@ def inspector(*checks, point=None, column="", **params):
     """An inspector, and the list of what it finds."""
     found = []
     params = InspectParameters(checks=checks, **params)
-    point = point or InspectionPoint(name="batch", agent="ddpg", watch=lambda look: None)
+    point = point or DataPoint(name="batch", agent="ddpg", watch=lambda look: None)
     return Inspector(params, point, level="low", column=column, note=found.append), found
 
 
@@ -58,7 +59,7 @@ def test_statistics_by_hand():
 
 
 def test_inspector_staleness_counts_ages_alone():
-    point = InspectionPoint(name="batch", watch=lambda look: None, ages=("age",))
+    point = DataPoint(name="batch", watch=lambda look: None, ages=("age",))
     old, found = inspector("staleness", point=point, oldest=10, reaction="warn")
     with pytest.warns(CoachWarning):
         inspect(old, age=[10, 12], x=[100.0, 200.0])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coach_rl.core.records import Array
-from coach_rl.telemetry.trackers.tracker import TrackedRun, TrackerRun
+from coach_rl.extensions.looking.trackers.tracker import TrackedRun, TrackerRun
 
 ID = "coach_rl_run"
 """The tag with our id."""

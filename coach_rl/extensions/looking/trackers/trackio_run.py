@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from coach_rl.core.records import Array
-from coach_rl.telemetry.trackers.tracker import TrackedRun, TrackerRun
+from coach_rl.extensions.looking.trackers.tracker import TrackedRun, TrackerRun
 
 
 class TrackioRun(TrackerRun):

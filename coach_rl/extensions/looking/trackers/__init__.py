@@ -1,6 +1,6 @@
 """Experiment trackers: services that keep the numbers, parameters, pictures and films of runs.
 
-May import telemetry's records and core. `tracker` has the interface, `TrackerRun`, and the sink
+May import core. `tracker` has the interface, `TrackerRun`, and the sink
 that writes to every tracker. Each `NAME_run` is the service of that name: deleting the file removes
 the service, as nothing else names it. Start with `tracker`.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.telemetry.trackers.tracker import (
+    from coach_rl.extensions.looking.trackers.tracker import (
         TrackedRun,
         TrackerParameters,
         TrackerRun,

@@ -1,6 +1,6 @@
 import pytest
 
-from coach_rl.core.inspection import InspectParameters, parse_inspections
+from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 from coach_rl.core.errors import ConfigurationError, warn
 from coach_rl.core.records import Array
-from coach_rl.telemetry.trackers.tracker import TrackedRun, TrackerRun
+from coach_rl.extensions.looking.trackers.tracker import TrackedRun, TrackerRun
 
 STEP = "environment_steps"
 STEPS_OF_A_PART = 1_000_000_000

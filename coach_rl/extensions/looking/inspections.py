@@ -1,62 +1,54 @@
-"""The inspections of a run: the points of its graph that are inspected, and their findings."""
+"""Inspections of a run, which check the data that pass points of its graph."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
+from coach_rl.core.data_points import Columns, DataPoint, stand_before
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.inspection import (
-    Columns,
-    InspectionPoint,
-    InspectParameters,
-    after_calls,
-    flat,
-    points_of,
-    stand_before,
-)
-from coach_rl.core.records import Array, EnvResponse
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.state import State
+from coach_rl.extensions.looking.inspect_parameters import InspectParameters
+from coach_rl.extensions.looking.inspector import Finding, Inspector
+from coach_rl.graph_managers.data_points import Points, points_of_graph
 from coach_rl.graph_managers.graph import Graph, Tick
+from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.progress import Progress
-from coach_rl.telemetry.inspection import Finding, Inspector
-from coach_rl.telemetry.records import LogRecord
 
-_ANSWERED = ("observation", "reward", "terminated", "truncated", "duration")
-
-Points = Mapping[str, Sequence[InspectionPoint]]
-"""Points by the level's name; those of the simulators under the empty name."""
+KIND = "inspection"
+"""The kind of its records."""
 
 
-class Inspections:
-    """Inspects the data at points of a graph while it trains; evaluations are not inspected.
+class Inspection:
+    """A callback that inspects data while the graph trains; evaluations are not inspected.
 
     Args:
-        parameters: The inspections.
-        graph: The graph, with a stack to train in if there are inspections. Only the inspected
-            calls are replaced.
-        progress: The run's; records of findings are yielded before its others.
-
-    Raises:
-        ConfigurationError: A point or level does not exist, or cannot be inspected in this run.
+        parameters: The point, the checks, and the reaction.
     """
 
-    def __init__(
-        self, parameters: Sequence[InspectParameters], graph: Graph, progress: Progress
-    ) -> None:
-        self._found: list[Finding] = []
+    def __init__(self, parameters: InspectParameters) -> None:
+        self._params = parameters
         self._is_training = False
         self._inspectors: dict[str, Inspector] = {}
-        if not parameters:
-            return
-        points = inspection_points(graph)
-        for each in dict.fromkeys(parameters):
-            chosen = _chosen(each, points)
-            _check(each, [point for _, point, _ in chosen])
-            for level, point, column in chosen:
-                inspector = Inspector(
-                    each, point, level=level, column=column, note=self._found.append
-                )
-                self._inspectors[inspector.name] = inspector
-                point.watch(self._while_training(inspector))
-        tick, settling = graph.tick, progress.settling
+
+    def begin(self, run: GraphManager) -> None:
+        """Observe the points; only the calls that are observed are replaced.
+
+        Raises:
+            ConfigurationError: A point or level does not exist, or cannot be inspected in this run.
+        """
+        graph, progress = run.graph, run.progress
+        chosen = _chosen(self._params, points_of_graph(graph))
+        _check(self._params, [point for _, point, _ in chosen], graph)
+        for level, point, column in chosen:
+
+            def note(finding: Finding) -> None:
+                progress.added.append(partial(_record, progress, finding))
+
+            inspector = Inspector(self._params, point, level=level, column=column, note=note)
+            self._inspectors[inspector.name] = inspector
+            point.watch(self._while_training(inspector))
+        tick = graph.tick
 
         def inspected_tick() -> Tick:
             self._is_training = True
@@ -65,13 +57,10 @@ class Inspections:
             finally:
                 self._is_training = False
 
-        def with_findings(records: Sequence[LogRecord]) -> Iterator[LogRecord]:
-            found = [progress.inspection_record(each) for each in self._found]
-            self._found.clear()
-            yield from settling([*found, *records])
-
         stand_before(graph, "tick", inspected_tick)
-        stand_before(progress, "settling", with_findings)
+
+    def __call__(self, record: LogRecord, run: GraphManager) -> None:
+        """Add nothing to a record: what is found is added as it is found."""
 
     def state_dict(self) -> State:
         """The states of the inspectors; valid between two records."""
@@ -79,7 +68,6 @@ class Inspections:
 
     def load_state_dict(self, state: State) -> None:
         """Load the states of the saved inspectors; others start empty."""
-        self._found.clear()  # of a tick that was not completed
         for name, inspector in self._inspectors.items():
             if name in state:
                 inspector.load_state_dict(state[name])
@@ -92,26 +80,22 @@ class Inspections:
         return inspect
 
 
-def inspection_points(graph: Graph) -> Points:
-    """The points of a graph with a stack to train in."""
-    simulators = graph.training.simulators
-    space = simulators.spaces.observation.spaces
-
-    def answered(answer: EnvResponse) -> dict[str, Array]:
-        if not len(answer):
-            return {}
-        return flat({name: getattr(answer, name) for name in _ANSWERED})
-
-    environment = InspectionPoint(
-        name="environment",
-        watch=after_calls(simulators, "recv", answered),
-        spaces=flat({"observation": space}),
+def _record(progress: Progress, finding: Finding) -> LogRecord:
+    """The record of a finding, once the tick in which it was made is over."""
+    record = progress.record(
+        KIND, finding.scalars, level=finding.level, agent=finding.agent, is_frequent=True
     )
-    agents = {name: points_of(agent) for name, agent in graph.agents.items()}
-    return {"": [environment], **{name: points for name, points in agents.items() if points}}
+    return replace(
+        record,
+        text=finding.text,
+        problem="finding of an inspection" if finding.text else "",
+        table="inspections",
+        columns=finding.columns,
+        file=f"inspections/{finding.name}",
+    )
 
 
-def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, InspectionPoint, str]]:
+def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, DataPoint, str]]:
     """Levels and points that an inspection is about, and the column of each; empty for all."""
     if params.level is not None and params.level not in points:
         levels = [name for name in points if name]
@@ -148,8 +132,15 @@ def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, Inspec
     return [each for each in above if len(each[1].name) == longest]
 
 
-def _check(params: InspectParameters, points: Sequence[InspectionPoint]) -> None:
+def _check(params: InspectParameters, points: Sequence[DataPoint], graph: Graph) -> None:
     """Raise a ConfigurationError if none of the points has what a check needs."""
+    is_elsewhere = not graph.training.source.acts_here
+    elsewhere = [point.name for point in points if point.is_acting and is_elsewhere]
+    if elsewhere:
+        raise ConfigurationError(
+            f"'{elsewhere[0]}' cannot be inspected, because agents act in other processes; leave "
+            "out the workers, or inspect other points"
+        )
     if "range" in params.checks and params.within is None and not any(p.spaces for p in points):
         raise ConfigurationError(
             f"'{params.point}' has no space whose bounds the check 'range' could take; give it "

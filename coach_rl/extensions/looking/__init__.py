@@ -1,0 +1,19 @@
+"""A closer look at a run: inspections of its data, trackers, curves in a notebook, a live window.
+
+May import all but other extensions that it does not need. `inspect_parameters` describes an
+inspection, `inspections` the callback that observes points of the graph, `inspector` its checks;
+`trackers` and `notebook` are sinks; `play` shows episodes in a `window`. Start with
+`inspect_parameters`.
+"""
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.extensions.looking.inspect_parameters import InspectParameters
+    from coach_rl.extensions.looking.notebook import NotebookSink
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = ["InspectParameters", "NotebookSink"]
