@@ -11,6 +11,8 @@ moved or gone since the archives were written:
     "coach_rl.core.goals:OptionSpace" = "coach_rl.core.options:OptionSpace"
     [removed_fields]             # with the values under which nothing changes
     "LevelParameters.certify" = "null"             # as JSON
+    [listed_fields]              # a value or None became a tuple of one or none, in another field
+    "LevelParameters.curriculum" = "changes"
     [added_fields]               # with the values that stand for what documents without them mean
     "PPOAgentParameters.scale_actions" = "false"
 
@@ -62,6 +64,8 @@ class Moves:
     """New `module:name` by earlier ones."""
     removed_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, without which a class behaves the same."""
+    listed_fields: Mapping[str, str]
+    """Fields that have a tuple of one or none for a value or None, by `Class.field` of that."""
     added_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, that documents without them mean."""
 
@@ -95,7 +99,7 @@ class Moves:
         """Parameters with classes and functions named as now, without removed fields."""
         match document:
             case dict():
-                kept = self._with_fields_of_now(document)
+                kept = self._with_fields_of_now(self._with_listed_fields(document))
                 return {
                     key: self.name(part) if key in TAGS else self.document(part)
                     for key, part in kept.items()
@@ -103,6 +107,15 @@ class Moves:
             case list():
                 return [self.document(part) for part in document]
         return document
+
+    def _with_listed_fields(self, document: dict[str, Json]) -> dict[str, Json]:
+        kind = str(document.get("$type", "")).rpartition(":")[2]
+        found = dict[str, Json]()
+        for key, part in document.items():
+            field = self.listed_fields.get(f"{kind}.{key}")
+            values = [] if part is None else [part]
+            found[field or key] = part if field is None else values
+        return found
 
     def _with_fields_of_now(self, document: dict[str, Json]) -> dict[str, Json]:
         kind = str(document.get("$type", "")).rpartition(":")[2]

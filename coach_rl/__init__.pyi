@@ -25,40 +25,14 @@ from coach_rl.agents.arbiters import (
     SelectedTurns as SelectedTurns,
     Turns as Turns,
 )
-from coach_rl.agents.curricula import (
-    Curriculum as Curriculum,
-)
-from coach_rl.agents.hierarchies.diayn_agent import (
-    DIAYNAgentParameters as DIAYNAgentParameters,
-    DiscriminatorParameters as DiscriminatorParameters,
-)
 from coach_rl.agents.hierarchies.hac import (
     HACAgentParameters as HACAgentParameters,
-)
-from coach_rl.agents.hierarchies.hiro_agent import (
-    HIROAgentParameters as HIROAgentParameters,
-    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
-)
-from coach_rl.agents.hierarchies.landmarks import (
-    LandmarkParameters as LandmarkParameters,
-    NoveltyParameters as NoveltyParameters,
 )
 from coach_rl.agents.hierarchies.lesson_goals import (
     LESSONGoalSpace as LESSONGoalSpace,
 )
 from coach_rl.agents.hierarchies.metra_goals import (
     METRAGoalSpace as METRAGoalSpace,
-)
-from coach_rl.agents.hierarchies.option_critic_agent import (
-    OptionCriticAgentParameters as OptionCriticAgentParameters,
-    TerminationParameters as TerminationParameters,
-)
-from coach_rl.agents.hierarchies.skill_agents import (
-    SkillAgentsParameters as SkillAgentsParameters,
-)
-from coach_rl.agents.hierarchies.sub_goal_guide import (
-    AdjacencyParameters as AdjacencyParameters,
-    SubGoalGuideParameters as SubGoalGuideParameters,
 )
 from coach_rl.agents.learned_goals import (
     LearnedGoals as LearnedGoals,
@@ -195,8 +169,23 @@ from coach_rl.exploration_policies import (
     ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
 )
+from coach_rl.extensions.curricula.curriculum import (
+    Curriculum as Curriculum,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
+)
+from coach_rl.extensions.hiro.hiro_agent import (
+    HIROAgentParameters as HIROAgentParameters,
+    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
+)
+from coach_rl.extensions.hiro.landmarks import (
+    LandmarkParameters as LandmarkParameters,
+    NoveltyParameters as NoveltyParameters,
+)
+from coach_rl.extensions.hiro.sub_goal_guide import (
+    AdjacencyParameters as AdjacencyParameters,
+    SubGoalGuideParameters as SubGoalGuideParameters,
 )
 from coach_rl.extensions.looking.inspect_parameters import (
     InspectParameters as InspectParameters,
@@ -217,6 +206,17 @@ from coach_rl.extensions.planning.graph_agent import (
 from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.skills.diayn_agent import (
+    DIAYNAgentParameters as DIAYNAgentParameters,
+    DiscriminatorParameters as DiscriminatorParameters,
+)
+from coach_rl.extensions.skills.option_critic_agent import (
+    OptionCriticAgentParameters as OptionCriticAgentParameters,
+    TerminationParameters as TerminationParameters,
+)
+from coach_rl.extensions.skills.skill_agents import (
+    SkillAgentsParameters as SkillAgentsParameters,
 )
 from coach_rl.extensions.studies.job import (
     Needs as Needs,

@@ -342,10 +342,10 @@ class GuidedPanel(HIROPanel):
 
     def guide(
         self,
-        adjacency: rl.AdjacencyParameters | None = None,
-        landmarks: rl.LandmarkParameters | None = None,
-    ) -> rl.SubGoalGuideParameters | None:
-        """The terms of the upper actor's loss that guide its sub-goals; None for HIRO.
+        adjacency: "rl.AdjacencyParameters | None" = None,
+        landmarks: "rl.LandmarkParameters | None" = None,
+    ) -> "tuple[rl.SubGoalGuideParameters, ...]":
+        """The terms of the upper actor's loss that guide its sub-goals; none for HIRO.
 
         HIGL's program has the landmark loss instead of HRAC's penalty, and its adjacent places are
         half as many steps apart.
@@ -359,13 +359,13 @@ class GuidedPanel(HIROPanel):
         landmarks = landmarks or rl.LandmarkParameters()
         match self.hierarchy:
             case "hrac":
-                return rl.SubGoalGuideParameters(adjacency=adjacency)
+                return (rl.SubGoalGuideParameters(adjacency=adjacency),)
             case "higl":
                 near = replace(adjacency, weight=0.0, steps=max(2, self.horizon // 2))
                 novelty = rl.NoveltyParameters(updates_per_step=self.novelty_updates)
                 few = replace(landmarks, decisions=self.landmark_decisions, novelty=novelty)
-                return rl.SubGoalGuideParameters(adjacency=near, landmarks=few)
-        return None
+                return (rl.SubGoalGuideParameters(adjacency=near, landmarks=few),)
+        return ()
 
 
 def point_maze_learner(panel: HIROPanel) -> rl.TD3AgentParameters:
@@ -409,7 +409,7 @@ def hiro_experiment(
     subgoals: rl.GoalSpace,
     reward_scale: float,
     schedule: rl.ScheduleParameters,
-    guide: rl.SubGoalGuideParameters | None = None,
+    guide: "tuple[rl.SubGoalGuideParameters, ...]" = (),
     evaluation_world: rl.GoalWorldParameters | None = None,
     validation: rl.ValidationParameters | None,
 ) -> rl.GraphManager:
@@ -423,7 +423,7 @@ def hiro_experiment(
         subgoals: The goal space of the lower level.
         reward_scale: Multiplies the environment's rewards.
         schedule: The lengths of the phases.
-        guide: The guide of sub-goals, for HRAC and HIGL; None for HIRO.
+        guide: The guide of sub-goals, for HRAC and HIGL; empty for HIRO.
         evaluation_world: The world of evaluations; None where it is the same.
         validation: The acceptance test, if there is one.
     """
@@ -447,7 +447,7 @@ def hiro_experiment(
         critic_optimizer=learner.critic_optimizer,
         input_filter=rewards,
         correction=rl.SubGoalCorrectionParameters() if panel.correction else None,
-        guide=guide,
+        actor_terms=guide,
     )
     top = rl.LevelParameters(name="top", agent=upper)
     low = rl.LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon)

@@ -148,7 +148,7 @@ def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent
     plain = CriticParameters()
     given = {
         "greedy_candidates": params.greedy_candidates > 0,
-        "guide": params.guide is not None,
+        "actor_terms": bool(params.actor_terms),
         "critic.action_layers": params.critic.action_layers != plain.action_layers,
         "critic.action_unit": params.critic.action_unit != plain.action_unit,
     }

@@ -29,7 +29,7 @@ from coach_rl.agents.own_filters import (
     masked_input,
 )
 from coach_rl.agents.points import points_of_filters
-from coach_rl.architectures.torso import HiddenState, hidden_state_of
+from coach_rl.architectures.hidden_states import HiddenState, hidden_state_of
 from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.data_points import PointsFunction

@@ -31,8 +31,9 @@ from torch import Tensor
 
 from coach_rl.agents.agent_rows import write_rows
 from coach_rl.architectures.gradient_step import Objective
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork, require_memoryless
+from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.data_points import stand_before

@@ -24,13 +24,13 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
 )
 from coach_rl.agents.hindsight_filters import check_filters, check_units
-from coach_rl.agents.learner import Guide, Learner
+from coach_rl.agents.learner import ActorTerm, Learner
 from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
@@ -155,13 +155,13 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
         kind = OffPolicyAgent if self.AGENT is None else self.AGENT
         return kind(self, context, discount=discount, make_learner=make_learner)
 
-    def build_guide(
+    def build_actor_terms(
         self,
         agent: FilteredAgent[RowState],
         context: AgentContext,
-    ) -> Guide | None:
-        """Terms of the actor's loss beside the critic's value; None: none."""
-        return None
+    ) -> dict[str, ActorTerm]:
+        """Terms of the actor's loss beside the critic's value, by name; empty without an actor."""
+        return {}
 
 
 MakeLearner: TypeAlias = "Callable[[OffPolicyAgent], Learner]"
@@ -185,7 +185,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             the arguments of the networks' constructors after their parameters.
         new_engine: Makes an `UpdateEngine` of objectives and targets.
         noise: Draws standard normal numbers [...] of a shape for losses, the same on every device.
-        guide: Terms of the actor's loss beside the critic's value; None: none.
+        actor_terms: Terms of the actor's loss beside the critic's value, by name; it saves and
+            trains them.
         goals: The goals of its level if they learn, which it saves and trains; None: they don't.
     """
 
@@ -193,7 +194,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         SavedAttribute("_networks", policy=True),
         SavedAttribute("_normaliser", policy=True),
         SavedAttribute("goals", key="goal_space", optional=True, policy=True),
-        SavedAttribute("guide", optional=True),
+        SavedAttribute("actor_terms", inline=True),
         SavedAttribute("stores", optional=True, policy=False),
         "_engine",
         "memory",
@@ -253,7 +254,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             owner=owner,
             runtime=context.runtime,
         )
-        self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
+        self.actor_terms = (
+            {} if context.runtime.acts_only else params.build_actor_terms(self, context)
+        )
         goals = _changing(context.place.goal, "learns")
         self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
@@ -355,9 +358,9 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def _check_recurrence(self) -> None:
         """Raise `ConfigurationError` where a recurrent network cannot learn."""
-        if self.guide is not None:
+        for name in self.actor_terms:
             networks = (network.module for network in self.learner.networks.values())
-            require_memoryless(networks, f"agent '{self.name}' with its guide")
+            require_memoryless(networks, f"agent '{self.name}' with its {name}")
         memory, batch = self.params.memory, self.params.learning.batch
         sequences = memory.sequences if isinstance(memory, ReplayMemoryParameters) else None
         if sequences is not None and batch % sequences.length:
@@ -429,8 +432,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         due = int(self.params.learning.ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
-        if self.guide is not None:
-            self.guide.learn()
+        for term in self.actor_terms.values():
+            term.learn()
         factor = self.params.learning_rate_schedule(clock)
         rates = {name: rate * factor for name, rate in self.learner.learning_rates.items()}
         self._engine.set_scalars(**rates)
@@ -447,14 +450,16 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return per_sample
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        guide = {} if self.guide is None else self.guide.metrics()
-        return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
+        found = self.memory.metrics() | self.learner.acting.metrics(clock)
+        for term in self.actor_terms.values():
+            found |= term.metrics()
+        return found
 
     def parts(self) -> Mapping[str, object]:
         own = {
             "engine": self.learner.engine,
             "memory": self.memory,
-            "guide": self.guide,
+            **self.actor_terms,
             "goal_space": self.goals,
         }
         return {**super().parts(), **self.learner.networks, **own}

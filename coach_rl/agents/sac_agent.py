@@ -251,7 +251,7 @@ class SACLearner(SoftLearner[SACBatch]):
         alpha = self.temperature.online.exp()
         mean = noisy.transitions.mean
         loss = mean(alpha * log_prob - values.amin(dim=0))
-        loss, metrics = self.guided(loss, action, noisy.transitions)
+        loss, metrics = self.with_terms(loss, action, noisy.transitions)
         return loss, {**metrics, "entropy": -mean(log_prob), "log_prob": log_prob}
 
     def temperature_loss(

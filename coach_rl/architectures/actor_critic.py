@@ -45,11 +45,6 @@ class ActorCriticParameters:
             "ActorCriticParameters.critic_torso is not used where shared_torso is set",
         )
 
-    @property
-    def is_recurrent(self) -> bool:
-        """True if a torso has a recurrent layer."""
-        return any(getattr(each, "recurrence", None) for each in (self.torso, self.critic_torso))
-
     def build(
         self, *, observation_space: spaces.Dict, action_space: Space, rng: torch.Generator
     ) -> "ActorCritic":

@@ -62,7 +62,7 @@ class SuccessSchedule:
     over: Positive[int] = 100
     """Number of these sub-episodes; they are counted from the last change of the level on."""
     level: str | None = None
-    """The level's name; None: the level of the curriculum."""
+    """The level's name; None: the level that changes."""
 
     def __post_init__(self) -> None:
         require(
@@ -72,7 +72,7 @@ class SuccessSchedule:
         )
 
 
-class CurriculumParameters(Protocol):
+class LevelChange(Protocol):
     """A frozen description of how settings of a level change while a run trains."""
 
     @property
@@ -87,14 +87,14 @@ class CurriculumParameters(Protocol):
         ...
 
     def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":
-        """The level, with settings that follow the clock of the stack that trains."""
+        """The level, whose goals are built, with settings that follow the clock of training."""
         ...
 
     def in_evaluations(self, level: "LevelT") -> "LevelT":
         """The level that `build` returned, as evaluations judge it."""
         ...
 
-    def factors(self, level: str, clock: Clock) -> dict[str, float]:
+    def values(self, level: str, clock: Clock) -> dict[str, float]:
         """The values that hold now in a stack, by name, for the log of a level of this name."""
         ...
 
@@ -150,8 +150,8 @@ class LevelDescription:
     turn: Positive[EnvironmentSteps] | None = None
     """Environment steps for which the agent learns while others with a turn are frozen, before it
     is their turn; the lowest level begins. None: it takes no turns."""
-    curriculum: CurriculumParameters | None = None
-    """Schedules of thresholds, reach, bounds and horizon. None: they stay as they are."""
+    changes: tuple[LevelChange, ...] = ()
+    """Changes of its settings while the run trains, the first one first; empty: none."""
     below: tuple[str, ...] | None = None
     """Names of the levels directly below. Of several, each decision selects the one that carries it
     out. None: the next level of the stack; empty: the environment."""

@@ -353,8 +353,8 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
     if params.warmup is not None:
         yield f"warm-up on random goals until {params.warmup}"
-    if params.curriculum is not None:
-        yield f"curriculum of {', '.join(params.curriculum.scheduled)}"
+    for change in params.changes:
+        yield f"changes by schedule: {', '.join(change.scheduled)}"
     if params.turn is not None:
         yield f"learns in turns of {params.turn}"
 

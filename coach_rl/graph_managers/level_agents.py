@@ -28,7 +28,7 @@ class LevelAgents:
     Args:
         parameters: The experiment.
         runtime: The run's.
-        clock: Of the stack that trains; curricula follow it.
+        clock: Of the stack that trains; changes of levels follow it.
     """
 
     def __init__(self, parameters: GraphParameters, runtime: Runtime, clock: Clock) -> None:
@@ -54,23 +54,19 @@ class LevelAgents:
             )
         if purpose == "training":
             return self._levels
-        return tuple(
-            level if level.curriculum is None else level.curriculum.in_evaluations(level)
-            for level in self._levels
-        )
+        return tuple(_in_evaluations(level) for level in self._levels)
 
     def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
-        """The level, with goals that are built; itself where they are as described."""
-        if not isinstance(level.goal_space, GoalSpace) and level.curriculum is None:
-            return level
+        """The level, with goals that are built, and its changes; itself where it has neither."""
         with _naming(level, self._parameters.levels):
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
             context = GoalContext(level=level.name, observation=observation, runtime=runtime)
-            if level.curriculum is not None:
-                return level.curriculum.build(level, context, self._clock)
-            assert isinstance(level.goal_space, GoalSpace)
-            goals = level.goal_space.build(context)
-        return level if goals is level.goal_space else replace(level, goal_space=goals)
+            goals = level.goal_space
+            if isinstance(goals, GoalSpace) and (own := goals.build(context)) is not goals:
+                level = replace(level, goal_space=own)
+            for change in level.changes:
+                level = change.build(level, context, self._clock)
+        return level
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
@@ -102,6 +98,13 @@ class LevelAgents:
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]
+
+
+def _in_evaluations(level: LevelParameters) -> LevelParameters:
+    """The level as evaluations judge it."""
+    for change in level.changes:
+        level = change.in_evaluations(level)
+    return level
 
 
 def _check_learning(

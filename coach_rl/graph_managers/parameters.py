@@ -388,8 +388,8 @@ class GraphParameters:
         yield from self._problems_of_schedule()
         yield from self.source.problems(self)
         for level in self.levels:
-            if level.curriculum is not None:
-                yield from level.curriculum.problems(level, self.levels)
+            for change in level.changes:
+                yield from change.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
         names, taken = [level.name for level in self.levels], {"", *FILES.values()}

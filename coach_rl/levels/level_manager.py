@@ -407,13 +407,14 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes and plans since the last call, and its curriculum."""
+        """Figures of its sub-episodes and plans since the last call, and values that change."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
         shares = {} if self._junction is None else self._junction.drain()
-        curriculum = self.params.curriculum
-        factors = {} if curriculum is None else curriculum.factors(self.name, self._clock.stack)
-        return self.sub_episodes.drain() | plans | shares | factors
+        found = self.sub_episodes.drain() | plans | shares
+        for change in self.params.changes:
+            found |= change.values(self.name, self._clock.stack)
+        return found
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-import skill_stacks
+import small_agents
 import torch
 from decisions import context
 from gymnasium import spaces
@@ -156,7 +156,7 @@ def ppo(name="left", rollout=32):
 
 
 def ddpg(name="right", learning_starts=30):
-    return skill_stacks.ddpg(name, learning_starts, capacity=4_000)
+    return small_agents.ddpg(name, learning_starts, capacity=4_000)
 
 
 LEFT = GroupMember(

@@ -8,11 +8,10 @@ import pytest
 from gymnasium import spaces
 from plain_group import CHOICES, PlainGroup
 from resuming import after, amid, assert_resumes
-from skill_stacks import SMALL, ddpg, ppo
+from small_agents import SMALL, ddpg, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
 from coach_rl.architectures.actor_critic import ActorCriticParameters
@@ -31,6 +30,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

@@ -16,9 +16,9 @@ from coach_rl.core.records import End, Outcome, Transition
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
-from tests.agents.hierarchies.test_hiro_agent import SETTINGS, agents_of, built
-from tests.agents.hierarchies.test_hiro_agent import stack as plain_stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.extensions.hiro.test_hiro_agent import SETTINGS, agents_of, built
+from tests.extensions.hiro.test_hiro_agent import stack as plain_stack
 
 KEY = "observation"
 

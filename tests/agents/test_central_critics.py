@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from skill_stacks import ppo
+from small_agents import ppo
 from torch.distributions import Categorical
 from torch.nn.functional import linear
 

@@ -16,9 +16,6 @@ from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
-from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
 from coach_rl.agents.member_agents import Share
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
@@ -47,6 +44,9 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import (
     OneStepParameters,
 )
+from coach_rl.extensions.hiro.hiro_agent import SubGoalCorrectionParameters
+from coach_rl.extensions.hiro.sub_goal_guide import AdjacencyParameters
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
     LinearBoxToBoxMap,
     ObservationNormalizationFilter,

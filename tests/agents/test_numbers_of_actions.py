@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from skill_stacks import ddpg, ppo
+from small_agents import ddpg, ppo
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent

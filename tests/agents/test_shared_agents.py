@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from resuming import after, amid, assert_resumes
-from skill_stacks import ddpg, ppo
+from small_agents import ddpg, ppo
 
 from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.off_policy_agent import LearningParameters

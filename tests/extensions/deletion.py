@@ -3,9 +3,9 @@
     python tests/extensions/deletion.py [NAME ...]      # default: each alone, then all together
 
 An extension is deleted with its presets, its environments, and the extensions that need it. Then
-all that is left is imported, but for what it offers to the deleted ones, `coach` lists its presets and commands, the names for type checkers
-are written again, and golden runs of what is left have their figures. Only extensions whose code
-lies in their folder can be deleted; of the others there is a table alone.
+all that is left is imported, but for what it offers to the deleted ones, `coach` lists its presets
+and commands, the names for type checkers are written again, and golden runs of what is left have
+their figures.
 """
 
 import argparse

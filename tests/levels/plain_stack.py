@@ -71,7 +71,7 @@ class Level:
     turn: EnvironmentSteps | None = None
     below: tuple[str, ...] | None = None
     preempt: bool = False
-    curriculum: None = None
+    changes: tuple = ()
 
     @property
     def is_scheduled(self):

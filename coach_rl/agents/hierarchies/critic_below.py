@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.architectures.torso import require_memoryless
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace

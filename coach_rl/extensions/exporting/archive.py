@@ -185,8 +185,8 @@ class _Stack:
 def _check_level(level: LevelDescription) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space, reason = level.goal_space, None
-    if level.curriculum is not None:
-        reason = "its goals or its horizon follow a curriculum"
+    if level.changes:
+        reason = "its goals or its horizon change while it trains"
     elif level.horizon_of is not None:
         reason = "its horizon is a function of Python"
     elif isinstance(space, OptionSpace) and any(space.ends):

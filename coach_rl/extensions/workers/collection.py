@@ -180,10 +180,10 @@ def _check_collection(stack: Stack, params: CollectionParameters) -> None:
                 "use synchronous, or an off-policy agent"
             )
         goals = level.params.goal_space
-        if params.mode == "asynchronous" and level.params.curriculum is not None:
+        if params.mode == "asynchronous" and level.params.changes:
             raise ConfigurationError(
-                f"level '{level.name}' has a curriculum, and source.mode='asynchronous' lets "
-                "workers follow an older moment of it; use synchronous"
+                f"level '{level.name}' changes while it trains, and source.mode='asynchronous' "
+                "lets workers follow an older moment; use synchronous"
             )
         if params.mode == "asynchronous" and isinstance(goals, GoalSpace) and goals.learns:
             raise ConfigurationError(

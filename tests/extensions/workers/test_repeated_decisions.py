@@ -7,8 +7,9 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.extensions.testing.states import assert_same_state
-from tests.agents import test_bonuses, test_relabelling_units
+from tests.agents import test_bonuses
 from tests.docs import test_research_programs
+from tests.extensions.hiro import test_relabelling_units
 from tests.extensions.workers.test_collection import finished, with_workers
 from tests.graph_managers import test_level_phases, test_policies
 from tests.levels import test_decision_infos

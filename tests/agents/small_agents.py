@@ -1,23 +1,14 @@
-"""Small stacks whose lower level learns its options, on a point mass."""
+"""Small agents, and small stacks of two levels on a point mass."""
 
 from functools import partial
 
-import numpy as np
-
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
-from coach_rl.agents.hierarchies.option_critic_agent import (
-    OptionCriticAgentParameters,
-    TerminationParameters,
-)
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
@@ -33,18 +24,6 @@ from coach_rl.memories import ReplayMemoryParameters
 SMALL = TorsoParameters(middleware=(8,))
 
 
-def to_the_right(before, after, given):
-    return after["observation"][:, 0] - before["observation"][:, 0]
-
-
-def upwards(before, after, given):
-    return after["observation"][:, 1] - before["observation"][:, 1]
-
-
-def is_far_off(after):
-    return np.abs(after["observation"][:, 0]) > 0.4
-
-
 def ppo(name="agent", rollout=24, *, normalised=True):
     seen = {"observation": (ObservationNormalizationFilter(),)}
     return PPOAgentParameters(
@@ -54,43 +33,6 @@ def ppo(name="agent", rollout=24, *, normalised=True):
         input_filter=InputFilter(observation=seen) if normalised else None,
         update_mode="eager",
     )
-
-
-def diayn(**changes):
-    return DIAYNAgentParameters(
-        name="skills",
-        actor=ActorParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
-        discriminator=DiscriminatorParameters(elements=(0, 1), torso=SMALL),
-        learning=LearningParameters(
-            batch=16, updates_per_step=0.2, learning_starts=32, report_every=8
-        ),
-        memory=ReplayMemoryParameters(capacity=2_000),
-        update_mode="eager",
-        **changes,
-    )
-
-
-def option_critic(plain=None, **changes):
-    plain = plain or ppo("skills")
-    return OptionCriticAgentParameters(
-        name="skills",
-        algorithm=plain.algorithm,
-        network=plain.network,
-        input_filter=plain.input_filter,
-        update_mode="eager",
-        termination=TerminationParameters(torso=SMALL, initial_chance=0.3, **changes),
-    )
-
-
-SPACE = OptionSpace(count=2, rewards=(to_the_right, upwards), ends=(is_far_off, None))
-KINDS = {
-    "own networks": (SkillAgentsParameters.of(ppo("skill"), count=2), SPACE),
-    "one network": (ppo("skills"), SPACE),
-    "diayn": (diayn(), OptionSpace(count=3)),
-    "option critic": (option_critic(), OptionSpace(count=3)),
-}
-"""Agents that learn options, and the options."""
 
 
 def ddpg(name="agent", learning_starts=30, capacity=2_000):

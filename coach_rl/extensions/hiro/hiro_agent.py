@@ -23,9 +23,9 @@ from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.extensions.hiro.steps_below import StepsBelow, SubGoalRelabelling
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.memories.samplers import UnitContext
-from coach_rl.memories.steps_below import StepsBelow, SubGoalRelabelling
 
 
 @parameter_class

@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from skill_stacks import low_agent, option_critic, ppo, stack
 
-from coach_rl.agents.hierarchies.option_critic_agent import continued
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.skills.option_critic_agent import continued
+from tests.agents.small_agents import low_agent, ppo, stack
+from tests.extensions.skills.skill_stacks import option_critic
 
 OPTIONS = OptionSpace(count=3)
 

@@ -1,10 +1,10 @@
 """Goals and horizons that follow a curriculum: schedules, or steps by a level's success rate.
 
-A level with a `Curriculum` gets goals of the same class as its goal space, whose thresholds, bounds
-and reach are those of the moment. They keep nothing themselves: a factor is a function of the
-clock, which is saved, and sent to workers and evaluations, with its success schedules. What a
-replay memory has stored is judged by the thresholds as they are when it is drawn; stored actions of
-the level above are restated within today's reach and bounds.
+A level with a `Curriculum` among its `changes` gets goals of the same class as its goal space,
+whose thresholds, bounds and reach are those of the moment. They keep nothing themselves: a factor
+is a function of the clock, which is saved, and sent to workers and evaluations, with its success
+schedules. What a replay memory has stored is judged by the thresholds as they are when it is drawn;
+stored actions of the level above are restated within today's reach and bounds.
 """
 
 import math
@@ -83,13 +83,7 @@ class Curriculum:
         _require_factor(setting, value, RunError)
         return value
 
-    def factors(self, level: str, clock: Clock) -> dict[str, float]:
-        """The factors that hold in a stack now, for its log.
-
-        Args:
-            level: The name of the curriculum's level.
-            clock: The stack's.
-        """
+    def values(self, level: str, clock: Clock) -> dict[str, float]:
         found = {name: self.factor(name, level, clock) for name in self.scheduled}
         if "threshold" in found and clock.phase is Phase.TEST and self.evaluations == "final":
             found["threshold"] = 1.0
@@ -100,6 +94,8 @@ class Curriculum:
     ) -> Iterator[str]:
         space, scheduled = level.goal_space, self.scheduled
         what = f"level '{level.name}' has a curriculum of {', '.join(scheduled) or 'nothing'}"
+        if sum(isinstance(each, Curriculum) for each in level.changes) > 1:
+            yield f"level '{level.name}' has several curricula; schedule all in one"
         if not scheduled:
             yield f"{what}; schedule its {', '.join(CURRICULUM)}, or leave it out"
         if self.horizon is not None and level.horizon is None:

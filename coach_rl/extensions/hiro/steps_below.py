@@ -99,7 +99,7 @@ class SubGoalRelabelling(SamplerUnit):
     def relabelled(self, low: StepsBelow) -> FloatArray:
         """The sub-goals to show, [B, G]; those equal to `low.sent` are shown as they are stored."""
 
-    def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
+    def __call__(self, batch: Columns, size: int) -> Columns:
         stored, low = batch[ACTIONS].cpu().numpy(), self.steps_of(batch)
         goals = self.relabelled(low)
         replaced = (goals != low.sent).any(axis=1, keepdims=True)

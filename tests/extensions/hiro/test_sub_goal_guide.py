@@ -10,17 +10,8 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from resuming import after, amid, assert_resumes
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
-from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, NoveltyParameters
-from coach_rl.agents.hierarchies.sub_goal_guide import (
-    LANDMARK,
-    AdjacencyParameters,
-    SubGoalGuideParameters,
-    trajectories,
-)
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
@@ -30,12 +21,21 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime, compiler_present
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
+from coach_rl.extensions.hiro.landmarks import LandmarkParameters, NoveltyParameters
+from coach_rl.extensions.hiro.sub_goal_guide import (
+    LANDMARK,
+    AdjacencyParameters,
+    SubGoalGuideParameters,
+    trajectories,
+)
 from coach_rl.graph_managers import (
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
 )
+from tests.agents.resuming import after, amid, assert_resumes
 
 ABSOLUTE = GoalSpace(
     key="achieved_goal",
@@ -96,9 +96,9 @@ def built(params, seed=0):
     return manager
 
 
-def top_agent(kind=TD3AgentParameters, guide=HIGL, **changes):
+def top_agent(kind=TD3AgentParameters, guide=(HIGL,), **changes):
     learning = replace(SETTINGS["learning"], updates_per_step=0.5)
-    return kind(**{**SETTINGS, "learning": learning, "guide": guide, **changes})
+    return kind(**{**SETTINGS, "learning": learning, "actor_terms": guide, **changes})
 
 
 def agents_of(manager):
@@ -131,10 +131,10 @@ def test_losses_equal_a_plain_loop(goals, decisions):
     adjacency = replace(ADJACENT, near=0.01, far=0.03, weight=3.0)
     landmarks = replace(HIGL.landmarks, weight=5.0, decisions=decisions)
     params = replace(HIGL, adjacency=adjacency, landmarks=landmarks)
-    manager = built(stack(top_agent(guide=params), goals=goals))
+    manager = built(stack(top_agent(guide=(params,)), goals=goals))
     manager.run()
     agent, _ = agents_of(manager)
-    guide = agent.guide
+    guide = agent.actor_terms["guide"]
     batch = guide.prepared(agent.memory.sample(30))
     action = torch.from_numpy(
         np.random.default_rng(0).uniform(-0.5, 0.5, (30, 2)).astype(np.float32)
@@ -164,39 +164,41 @@ def test_losses_equal_a_plain_loop(goals, decisions):
 def test_nothing_is_asked_before_adjacency_was_learned():
     manager = built(stack(top_agent()))
     agent, _ = agents_of(manager)
-    adjacency = agent.guide.adjacency
+    adjacency = agent.actor_terms["guide"].adjacency
     adjacency.network.online.mul_(50)  # or a network with little to say would be no proof
     for _ in manager.improve():
         if len(agent.memory) >= 5:
             break
     assert float(adjacency.trained) == 0.0
-    batch = agent.guide.prepared(agent.memory.sample(8))
-    loss, metrics = agent.guide.loss(batch.action + 5, batch)
+    batch = agent.actor_terms["guide"].prepared(agent.memory.sample(8))
+    loss, metrics = agent.actor_terms["guide"].loss(batch.action + 5, batch)
     assert loss.item() == 0.0
     assert metrics["adjacency_penalty"] > 0
     adjacency.trained.fill_(1.0)
-    assert agent.guide.loss(batch.action + 5, batch)[0].item() > 0
+    assert agent.actor_terms["guide"].loss(batch.action + 5, batch)[0].item() > 0
     manager.close()
 
 
 def test_penalty_brings_sub_goals_nearer(ran):
     agent, _ = agents_of(ran[0])
-    batch = agent.guide.prepared(agent.memory.sample(64))
-    adjacency = agent.guide.adjacency
+    batch = agent.actor_terms["guide"].prepared(agent.memory.sample(64))
+    adjacency = agent.actor_terms["guide"].adjacency
     adjacency.network.online.mul_(3)  # farther than the margin
 
     action = torch.full((64, 2), 0.25, requires_grad=True)
-    loss, metrics = agent.guide.loss(action, batch)
+    loss, metrics = agent.actor_terms["guide"].loss(action, batch)
     assert metrics["adjacency_penalty"] > 0
     (gradient,) = torch.autograd.grad(loss, action)
     with torch.no_grad():
-        nearer, _ = agent.guide.loss(action - 0.01 * gradient / gradient.norm(), batch)
+        nearer, _ = agent.actor_terms["guide"].loss(
+            action - 0.01 * gradient / gradient.norm(), batch
+        )
     assert nearer < loss
     adjacency.network.online.div_(3)
 
 
 def test_trajectories_are_the_places_visited_until_the_world_begins_anew(monkeypatch):
-    manager = built(stack(top_agent(guide=None)))
+    manager = built(stack(top_agent(guide=())))
     _, low = agents_of(manager)
     walks, store = {row: [[]] for row in range(3)}, low.store
 
@@ -225,15 +227,15 @@ def test_trajectories_are_the_places_visited_until_the_world_begins_anew(monkeyp
 
 
 def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
-    manager = built(stack(top_agent(guide=HRAC)))
+    manager = built(stack(top_agent(guide=(HRAC,))))
     agent, low = agents_of(manager)
-    rounds, learn = [], agent.guide.adjacency.learn
+    rounds, learn = [], agent.actor_terms["guide"].adjacency.learn
 
     def note(walks):
         rounds.append((int(low.memory.store.counts.sum()), list(walks)))
         learn(rounds[-1][1])
 
-    monkeypatch.setattr(agent.guide.adjacency, "learn", note)
+    monkeypatch.setattr(agent.actor_terms["guide"].adjacency, "learn", note)
     manager.run()
     assert len(rounds) >= 3
     before = 0
@@ -257,7 +259,7 @@ def guided_stacks(draw):
     ]
     kind, guide = draw(st.sampled_from(kinds))
     return stack(
-        top_agent(kind, guide=guide),
+        top_agent(kind, guide=(guide,)),
         goals=RELATIVE
         if kind is HIROAgentParameters
         else draw(st.sampled_from([RELATIVE, ABSOLUTE])),
@@ -278,14 +280,14 @@ def test_guided_stack_stopped_in_mid_decisions_resumes_bit_for_bit(params, momen
 @given(params=guided_stacks())
 def test_a_guide_of_no_weight_changes_nothing(params):
     top, low = params.levels
-    guide = top.agent.guide
+    (guide,) = top.agent.actor_terms
     landmarks = guide.landmarks and replace(guide.landmarks, weight=0.0)
     weightless = SubGoalGuideParameters(
         adjacency=replace(guide.adjacency, weight=0.0), landmarks=landmarks
     )
     networks = []
-    for each in (weightless, None):
-        levels = (replace(top, agent=replace(top.agent, guide=each)), low)
+    for each in ((weightless,), ()):
+        levels = (replace(top, agent=replace(top.agent, actor_terms=each)), low)
         manager = built(replace(params, levels=levels))
         manager.run()
         learners = [agent.learner for agent in agents_of(manager)]
@@ -307,9 +309,9 @@ def test_compiled_equals_eager_to_rounding(ran):
         agent, low = agents_of(other)
         low.load_state_dict(low_before.state_dict())
         agent.memory.load_state_dict(before.memory.state_dict())
-        agent.guide.load_state_dict(before.guide.state_dict())
+        agent.actor_terms["guide"].load_state_dict(before.actor_terms["guide"].state_dict())
         assert agent.learner.engine.mode == mode
-        adjacency = agent.guide.adjacency
+        adjacency = agent.actor_terms["guide"].adjacency
         adjacency.network.online.mul_(5)  # farther than the margin
         for number in range(6):
             adjacency.trained.fill_(number > 1)  # neither may be compiled in
@@ -347,9 +349,11 @@ def test_the_log_tells_of_both(ran):
 def test_an_actor_that_rests_plans_no_landmarks(monkeypatch):
     manager = built(stack(top_agent()))
     agent, _ = agents_of(manager)
-    planned, targets = [], agent.guide.planner.targets
+    planned, targets = [], agent.actor_terms["guide"].planner.targets
     monkeypatch.setattr(
-        agent.guide.planner, "targets", lambda seen: planned.append(1) or targets(seen)
+        agent.actor_terms["guide"].planner,
+        "targets",
+        lambda seen: planned.append(1) or targets(seen),
     )
     manager.run()
     assert len(planned) == agent.training_steps // 2

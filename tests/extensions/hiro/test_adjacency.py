@@ -5,9 +5,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.sub_goal_guide import Adjacency, AdjacencyParameters, VisitedCells
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.hiro.sub_goal_guide import Adjacency, AdjacencyParameters, VisitedCells
 from coach_rl.extensions.testing.states import assert_same_state
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)

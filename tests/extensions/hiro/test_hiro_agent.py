@@ -7,14 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from decisions import context, transition
 from gymnasium import spaces
-from resuming import after, amid, assert_resumes
 
-from coach_rl.agents.hierarchies.hiro_agent import (
-    HIROAgentParameters,
-    SubGoalCorrectionParameters,
-)
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
@@ -29,6 +23,10 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import GaussianNoise
+from coach_rl.extensions.hiro.hiro_agent import (
+    HIROAgentParameters,
+    SubGoalCorrectionParameters,
+)
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import (
     InputFilter,
@@ -46,6 +44,8 @@ from coach_rl.graph_managers import (
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
 from coach_rl.memories.samplers import UnitContext
+from tests.agents.decisions import context, transition
+from tests.agents.resuming import after, amid, assert_resumes
 
 GOALS = GoalSpace(
     key="achieved_goal",

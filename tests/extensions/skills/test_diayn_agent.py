@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from skill_stacks import diayn, low_agent, stack
 
-from coach_rl.agents.hierarchies.diayn_agent import DiscriminatorParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
@@ -15,8 +13,11 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.toy import PointMass
+from coach_rl.extensions.skills.diayn_agent import DiscriminatorParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.small_agents import low_agent, stack
+from tests.extensions.skills.skill_stacks import diayn
 
 
 class Paid(PointMass):

@@ -24,6 +24,7 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     OptimizerParameters,
 )
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
@@ -31,7 +32,6 @@ from coach_rl.architectures.torso import (
     AnyTorsoParameters,
     TorsoParameters,
     last_layer,
-    require_memoryless,
 )
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
@@ -44,7 +44,7 @@ from coach_rl.core.records import BoolArray, End, IntArray, Observation, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
-from coach_rl.functional.policy_gradient import termination_loss
+from coach_rl.extensions.skills.skill_losses import termination_loss
 from coach_rl.memories.batches import Rollout, RolloutBatch, Tensors
 from coach_rl.memories.rollout_memory import RowGrid
 

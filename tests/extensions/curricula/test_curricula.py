@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from resuming import after, assert_resumes
 
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
@@ -13,8 +12,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
-from tests.agents.hierarchies.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.agents.resuming import after, assert_resumes
 from tests.agents.test_learned_goals import finished, with_workers
+from tests.extensions.hiro.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 
@@ -47,7 +47,7 @@ OWN = NearOrFar(**{each.name: getattr(GOALS, each.name) for each in fields(GOALS
 
 
 def of(top=TD3, low=TD3, *, goals=GOALS, curriculum=None, **level):
-    return stack(top, low, goals=goals, curriculum=rl.Curriculum(**(curriculum or {})), **level)
+    return stack(top, low, goals=goals, changes=(rl.Curriculum(**(curriculum or {})),), **level)
 
 
 def run(params):
@@ -289,7 +289,7 @@ def test_hac_judges_by_the_thresholds_now():
     params = of(HAC, HAC, goals=GOALS, curriculum={"threshold": SHRINKING}, training=300)
     first, low = params.levels
     own = rl.Curriculum(threshold=rl.LinearSchedule(start=4.0, end=1.0))
-    levels = (replace(first, **top, curriculum=own, testing_rate=0.3), low)
+    levels = (replace(first, **top, changes=(own,), testing_rate=0.3), low)
     manager, _ = run(replace(params, levels=levels))
     for agent in agents_of(manager):
         found = agent.memory.sampler(200)
@@ -375,24 +375,24 @@ REFUSED = [  # call, kind of error, message
         "curriculum of threshold, and METRAGoalSpace as goal_space ... that learns nothing",
     ),
     (
-        changed(of(curriculum=THRESHOLD), curriculum=rl.Curriculum(**THRESHOLD)),
+        changed(of(curriculum=THRESHOLD), changes=(rl.Curriculum(**THRESHOLD),)),
         ParameterError,
         "level 'top' has a curriculum of threshold, and no goals",
     ),
     (
-        changed(of(curriculum=THRESHOLD), **ON_TOP, curriculum=rl.Curriculum(bounds=SHRINKING)),
+        changed(of(curriculum=THRESHOLD), **ON_TOP, changes=(rl.Curriculum(bounds=SHRINKING),)),
         ParameterError,
         "level 'top' has a curriculum of bounds, and the environment chooses its goals",
     ),
     (
         made(curriculum={"threshold": rl.SuccessSchedule(values=(2.0, 1.0), level="middle")}),
         ParameterError,
-        "curriculum.threshold of level 'low' waits for ... 'middle', which does not exist",
+        "Curriculum.threshold of level 'low' waits for ... 'middle', which does not exist",
     ),
     (
         lambda: built(replace(of(curriculum=REACH), source=ASYNCHRONOUS)).close(),
         ConfigurationError,
-        "level 'low' has a curriculum, and source.mode='asynchronous'",
+        "level 'low' changes while it trains, and source.mode='asynchronous'",
     ),
     (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO keeps ... no curriculum of reach"),
     (

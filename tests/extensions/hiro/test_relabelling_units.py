@@ -11,12 +11,12 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
+from coach_rl.extensions.hiro.steps_below import SubGoalRelabelling
 from coach_rl.memories.batches import LOW_BEGIN
 from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.samplers import SamplerUnit
-from coach_rl.memories.steps_below import SubGoalRelabelling
-from tests.agents.hierarchies.test_hiro_agent import GOALS, SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, agents_of, built, stack
 
 
 class Halves(SubGoalRelabelling):

@@ -4,14 +4,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from resuming import after, amid, assert_resumes
-from skill_stacks import KINDS, SPACE, learning_top, low_agent, option_critic, ppo, stack
 
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.resuming import after, amid, assert_resumes
+from tests.agents.small_agents import learning_top, low_agent, ppo, stack
+from tests.extensions.skills.skill_stacks import KINDS, SPACE, option_critic
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from decisions import transition
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.landmarks import (
+from coach_rl.agents.own_filters import UnfilteredInput
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.hiro.landmarks import (
     LandmarkParameters,
     LandmarkPlanner,
     Novelty,
     NoveltyParameters,
 )
-from coach_rl.agents.own_filters import UnfilteredInput
-from coach_rl.core.agents import AgentContext
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.decisions import transition
 
 BOX = spaces.Box(-9, 9, (2,), np.float32)
 SEEN = spaces.Dict({"place": BOX, GOAL_KEY: BOX})

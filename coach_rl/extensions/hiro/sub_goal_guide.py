@@ -1,7 +1,8 @@
 """Terms that guide an actor's sub-goals beside the critic: adjacency (HRAC), landmarks (HIGL).
 
-    TD3AgentParameters(guide=SubGoalGuideParameters())                                # HRAC
-    SACAgentParameters(guide=SubGoalGuideParameters(landmarks=LandmarkParameters()))  # both
+    TD3AgentParameters(actor_terms=(SubGoalGuideParameters(),))             # HRAC
+    both = SubGoalGuideParameters(landmarks=LandmarkParameters())
+    SACAgentParameters(actor_terms=(both,))
 
 For the agent of any level that sends goals to a level below and has an actor and critics.
 """
@@ -19,7 +20,6 @@ from torch import Tensor, nn
 
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.hierarchies.critic_below import require_critic_below
-from coach_rl.agents.hierarchies.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import UnfilteredOutput
 from coach_rl.architectures.gradient_step import (
@@ -44,7 +44,12 @@ from coach_rl.core.seeding import (
     integer_seed,
 )
 from coach_rl.core.state import State
-from coach_rl.functional.adjacency import adjacency_penalty, contrastive_loss, embedded_distance
+from coach_rl.extensions.hiro.adjacency_losses import (
+    adjacency_penalty,
+    contrastive_loss,
+    embedded_distance,
+)
+from coach_rl.extensions.hiro.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory, RowHistory, UnreadSteps
 
@@ -296,7 +301,8 @@ class SubGoalGuideParameters:
         if steps is None:
             raise ConfigurationError(
                 f"{owner}: places are adjacent if they are fewer steps apart than the horizon of "
-                "the level below, and it has none; give it one or set guide.adjacency.steps"
+                "the level below, and it has none; give it one or set "
+                "SubGoalGuideParameters.adjacency.steps"
             )
         planner = None
         if self.landmarks is not None:
@@ -323,7 +329,7 @@ class SubGoalGuideParameters:
 
 
 class SubGoalGuide(Saved):
-    """Auxiliary loss of an actor, which constrains its sub-goals; see `learner.Guide`.
+    """Term of an actor's loss which constrains its sub-goals; see `learner.ActorTerm`.
 
     Args:
         adjacency: Which places are adjacent.
@@ -333,6 +339,7 @@ class SubGoalGuide(Saved):
         planner: Chooses landmarks; None: there are none.
     """
 
+    name = "guide"
     SAVED = ("adjacency", "_new", SavedAttribute("planner", optional=True))
     TIMED: ClassVar[Mapping[str, str]] = {"learn": "adjacency", "prepared": "landmarks"}
 
@@ -433,12 +440,14 @@ def _level_below(
     if place.below is None or goal is None:
         raise ConfigurationError(
             f"{owner} has a guide, which is for sub-goals, and sends none to a level below; "
-            "set guide=None"
+            "leave it out of actor_terms"
         )
     place.require_standard_sub_goals(f"{owner}: its guide")
     below = f"{owner}: its guide learns from level '{place.below.name}' below, which"
     if place.below.frozen:
-        raise ConfigurationError(f"{below} is frozen and remembers nothing; set guide=None")
+        raise ConfigurationError(
+            f"{below} is frozen and remembers nothing; leave it out of actor_terms"
+        )
     if not (isinstance(low, OffPolicyAgent) and isinstance(low.memory, ReplayMemory)):
         raise ConfigurationError(
             f"{below} needs an agent with a replay memory (TD3, DDPG or SAC), "

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.functional.adjacency import (
+from coach_rl.extensions.hiro.adjacency_losses import (
     adjacency_penalty,
     contrastive_loss,
     embedded_distance,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coach_rl.agents.hierarchies.landmarks import costs_to, farthest_points, path_costs
+from coach_rl.extensions.hiro.landmarks import costs_to, farthest_points, path_costs
 
 
 def test_farthest_points_by_hand():

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.hierarchies.landmarks import Novelty, NoveltyParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.hiro.landmarks import Novelty, NoveltyParameters
 from coach_rl.extensions.testing.states import assert_same_state
 
 BOX = spaces.Box(-9, 9, (2,), np.float32)
