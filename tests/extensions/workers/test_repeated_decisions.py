@@ -70,8 +70,9 @@ def test_workers_collect_the_same_in_every_phase():
             np.testing.assert_allclose(mine[path], other[path], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", test_research_programs.FILES)
-def test_research_program_with_a_worker_equals_one_without(name):
+@pytest.mark.parametrize("name", test_research_programs.PROGRAMS)
+def test_research_program_with_a_worker_equals_one_without(name, monkeypatch):
+    monkeypatch.syspath_prepend(test_research_programs.FOLDER)
     found = []
     for changes in ({}, {"source": ONE}):
         with closing(test_research_programs.short_run_of(name, **changes)) as manager:
