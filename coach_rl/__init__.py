@@ -79,7 +79,6 @@ if TYPE_CHECKING:
         SuccessRate,
         SuccessSchedule,
         SymmetryParameters,
-        TimedGoalSpace,
         TrainingSteps,
         UnknownNameError,
     )
@@ -144,9 +143,8 @@ if TYPE_CHECKING:
         CheckpointParameters,
         GraphManager,
         GraphParameters,
-        HACGraphManager,
-        HACGraphParameters,
         HRLGraphManager,
+        LevelChain,
         LevelParameters,
         ScheduleParameters,
         SignalParameters,
@@ -159,6 +157,7 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
         SequenceParameters,
+        SingleTransitions,
     )
     from coach_rl.sessions import (
         RunSettings,

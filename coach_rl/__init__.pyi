@@ -16,28 +16,6 @@ from coach_rl.agents import (
     TD3AlgorithmParameters as TD3AlgorithmParameters,
     UniformAgentParameters as UniformAgentParameters,
 )
-from coach_rl.agents.agent_group import (
-    AgentGroupParameters as AgentGroupParameters,
-    GroupMember as GroupMember,
-)
-from coach_rl.agents.arbiters import (
-    EnvironmentTurns as EnvironmentTurns,
-    SelectedTurns as SelectedTurns,
-    Turns as Turns,
-)
-from coach_rl.agents.hierarchies.hac import (
-    HACAgentParameters as HACAgentParameters,
-)
-from coach_rl.agents.hierarchies.lesson_goals import (
-    LESSONGoalSpace as LESSONGoalSpace,
-)
-from coach_rl.agents.hierarchies.metra_goals import (
-    METRAGoalSpace as METRAGoalSpace,
-)
-from coach_rl.agents.learned_goals import (
-    LearnedGoals as LearnedGoals,
-    LearnedGoalSpace as LearnedGoalSpace,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -91,7 +69,6 @@ from coach_rl.core import (
     SuccessRate as SuccessRate,
     SuccessSchedule as SuccessSchedule,
     SymmetryParameters as SymmetryParameters,
-    TimedGoalSpace as TimedGoalSpace,
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
 )
@@ -172,8 +149,40 @@ from coach_rl.exploration_policies import (
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,
 )
+from coach_rl.extensions.data.minari_data import (
+    read_minari as read_minari,
+    write_minari as write_minari,
+)
+from coach_rl.extensions.data.prefill import (
+    DataSetParameters as DataSetParameters,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
+)
+from coach_rl.extensions.groups.agent_group import (
+    AgentGroupParameters as AgentGroupParameters,
+    GroupMember as GroupMember,
+)
+from coach_rl.extensions.groups.arbiters import (
+    EnvironmentTurns as EnvironmentTurns,
+    SelectedTurns as SelectedTurns,
+    Turns as Turns,
+)
+from coach_rl.extensions.groups.level_graph import (
+    LevelGraph as LevelGraph,
+)
+from coach_rl.extensions.groups.trained_opponent import (
+    TrainedOpponent as TrainedOpponent,
+)
+from coach_rl.extensions.hac.hac_agent import (
+    HACAgentParameters as HACAgentParameters,
+)
+from coach_rl.extensions.hac.hac_graph import (
+    HACGraphManager as HACGraphManager,
+    HACGraphParameters as HACGraphParameters,
+)
+from coach_rl.extensions.hac.hindsight_actions import (
+    HindsightActionParameters as HindsightActionParameters,
 )
 from coach_rl.extensions.hiro.hiro_agent import (
     HIROAgentParameters as HIROAgentParameters,
@@ -186,6 +195,19 @@ from coach_rl.extensions.hiro.landmarks import (
 from coach_rl.extensions.hiro.sub_goal_guide import (
     AdjacencyParameters as AdjacencyParameters,
     SubGoalGuideParameters as SubGoalGuideParameters,
+)
+from coach_rl.extensions.hits.timed_goals import (
+    TimedGoalSpace as TimedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.learned_goals import (
+    LearnedGoals as LearnedGoals,
+    LearnedGoalSpace as LearnedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.lesson_goals import (
+    LESSONGoalSpace as LESSONGoalSpace,
+)
+from coach_rl.extensions.learned_goals.metra_goals import (
+    METRAGoalSpace as METRAGoalSpace,
 )
 from coach_rl.extensions.looking.inspect_parameters import (
     InspectParameters as InspectParameters,
@@ -260,9 +282,8 @@ from coach_rl.graph_managers import (
     CheckpointParameters as CheckpointParameters,
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
-    HACGraphManager as HACGraphManager,
-    HACGraphParameters as HACGraphParameters,
     HRLGraphManager as HRLGraphManager,
+    LevelChain as LevelChain,
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
     SignalParameters as SignalParameters,
@@ -275,9 +296,7 @@ from coach_rl.memories import (
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SequenceParameters as SequenceParameters,
-)
-from coach_rl.memories.hindsight_actions import (
-    HindsightActionParameters as HindsightActionParameters,
+    SingleTransitions as SingleTransitions,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,
@@ -289,9 +308,6 @@ from coach_rl.sessions import (
     RunSettings as RunSettings,
     train as train,
     TrainedAgent as TrainedAgent,
-)
-from coach_rl.sessions.trained_opponent import (
-    TrainedOpponent as TrainedOpponent,
 )
 from coach_rl.telemetry.video import (
     VideoParameters as VideoParameters,

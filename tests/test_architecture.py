@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
         "core",
         "environments",
     },
-    "environments": {"core", "processes"},
+    "environments": {"core", "processes", "configuration"},
     "filters": {"core"},
     "extensions": {
         "core",

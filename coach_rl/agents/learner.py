@@ -14,7 +14,8 @@ from torch import Tensor
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, torch_forward
+from coach_rl.architectures.numpy_policy import torch_forward
+from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock

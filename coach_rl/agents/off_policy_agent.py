@@ -26,7 +26,6 @@ from coach_rl.agents.filtered_agent import (
 from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import ActorTerm, Learner
 from coach_rl.agents.points import points_of_replay
-from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -36,7 +35,7 @@ from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import KeptForGoals
 from coach_rl.core.parameter_classes import (
     KeepingParameters,
     LearnerParameters,
@@ -133,7 +132,7 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
         starts, batch = self.learning.learning_starts, self.learning.batch
         kept = steps
         if isinstance(self.memory, ReplayMemoryParameters):
-            if self.memory.prefill:
+            if self.memory.is_filled:
                 return None
             kept = min(steps, self.memory.capacity)
         if steps <= starts:
@@ -257,23 +256,23 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = (
             {} if context.runtime.acts_only else params.build_actor_terms(self, context)
         )
-        goals = _changing(context.place.goal, "learns")
+        goals = context.place.goal
+        sub_goals = context.place.sub_goal
         self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        if self.mask is not None:
-            self.learner.acting.outputs = masked_forward(self.learner.acting.outputs)
+        for rule in self.output_rules:
+            self.learner.acting.outputs = rule.acting(self.learner.acting.outputs)
         self._recur(network.module for network in self.learner.networks.values())
         if self.hidden_state is not None:
             self._check_recurrence()
         self.explores = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         extras = self._infos.extras
-        if goals is not None:
-            extras += goals.attach(self)
-        if (sub_goals := _changing(context.place.sub_goal, "action_changes")) is not None:
-            extras += sub_goals.attach_above(self)
-        keeping = _keeping(params.memory, extras)
+        kept = KeptForGoals() if goals is None else goals.attach(self)
+        above = KeptForGoals() if sub_goals is None else sub_goals.attach_above(self)
+        extras += (*kept.extras, *above.extras)
+        keeping = _keeping(params.memory, extras, (*kept.parts, *above.parts))
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()
         self.memory: Memory = keeping.build(
@@ -362,13 +361,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             networks = (network.module for network in self.learner.networks.values())
             require_memoryless(networks, f"agent '{self.name}' with its {name}")
         memory, batch = self.params.memory, self.params.learning.batch
-        sequences = memory.sequences if isinstance(memory, ReplayMemoryParameters) else None
-        if sequences is not None and batch % sequences.length:
-            raise ConfigurationError(
-                f"agent '{self.name}' learns from whole sequences of {sequences.length} "
-                f"transitions, and learning.batch={batch} is no multiple of it; use "
-                f"{-(-batch // sequences.length) * sequences.length}, or change sequences.length"
-            )
+        if isinstance(memory, ReplayMemoryParameters):
+            memory.draws.check_batch(batch, f"agent '{self.name}'")
 
     def _kept_space(self) -> spaces.Dict:
         """The observation space with mask and hidden state, which the memory keeps too."""
@@ -495,11 +489,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 
 
-def _changing(goals: GoalSpace | None, what: str) -> Any:
-    """The goals, `ChangingGoals`, if they change in what an attribute names; else None."""
-    return goals if goals is not None and getattr(goals, what) else None
-
-
 def _normal(rng: torch.Generator, device: torch.device, *shape: int) -> Tensor:
     """Standard normal numbers, drawn on the CPU."""
     return torch.randn(shape, generator=rng).to(device, non_blocking=True)
@@ -509,9 +498,11 @@ def _generator(seed: int, *names: str) -> torch.Generator:
     return torch.Generator().manual_seed(integer_seed(seed, *names))
 
 
-def _keeping(memory: MemoryParameters, extras: tuple[str, ...]) -> MemoryParameters:
-    """The same memory, keeping these extras as well."""
-    if not extras:
+def _keeping(
+    memory: MemoryParameters, extras: tuple[str, ...], parts: tuple[Any, ...]
+) -> MemoryParameters:
+    """The same memory, keeping these extras, and with these parts, as well."""
+    if not extras and not parts:
         return memory
     require(
         isinstance(memory, ReplayMemoryParameters),
@@ -519,4 +510,4 @@ def _keeping(memory: MemoryParameters, extras: tuple[str, ...]) -> MemoryParamet
         f"ReplayMemoryParameters, got {memory!r:.80}",
     )
     assert isinstance(memory, ReplayMemoryParameters)
-    return replace(memory, extras=(*memory.extras, *extras))
+    return replace(memory, extras=(*memory.extras, *extras), parts=(*parts, *memory.parts))

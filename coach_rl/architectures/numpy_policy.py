@@ -20,13 +20,12 @@ from coach_rl.architectures.hidden_states import has_hidden_state
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
+from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso
 from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import HIDDEN_STATE, Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
-Forward = Callable[[Observation], FloatArray]
-"""Outputs [R, P] of numpy observations [R, ...] each."""
 
 ACTIVATIONS: dict[str, Layer] = {
     "tanh": lambda values: np.tanh(values, out=values),

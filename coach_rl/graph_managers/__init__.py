@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.arrangement import LevelChain
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
-        HACGraphManager,
         HRLGraphManager,
     )
     from coach_rl.graph_managers.parameters import (
         BasicGraphParameters,
         CheckpointParameters,
         GraphParameters,
-        HACGraphParameters,
         LevelParameters,
         ScheduleParameters,
         SourceParameters,
@@ -32,7 +31,7 @@ else:
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "GraphManager",
-    "GraphParameters", "HACGraphManager", "HACGraphParameters", "HRLGraphManager",
-    "LevelParameters", "ScheduleParameters", "SignalParameters", "SourceParameters",
-    "TickSource", "ValidationParameters", "bootstrap_interval", "interquartile_mean",
+    "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters", "ScheduleParameters",
+    "SignalParameters", "SourceParameters", "TickSource", "ValidationParameters",
+    "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

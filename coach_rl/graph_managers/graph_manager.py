@@ -39,7 +39,6 @@ from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
-    HACGraphParameters,
 )
 from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.run_warnings import (
@@ -383,16 +382,6 @@ class BasicRLGraphManager(GraphManager):
 
     described_by = BasicGraphParameters
     parameters: BasicGraphParameters
-
-
-class HACGraphManager(GraphManager):
-    """A graph manager of a HAC stack.
-
-    HACGraphManager(HACGraphParameters(stack=(top, middle, low), environment=...))
-    """
-
-    described_by = HACGraphParameters
-    parameters: HACGraphParameters
 
 
 def run_phase(

@@ -9,8 +9,6 @@ import torch
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
-from coach_rl.agents.learned_goals import LearnedGoals, LearnedGoalSpace
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError, SpaceError
 from coach_rl.core.goals import Verdict
@@ -19,6 +17,8 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.environments import parameters
+from coach_rl.extensions.learned_goals.learned_goals import LearnedGoals, LearnedGoalSpace
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint

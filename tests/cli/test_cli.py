@@ -15,7 +15,6 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
 from coach_rl.cli.terminal import program, word
@@ -27,7 +26,7 @@ from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.extensions.studies import runs as runs_module
-from coach_rl.extensions.studies.flags import COMPARE, SORT_KEYS, STATES
+from coach_rl.extensions.studies.flags import COMPARE, MOMENTS, SORT_KEYS, STATES
 from coach_rl.extensions.studies.statistics import STATISTICS
 from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
@@ -136,13 +135,13 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
 def test_choices_of_flags_are_those_of_what_they_choose() -> None:
     assert STATES == runs_module.STATES
     assert tuple(runs_module.sort_keys()) == SORT_KEYS
-    assert tuple(runs_module.MOMENTS) == values.MOMENTS
+    assert tuple(runs_module.MOMENTS) == MOMENTS
     assert next(each.choices for each in COMPARE if each.dest == "statistic") == tuple(STATISTICS)
 
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "check_preset"}
+    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "built", "begun"}
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.ranges import Positive
 from coach_rl.core.running_statistics import RunningStatistics
@@ -52,6 +52,7 @@ from coach_rl.core.steps import (
     require_unit,
 )
 from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from tests.core.test_goals import TURNED, Farther
 from tests.core.test_options import height, is_high, one_too_many
 from tests.core.test_parameter_classes import Hike, Stroll, Walk

@@ -20,7 +20,6 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
@@ -42,8 +41,10 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.extensions.curricula.curriculum import Curriculum
+from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
 from coach_rl.extensions.looking.inspections import KIND
 from coach_rl.extensions.looking.inspector import Inspector
@@ -54,7 +55,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
-    HACGraphManager,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,

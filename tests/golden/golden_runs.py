@@ -319,7 +319,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         changes=ONE + REPLAY + "agent.network.torso.embedder=(8,); "
         "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; "
         "num_envs=4; length=4; "
-        "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
+        "agent.memory.draws.length=8; agent.memory.draws.burn_in=2; recurrence=lstm",
     ),
 }
 """Settings of each run by its name, which begins with its preset where that is a shipped one."""

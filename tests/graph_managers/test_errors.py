@@ -55,11 +55,11 @@ from coach_rl.core.errors import (
     EnvironmentFault,
     SpaceError,
 )
-from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
-from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from tests.refusals import check_refused
 
@@ -226,7 +226,7 @@ def stack_upside_down():
     described = maze_experiment()
     environment = described.environment.build(num_envs=1)
     try:
-        build_stack(
+        LevelChain().build_stack(
             described.levels[::-1],
             environment,
             agent=lambda index, spaces: WalkerParameters(name="pusher").build(),

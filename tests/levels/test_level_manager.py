@@ -19,10 +19,11 @@ from plain_stack import Level, earned, fewer, of_skill, options, played
 from scripted_stack import SPACES, Planned, build, managers
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.planning.edge_costs import CriticSteps, EdgeLengths
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces

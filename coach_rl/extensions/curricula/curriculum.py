@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from coach_rl.agents.learned_goals import KeptGoals, ScaledGoals
 from coach_rl.agents.scripted_agent import ActingOnly
 from coach_rl.core.agents import PacedAgent
 from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
-from coach_rl.core.goals import GoalContext, GoalSpace, TimedGoalSpace, is_built
-from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule, is_chain
+from coach_rl.core.goals import GoalContext, GoalSpace, KeptForGoals, is_built
+from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray, Observation
+from coach_rl.extensions.learned_goals.learned_goals import KeptGoals, ScaledGoals
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -102,15 +102,15 @@ class Curriculum:
             yield f"{what}, and no horizon; give it the longest as horizon"
         if not scheduled.keys() - {"horizon"}:
             return
-        if not isinstance(space, GoalSpace) or isinstance(space, TimedGoalSpace) or is_built(space):
+        if not isinstance(space, GoalSpace) or space.ages or is_built(space):
             kind = "no goals" if space is None else f"{type(space).__name__} as goal_space"
             yield f"{what}, and {kind}; give it a GoalSpace without times, that learns nothing"
             return
         actions = sorted(scheduled.keys() & {"reach", "bounds"})
-        is_top = level is levels[0]
-        if actions and (is_top or not is_chain(levels)):
-            where = "the environment chooses its goals" if is_top else "it is in no chain of levels"
-            yield f"{what}, and {where}; leave out {' and '.join(actions)}"
+        if actions and level is levels[0]:
+            yield (
+                f"{what}, and the environment chooses its goals; leave out {' and '.join(actions)}"
+            )
         if self.reach is not None and not space.relative:
             yield f"{what}, and absolute goals; schedule bounds, or set GoalSpace(relative=True)"
         if self.center is not None and len(self.center) != space.size:
@@ -188,7 +188,7 @@ class ScheduledGoals(KeptGoals):
         return tuple(factor * each for each in self._space.threshold)
 
     def obstacle(self, agent: object) -> str | None:
-        if _keeps_nothing(agent):
+        if not self.learns or _keeps_nothing(agent):
             return None
         if self._kept_by is not agent:
             return (
@@ -203,7 +203,7 @@ class ScheduledGoals(KeptGoals):
             )
         return None
 
-    def attach(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+    def attach(self, agent: "OffPolicyAgent") -> KeptForGoals:
         self._kept_by = agent
         return super().attach(agent)
 
@@ -263,7 +263,7 @@ class ScheduledBounds(ScaledGoals):
 
     _kept_above: "OffPolicyAgent | None" = None
 
-    def attach_above(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
+    def attach_above(self, agent: "OffPolicyAgent") -> KeptForGoals:
         self._kept_above = agent
         return super().attach_above(agent)
 

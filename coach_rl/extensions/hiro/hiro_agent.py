@@ -168,9 +168,9 @@ class HIROAgentParameters(TD3AgentParameters):
         )
         assert isinstance(self.memory, ReplayMemoryParameters)
         require(
-            self.memory.hindsight_actions is None,
-            "HIROAgentParameters.correction and memory.hindsight_actions both replace sub-goals; "
-            "set one of them to None",
+            not self.memory.parts,
+            "HIROAgentParameters.correction and ReplayMemoryParameters.parts may both replace "
+            "sub-goals; set correction=None, or leave the parts out",
         )
 
     def build(self, context: AgentContext) -> OffPolicyAgent:

@@ -15,7 +15,6 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.hierarchies.critic_below import CriticBelow
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -34,6 +33,7 @@ from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.extensions.hac.critic_below import CriticBelow
 from coach_rl.memories.batches import OBSERVATIONS
 from coach_rl.memories.replay_memory import UnreadSteps
 from coach_rl.memories.ring_store import RingStore

@@ -19,7 +19,6 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.agents.hierarchies.critic_below import require_critic_below
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import UnfilteredOutput
 from coach_rl.architectures.gradient_step import (
@@ -44,6 +43,7 @@ from coach_rl.core.seeding import (
     integer_seed,
 )
 from coach_rl.core.state import State
+from coach_rl.extensions.hac.critic_below import require_critic_below
 from coach_rl.extensions.hiro.adjacency_losses import (
     adjacency_penalty,
     contrastive_loss,

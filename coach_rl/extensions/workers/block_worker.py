@@ -20,7 +20,6 @@ from coach_rl.extensions.workers.collectors import BlockOfRows, BlockTick, rows_
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack, TickSource
-from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.torch_settings import torch_settings
 
 
@@ -100,7 +99,7 @@ class BlockWorker:
 
     def _new_stack(self, stream: int) -> Stack:
         seed = self._runtime.seed
-        stack = build_stack(
+        stack = self._parameters.arrangement.build_stack(
             self._agents.levels(self._simulators.spaces.observation),
             self._simulators,
             agent=self._agents,

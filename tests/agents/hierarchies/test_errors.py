@@ -23,6 +23,7 @@ from coach_rl.environments.toy import (
     GoalPointMassParameters,
     PointMassParameters,
 )
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.planning.edge_costs import CriticSteps
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
@@ -43,11 +44,10 @@ from coach_rl.filters import (
 )
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from tests.agents import small_agents as small
 from tests.agents import test_hindsight_filters as hindsight
-from tests.agents import test_shared_agents as shared
 from tests.agents.hierarchies import test_hac as hac
+from tests.extensions.groups import test_shared_agents as shared
 from tests.extensions.hiro import test_hiro_agent as hiro
 from tests.extensions.hiro import test_sub_goal_guide as guide
 from tests.extensions.planning import test_edge_costs as costs
@@ -77,11 +77,11 @@ LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
 BOTH_REPLACE = ReplayMemoryParameters(
     hindsight=HindsightParameters(ratio=0.0),
-    hindsight_actions=HindsightActionParameters(penalty=-1.0),
+    parts=(HindsightActionParameters(penalty=-1.0),),
 )
 
 IN_HINDSIGHT = ReplayMemoryParameters(
-    hindsight=HindsightParameters(), hindsight_actions=HindsightActionParameters()
+    hindsight=HindsightParameters(), parts=(HindsightActionParameters(),)
 )
 
 CHANGES = [NORMALISED, ObservationClippingFilter(low=-0.3, high=0.3), hindsight.Halved()]
@@ -367,7 +367,9 @@ CASES = {
         (guided(low=guided_low(actor_terms=(guide.HRAC,))), "none to a level below; leave it out"),
         *(
             (in_hindsight(agent, output_filter=OutputFilter(action=(each,))), message)
-            for message in ("'top': agent 'agent': hindsight actions ... LinearBoxToBoxMap",)
+            for message in (
+                "'top': agent 'agent': HindsightActionParameters ... LinearBoxToBoxMap",
+            )
             for agent, each in (
                 (hindsight.hac, hindsight.OneWay()),
                 (hindsight.td3, hindsight.OneWay()),

@@ -10,10 +10,10 @@ from gymnasium import spaces
 from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
-from coach_rl.agents.learned_goals import GoalBatch
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.runtime import Runtime
+from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.extensions.workers.collection import CollectionParameters

@@ -11,9 +11,10 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
+from coach_rl.extensions.data.prefill import DataSetParameters
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hiro.steps_below import SubGoalRelabelling
 from coach_rl.memories.batches import LOW_BEGIN
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.samplers import SamplerUnit
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, agents_of, built, stack
@@ -167,9 +168,11 @@ def with_goals_above(agent):
 IN_HINDSIGHT = replace(
     UNIT,
     hindsight=rl.HindsightParameters(),
-    hindsight_actions=HindsightActionParameters(penalty=-1.0),
+    parts=(HindsightActionParameters(penalty=-1.0),),
 )
-LOW_STEPS = replace(UNIT, units=(EndsParameters(after="sample"),), prefill="data/set-v0")
+LOW_STEPS = replace(
+    UNIT, units=(EndsParameters(after="sample"),), parts=(DataSetParameters(source="data/set-v0"),)
+)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,7 @@ LOW_STEPS = replace(UNIT, units=(EndsParameters(after="sample"),), prefill="data
             lambda: built(with_goals_above(above(memory=IN_HINDSIGHT))),
             "'top': sampler unit 'halves' and hindsight actions both replace sub-goals",
         ),
-        (lambda: built(stack(above(memory=LOW_STEPS))), "a data set has no end, which a sampler"),
+        (lambda: built(stack(above(memory=LOW_STEPS))), "has no end, which a sampler"),
     ],
 )
 def test_relabelling_unit_out_of_place_is_refused(call, message):
