@@ -54,9 +54,9 @@ def following(rows: RowState, owner: str) -> FollowingRows:
     """The row state, if it can follow decisions made elsewhere; ConfigurationError if not."""
     if not isinstance(rows, FollowingRows):
         raise ConfigurationError(
-            f"the agent of '{owner}' cannot be collected for by other processes: its row state "
-            f"({type(rows).__name__}) has no decisions() and follow(); leave out --workers, or see "
-            "docs/scaling.md"
+            f"the agent of '{owner}' cannot repeat decisions that were made elsewhere: its row "
+            f"state ({type(rows).__name__}) has no decisions() and follow(); see "
+            "docs/how_to_source.md"
         )
     return rows
 

@@ -97,7 +97,7 @@ class Graph:
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
-                self._training = builder.training(self.clock)
+                self._training = parameters.source.build(builder, self.clock)
             self.evaluation = builder.evaluation(
                 Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs

@@ -390,9 +390,9 @@ REFUSED = [  # call, kind of error, message
         "Curriculum.threshold of level 'low' waits for ... 'middle', which does not exist",
     ),
     (
-        lambda: built(replace(of(curriculum=REACH), collection=ASYNCHRONOUS)).close(),
+        lambda: built(replace(of(curriculum=REACH), source=ASYNCHRONOUS)).close(),
         ConfigurationError,
-        "level 'low' changes while it trains, and collection.mode='asynchronous'",
+        "level 'low' changes while it trains, and source.mode='asynchronous'",
     ),
     (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO keeps ... no curriculum of reach"),
     (

@@ -15,7 +15,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import CollectionParameters
+from coach_rl.extensions.workers.collection import CollectionParameters
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.extensions.learned_goals.test_learned_goals import finished
@@ -204,7 +204,7 @@ def test_stack_with_skills_resumes_bit_for_bit(params, tmp_path):
 @pytest.mark.parametrize("on", ["inline", "local"])
 def test_workers_judge_by_the_networks_of_the_run(on):
     workers = CollectionParameters(workers=1, on=on, ticks=7)
-    alone, collected = finished(of()), finished(replace(of(), collection=workers))
+    alone, collected = finished(of()), finished(replace(of(), source=workers))
     assert alone[0] == collected[0]
     assert_same_state(alone[1], collected[1])
 
