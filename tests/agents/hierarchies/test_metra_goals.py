@@ -17,8 +17,8 @@ from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CollectionParameters
+from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
 from tests.agents.test_learned_goals import finished
-from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 
