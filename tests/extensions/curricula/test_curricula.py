@@ -12,8 +12,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, assert_resumes
-from tests.extensions.hiro.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.extensions.learned_goals.test_learned_goals import finished, with_workers
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused

@@ -24,8 +24,8 @@ from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
+from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 from tests.small_runs import lines_of
 

@@ -16,8 +16,8 @@ from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.extensions.workers.collection import CollectionParameters
+from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.extensions.learned_goals.test_learned_goals import finished
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
