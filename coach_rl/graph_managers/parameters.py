@@ -283,7 +283,7 @@ def require_known_metric(
 
 
 class SourceContext(Protocol):
-    """What the source of a run's ticks is built from."""
+    """The run that the source of its ticks is built for."""
 
     parameters: "GraphParameters"
     """The experiment."""
@@ -305,7 +305,7 @@ class SourceContext(Protocol):
 class SourceParameters:
     """Source of a run's ticks: here its own process acts and steps the environments.
 
-    A subclass describes another one; see docs/how_to_source.md.
+    A subclass describes another one; see docs/control_flow.md.
     """
 
     CHANGEABLE: ClassVar[tuple[str, ...]] = ()
