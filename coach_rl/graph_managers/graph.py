@@ -208,7 +208,7 @@ class Graph:
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; not those in a phase of their own.
 
-        Yields the level, the name of the agent or of the member of a group, and its metrics.
+        Yields the level, the name of the agent or of one that it consists of, and its metrics.
         """
         for level in reversed(self.levels):
             if level.frozen or level.name in self.clock.levels:
