@@ -17,6 +17,11 @@ moved or gone since the archives were written:
     "LevelParameters.curriculum" = "changes"
     [added_fields]               # with the values that stand for what documents without them mean
     "PPOAgentParameters.scale_actions" = "false"
+    [gathered_fields]            # of the parts in a list, as an object in a field of its owner
+    "LevelParameters.below" = {field = "arrangement", type = "coach_rl:LevelGraph"}
+
+A gathered field is a mapping from the names of the parts to their values; of flags, a list of the
+names of those that have it. Where all parts have the value of `removed_fields` there is none.
 
 A name that `coach_rl` offers becomes `coach_rl:NAME`. The files of an archive, their order and
 their packing stay as they are; checksums are computed again. Manifests of trained agents get every
@@ -72,6 +77,8 @@ class Moves:
     """Fields that have a tuple of one or none for a value or None, by `Class.field` of that."""
     added_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, that documents without them mean."""
+    gathered_fields: Mapping[str, Mapping[str, str]]
+    """The field of the owner, and the type of the object in it, of the `Class.field` of parts."""
 
     @classmethod
     def read(cls, file: Path) -> "Moves":
@@ -103,7 +110,8 @@ class Moves:
         """Parameters with classes and functions named as now, without removed fields."""
         match document:
             case dict():
-                kept = self._with_fields_of_now(self._with_listed_fields(document))
+                kept = self._with_listed_fields(self._gathered(document))
+                kept = self._with_fields_of_now(kept)
                 return {
                     key: self.name(part) if key in TAGS else self.document(part)
                     for key, part in kept.items()
@@ -111,6 +119,26 @@ class Moves:
             case list():
                 return [self.document(part) for part in document]
         return document
+
+    def _gathered(self, document: dict[str, Json]) -> dict[str, Json]:
+        """A document with what its parts in lists had, and it has now."""
+        found = dict(document)
+        for path, place in self.gathered_fields.items():
+            kind, _, field = path.partition(".")
+            for key, parts in document.items():
+                having = [each for each in _listed(parts, kind) if field in each]
+                if all(each[field] == self.removed_fields[path] for each in having):
+                    continue
+                values = {each["name"]: each[field] for each in having if each[field] is not None}
+                flags = all(isinstance(value, bool) for value in values.values())
+                names = [name for name, value in values.items() if value]
+                made = found.setdefault(place["field"], {"$type": place["type"]})
+                made[field] = names if flags else values
+                found[key] = [
+                    {name: value for name, value in each.items() if name != field}
+                    for each in found[key]
+                ]
+        return found
 
     def _with_listed_fields(self, document: dict[str, Json]) -> dict[str, Json]:
         kind = str(document.get("$type", "")).rpartition(":")[2]
@@ -135,6 +163,16 @@ class Moves:
             if key not in gone or part != self.removed_fields[gone[key]]
         }
         return {**kept, **{key: value for key, value in added.items() if key not in kept}}
+
+
+def _listed(parts: Json, kind: str) -> list[dict[str, Json]]:
+    """The documents of a class in a list; none where it is no list of them."""
+    named = parts if isinstance(parts, list) else []
+    return [
+        each
+        for each in named
+        if isinstance(each, dict) and str(each.get("$type", "")).endswith(f":{kind}")
+    ]
 
 
 def completed(manifest: Json) -> Json:

@@ -141,13 +141,15 @@ if TYPE_CHECKING:
         BasicGraphParameters,
         BasicRLGraphManager,
         CheckpointParameters,
-        CollectionParameters,
         GraphManager,
         GraphParameters,
         HRLGraphManager,
+        LevelChain,
         LevelParameters,
         ScheduleParameters,
         SignalParameters,
+        SourceParameters,
+        TickSource,
         ValidationParameters,
     )
     from coach_rl.memories import (

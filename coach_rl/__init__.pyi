@@ -16,15 +16,6 @@ from coach_rl.agents import (
     TD3AlgorithmParameters as TD3AlgorithmParameters,
     UniformAgentParameters as UniformAgentParameters,
 )
-from coach_rl.agents.agent_group import (
-    AgentGroupParameters as AgentGroupParameters,
-    GroupMember as GroupMember,
-)
-from coach_rl.agents.arbiters import (
-    EnvironmentTurns as EnvironmentTurns,
-    SelectedTurns as SelectedTurns,
-    Turns as Turns,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -168,6 +159,21 @@ from coach_rl.extensions.data.prefill import (
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
+from coach_rl.extensions.groups.agent_group import (
+    AgentGroupParameters as AgentGroupParameters,
+    GroupMember as GroupMember,
+)
+from coach_rl.extensions.groups.arbiters import (
+    EnvironmentTurns as EnvironmentTurns,
+    SelectedTurns as SelectedTurns,
+    Turns as Turns,
+)
+from coach_rl.extensions.groups.level_graph import (
+    LevelGraph as LevelGraph,
+)
+from coach_rl.extensions.groups.trained_opponent import (
+    TrainedOpponent as TrainedOpponent,
+)
 from coach_rl.extensions.hac.hac_agent import (
     HACAgentParameters as HACAgentParameters,
 )
@@ -245,6 +251,9 @@ from coach_rl.extensions.studies.study import (
     Study as Study,
     Variant as Variant,
 )
+from coach_rl.extensions.workers.collection import (
+    CollectionParameters as CollectionParameters,
+)
 from coach_rl.filters import (
     BoxDiscretization as BoxDiscretization,
     BoxMasking as BoxMasking,
@@ -271,13 +280,15 @@ from coach_rl.graph_managers import (
     BasicGraphParameters as BasicGraphParameters,
     BasicRLGraphManager as BasicRLGraphManager,
     CheckpointParameters as CheckpointParameters,
-    CollectionParameters as CollectionParameters,
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
     HRLGraphManager as HRLGraphManager,
+    LevelChain as LevelChain,
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
     SignalParameters as SignalParameters,
+    SourceParameters as SourceParameters,
+    TickSource as TickSource,
     ValidationParameters as ValidationParameters,
 )
 from coach_rl.memories import (
@@ -297,9 +308,6 @@ from coach_rl.sessions import (
     RunSettings as RunSettings,
     train as train,
     TrainedAgent as TrainedAgent,
-)
-from coach_rl.sessions.trained_opponent import (
-    TrainedOpponent as TrainedOpponent,
 )
 from coach_rl.telemetry.video import (
     VideoParameters as VideoParameters,

@@ -57,7 +57,7 @@ class GoalPanel:
     evaluation_interval: int
     """Environment steps between evaluations."""
 
-    def world(self, **kwargs: object) -> rl.GoalWorldParameters:
+    def world(self, **kwargs: object) -> "rl.GoalWorldParameters":
         """The goal world with these fields; UnknownNameError for a world of other presets."""
         if self.level not in self.LEVELS:
             raise rl.UnknownNameError(
@@ -65,7 +65,7 @@ class GoalPanel:
             )
         return rl.GoalWorldParameters(level=self.level, kwargs=kwargs)
 
-    def evaluation_world(self, **kwargs: object) -> rl.GoalWorldParameters:
+    def evaluation_world(self, **kwargs: object) -> "rl.GoalWorldParameters":
         """The same with its goals of evaluations, where they differ from those of training."""
         return self.world(**kwargs, **({"targets": "evaluation"} if self.has("targets") else {}))
 
@@ -147,7 +147,7 @@ class SubGoalLearning:
 
 def hac_experiment(
     panel: HACPanel,
-    world: rl.GoalWorldParameters,
+    world: "rl.GoalWorldParameters",
     *,
     horizons: tuple[int, ...],
     subgoals: tuple[rl.GoalSpace, ...],
@@ -156,7 +156,7 @@ def hac_experiment(
     planner: rl.AgentParameters | None = None,
     planner_at: int = 0,
     hidden: rl.InputFilter | None = None,
-    evaluation_world: rl.GoalWorldParameters | None = None,
+    evaluation_world: "rl.GoalWorldParameters | None" = None,
 ) -> rl.GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
@@ -403,14 +403,14 @@ def ways_to_go(places: rl.GoalSpace, reach: float) -> rl.GoalSpace:
 
 def hiro_experiment(
     panel: HIROPanel,
-    world: rl.GoalWorldParameters,
+    world: "rl.GoalWorldParameters",
     learner: rl.TD3AgentParameters,
     *,
     subgoals: rl.GoalSpace,
     reward_scale: float,
     schedule: rl.ScheduleParameters,
     guide: "tuple[rl.SubGoalGuideParameters, ...]" = (),
-    evaluation_world: rl.GoalWorldParameters | None = None,
+    evaluation_world: "rl.GoalWorldParameters | None" = None,
     validation: rl.ValidationParameters | None,
 ) -> rl.GraphManager:
     """HIRO, HRAC or HIGL in a goal world, or TD3 alone.

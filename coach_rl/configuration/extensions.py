@@ -5,6 +5,7 @@ Each has a file `extension.toml`:
     summary = "Graphs of places, on which a level plans its way"
     needs = ["hiro"]                               # extensions without which it does not work
     presets = ["AntMaze_Graph"]
+    needed_by = []                                 # presets of other extensions that need it
     environments = []                              # folders and files below environments
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
@@ -12,6 +13,9 @@ Each has a file `extension.toml`:
 
     [names]                                        # public names, by their module
     "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
+
+    [tasks]                                        # environments by name, by their parameters
+    "coach_rl.environments.gait.parameters:GaitParameters" = ["trot", "walk"]
 
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
@@ -21,6 +25,9 @@ Each has a file `extension.toml`:
     description = "Print the gait of a run."
     run = "my_package.gaits.commands:gait"         # from `Given` to the exit code
     flags = "my_package.gaits.commands:FLAGS"      # a sequence of `Flag`; none without it
+
+A task is one that `coach_rl.environments.parameters` and `coach -lvl` find. Its parameters get its
+name where they have a field `level`, and are made without any where they have none.
 
 A command named `train --seeds` is the form of `train` that is meant where that flag is given.
 `coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
@@ -55,7 +62,7 @@ Document: TypeAlias = dict[str, object]
 """The content of a table."""
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
-_LISTS = ("needs", "presets", "environments", "pages", "tests")
+_LISTS = ("needs", "presets", "needed_by", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
@@ -75,6 +82,8 @@ class Extension:
     """The extensions without which it does not work."""
     presets: tuple[str, ...] = ()
     """Its presets."""
+    needed_by: tuple[str, ...] = ()
+    """Presets of other extensions that do not work without it."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
     pages: tuple[str, ...] = ()
@@ -87,6 +96,8 @@ class Extension:
     """Its public names by module."""
     commands: Mapping[str, Mapping[str, str]]
     """Its commands by name, with the fields of each."""
+    tasks: Mapping[str, tuple[str, ...]]
+    """Names of the tasks of its environments, by the place of their parameters."""
     offers: Mapping[str, tuple[str, ...]]
     """Its modules that another extension imports, by the name of that one; with them it knows what
     this one adds, without needing it."""
@@ -215,7 +226,7 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "flags", "names", "offers", "commands")
+    known = ("summary", *_LISTS, "flags", "names", "tasks", "offers", "commands")
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
@@ -223,7 +234,7 @@ def _extension(name: str, document: Document) -> Extension:
         raise ValueError("it lacks a summary, which states its purpose")
     lists_by_name = {
         key: {name: _list(each, f"{key}.{name}") for name, each in _table(document, key).items()}
-        for key in ("names", "offers")
+        for key in ("names", "tasks", "offers")
     }
     commands = {
         name: _texts(each, f"commands.{name}")
@@ -238,11 +249,13 @@ def _extension(name: str, document: Document) -> Extension:
         summary=summary,
         needs=lists["needs"],
         presets=lists["presets"],
+        needed_by=lists["needed_by"],
         environments=lists["environments"],
         pages=lists["pages"],
         tests=lists["tests"],
         flags=flags,
         names=lists_by_name["names"],
+        tasks=lists_by_name["tasks"],
         commands=commands,
         offers=lists_by_name["offers"],
     )
@@ -253,6 +266,9 @@ def _check_names(extension: Extension) -> None:
     for public, (module, _) in extension.public_names().items():
         if not re.fullmatch(_PLACE, f"{module}:{public}"):
             raise ValueError(f'names has \'{module}:{public}\'; write "package.module" = ["Name"]')
+    for place in extension.tasks:
+        if not re.fullmatch(_PLACE, place):
+            raise ValueError(f'tasks has \'{place}\'; write "package.module:Name" = ["task"]')
     for name, modules in extension.offers.items():
         for module in modules:
             if not re.fullmatch(_MODULE, module):

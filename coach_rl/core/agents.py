@@ -54,9 +54,9 @@ def following(rows: RowState, owner: str) -> FollowingRows:
     """The row state, if it can follow decisions made elsewhere; ConfigurationError if not."""
     if not isinstance(rows, FollowingRows):
         raise ConfigurationError(
-            f"the agent of '{owner}' cannot be collected for by other processes: its row state "
-            f"({type(rows).__name__}) has no decisions() and follow(); leave out --workers, or see "
-            "docs/scaling.md"
+            f"the agent of '{owner}' cannot repeat decisions that were made elsewhere: its row "
+            f"state ({type(rows).__name__}) has no decisions() and follow(); see "
+            "docs/how_to_source.md"
         )
     return rows
 
@@ -280,30 +280,23 @@ class DrawnAgent(Protocol[Held]):
 
 
 @runtime_checkable
-class TurnAgent(Protocol[Held]):
-    """An agent of several members, of which films name the one that acts."""
+class NamedDecisions(Protocol[Held]):
+    """An agent that names what in it has made a decision; films show that."""
 
-    takes_turns: bool
-    """True if one member acts in each row, and not all at once."""
+    def acting(self, row_state: Held, row: int) -> str:
+        """Return what made the latest decision of a row; `none` before there was one."""
+        ...
+
+
+@runtime_checkable
+class LastingDecisions(Protocol[Held]):
+    """An agent with decisions that last beyond the answers of its level."""
 
     def freeze(self, row_state: Held, rows: IntArray, clock: Clock) -> None:
         """Drop the open decisions of rows [R] from what is learned: the agent is frozen for a time.
 
-        Members continue to act on the newest observations, and remember the earlier ones.
+        It continues to act on the newest observations, and remembers the earlier ones.
         """
-        ...
-
-    def switch(
-        self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
-    ) -> None:
-        """End the sub-episodes of rows [R], truncated where they show [R, ...] each.
-
-        The level above takes control back between two decisions of the level.
-        """
-        ...
-
-    def acting_member(self, row_state: Held, row: int) -> str:
-        """Return the member that made the latest decision of a row, or `none`."""
         ...
 
 
@@ -316,7 +309,7 @@ def freeze(agent: AnyAgent, row_state: RowState, rows: IntArray, clock: Clock) -
 
     Its later transitions don't continue the earlier ones.
     """
-    stop = agent.freeze if isinstance(agent, TurnAgent) else agent.cut_off
+    stop = agent.freeze if isinstance(agent, LastingDecisions) else agent.cut_off
     stop(row_state, rows, clock)
 
 

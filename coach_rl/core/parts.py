@@ -11,7 +11,7 @@ Parts that are None are skipped. An object whose timed calls depend on more than
 method `timed_calls()` that returns its own.
 
 A service is a function that walks this tree when it begins: `timed_calls`, `points_of`,
-`note_signals`, `update_modes`, `freeze_statistics`, `description_of`. None of them runs in a tick.
+`note_signals`, `update_modes`, `description_of`. None of them runs in a tick.
 """
 
 from collections.abc import Iterator

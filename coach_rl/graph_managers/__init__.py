@@ -1,7 +1,8 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels and processes. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
+May import core and levels. Start with `graph_manager`, whose `improve` is the
+experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it;
+`data_points` has the points where its data can be observed.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.arrangement import LevelChain
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
@@ -17,20 +19,20 @@ if TYPE_CHECKING:
     from coach_rl.graph_managers.parameters import (
         BasicGraphParameters,
         CheckpointParameters,
-        CollectionParameters,
         GraphParameters,
         LevelParameters,
         ScheduleParameters,
+        SourceParameters,
         ValidationParameters,
     )
-    from coach_rl.graph_managers.stack import SignalParameters
+    from coach_rl.graph_managers.stack import SignalParameters, TickSource
     from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "GraphManager", "GraphParameters", "HRLGraphManager",
-    "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "GraphManager",
+    "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters", "ScheduleParameters",
+    "SignalParameters", "SourceParameters", "TickSource", "ValidationParameters",
     "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from functools import cached_property
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, warn
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
@@ -26,6 +26,7 @@ from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.arrangement import Arrangement
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
@@ -96,7 +97,7 @@ class Graph:
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
-                self._training = builder.training(self.clock)
+                self._training = parameters.source.build(builder, self.clock)
             self.evaluation = builder.evaluation(
                 Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs
@@ -116,6 +117,11 @@ class Graph:
     def levels(self) -> tuple[LevelParameters, ...]:
         """The levels' parameters, top first."""
         return self._parameters.levels
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """Which level acts through which."""
+        return self._parameters.arrangement
 
     @property
     def agents(self) -> Mapping[str, AnyAgent]:
@@ -219,13 +225,18 @@ class Graph:
     def description(self) -> str:
         """A readable description of the levels, their goals and agents, and the environment."""
         lines: list[str] = []
-        stack, links, depths = self.training, links_of(self.levels), [0] * len(self.levels)
+        links = self.arrangement.links(self.levels)
+        stack, depths = self.training, [0] * len(self.levels)
         for index, (level, params) in enumerate(zip(stack.levels, self.levels, strict=True)):
             spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
             for each in links[index]:
                 depths[each] = max(depths[each], depths[index] + 1)
             below = [stack.levels[each] for each in links[index]]
-            settings = _of_level(params, index == 0, level.name in self.unloaded)
+            settings = [
+                *_of_level(params, index == 0),
+                *self.arrangement.settings(params),
+                *_of_learning(params, level.name in self.unloaded),
+            ]
             agent = self.agents[level.name]
             about = [
                 f"level {level.name}: {params.agent.name}",
@@ -320,7 +331,7 @@ def _at(depth: int, lines: Sequence[str]) -> list[str]:
     return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
 
 
-def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Iterator[str]:
+def _of_level(params: LevelParameters, is_top: bool) -> Iterator[str]:
     """Describe the settings by which a level differs from a single one."""
     if is_top and params.goal_space is not None:
         yield f"has the environment's {_orders(params)}"
@@ -334,8 +345,10 @@ def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Itera
         yield f"stops{when} where the level below misses its goal"
     if not params.goal_is_terminal:
         yield "its goals are to be held"
-    if params.preempt:
-        yield "takes control back after each decision below"
+
+
+def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
+    """Describe what a level explores and learns, and what it begins with."""
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:

@@ -11,13 +11,14 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
+from coach_rl.graph_managers.arrangement import Links
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 
 
@@ -70,7 +71,7 @@ class LevelAgents:
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
         levels, runtime = self._levels, self._runtime
-        links = links_of(levels)
+        links = self._parameters.arrangement.links(levels)
         level, below = levels[index], [levels[each] for each in links[index]]
         if level.name not in self.built:
             with _naming(level, levels):
@@ -79,11 +80,13 @@ class LevelAgents:
                     below=below[0] if len(below) == 1 else None,
                     agent_below=self.built[below[0].name] if len(below) == 1 else None,
                 )
-                planned = self._parameters.schedule.training
+                planned = 0
+                if not runtime.acts_only:
+                    planned = _decisions(levels, links, index, self._parameters.schedule.training)
                 context = self.contexts[level.name] = AgentContext(
                     spaces=spaces,
                     num_envs=self._parameters.num_envs,
-                    planned_steps=0 if runtime.acts_only else _decisions(levels, index, planned),
+                    planned_steps=planned,
                     place=place,
                     decision_infos=self._parameters.decision_infos,
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
@@ -119,13 +122,14 @@ def _check_learning(
         raise ConfigurationError(obstacle)
 
 
-def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
+def _decisions(
+    levels: Sequence[LevelDescription], links: Links, index: int, length: RunLength
+) -> int:
     """Decisions that level `index` can be expected to make at least, over all rows.
 
     An episode, and a gradient update, counts as one environment step, a second as a hundred.
     """
     steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
-    links = links_of(levels)
 
     def longest(number: int) -> int:
         """Steps that a decision of a level takes at most."""

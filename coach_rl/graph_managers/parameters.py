@@ -1,13 +1,14 @@
 """Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
@@ -16,13 +17,13 @@ from coach_rl.core.errors import (
     require_no_problems,
 )
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.levels import LevelDescription, is_chain, links_of
+from coach_rl.core.interfaces import Environment, EnvironmentParameters
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
 from coach_rl.core.records import Over, Sums
-from coach_rl.core.runtime import DivergenceParameters
+from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -31,10 +32,10 @@ from coach_rl.core.steps import (
     TrainingSteps,
 )
 from coach_rl.core.typed_values import FrozenMapping
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
-from coach_rl.graph_managers.level_links import problems_of_links
 from coach_rl.graph_managers.level_phases import check_level_phases
-from coach_rl.graph_managers.stack import SignalParameters
+from coach_rl.graph_managers.stack import SignalParameters, Stack
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
 
 MOST_ENVS = 1_000_000
@@ -281,50 +282,50 @@ def require_known_metric(
         raise UnknownNameError("metric of evaluations", name, known, hint, where=where)
 
 
+class SourceContext(Protocol):
+    """What the source of a run's ticks is built from."""
+
+    parameters: "GraphParameters"
+    """The experiment."""
+    runtime: Runtime
+    """The run's settings and services."""
+    opened: ExitStack
+    """Closes what a source opens, with the graph."""
+
+    def environments(self) -> Environment:
+        """The experiment's environments, built now and closed with the graph."""
+        ...
+
+    def stack_on(self, simulators: Environment, clock: Clock) -> Stack:
+        """The experiment's levels on simulators, or on what stands in their place."""
+        ...
+
+
 @parameter_class
-class CollectionParameters:
-    """Workers that act and step environments for a run; see docs/scaling.md."""
+class SourceParameters:
+    """Source of a run's ticks: here its own process acts and steps the environments.
 
-    workers: NonNegative[int] = 0
-    """Processes that collect, each with a block of the environments; 0: the run's own process does.
+    A subclass describes another one; see docs/how_to_source.md.
     """
-    on: str = "local"
-    """Place of the workers. local: processes of this machine. ray: actors of the Ray cluster that
-    is found, or one started on this machine. ray:ADDRESS: actors of that cluster. inline: one after
-    the other in the run's own process, to debug them and to compare numbers."""
-    mode: Literal["synchronous", "asynchronous"] = "synchronous"
-    """synchronous: learning sees a tick of all workers at a time, and they act with the newest
-    parameters; the numbers don't depend on where workers are. asynchronous: the run learns from
-    each worker that is ready, and workers act while the run learns, with older parameters; only for
-    off-policy agents, and another algorithm."""
-    ticks: Positive[int] = 32
-    """Steps of each environment that a worker makes on one request, at most; fewer in synchronous
-    mode where learning is due before."""
-    staleness: Positive[int] = 64
-    """Ticks of the run that may pass, in asynchronous mode, between sending parameters to a worker
-    and learning from what it did with them; twice `ticks` or more."""
 
-    def __post_init__(self) -> None:
-        require(
-            self.on in ("local", "inline", "ray") or re.fullmatch(r"ray:\S+", self.on) is not None,
-            f"collection.on must be local, inline, ray or ray:ADDRESS, got '{self.on}'; other "
-            "places make whole runs (--seeds)",
-        )
-        require(
-            self.workers > 0 or self.on == "local",
-            f"collection.on is '{self.on}', but there are no workers; give "
-            "collection.workers as well (--workers N)",
-        )
-        require(
-            self.mode == "synchronous" or 2 * self.ticks <= self.staleness,
-            f"collection.staleness ({self.staleness}) must be twice collection.ticks "
-            f"({self.ticks}) or more: a worker makes as many while those before are learned from",
-        )
-        require(
-            self.mode == "synchronous" or self.on != "inline",
-            "collection.on='inline' works only in synchronous mode: one process does one thing at "
-            "a time",
-        )
+    CHANGEABLE: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that a run which is resumed need not keep."""
+
+    def problems(
+        self,
+        experiment: "GraphParameters",  # noqa: ARG002 - for other sources
+    ) -> Iterable[str | ConfigurationError]:
+        """The rules between the source and an experiment that are broken, each with what to do."""
+        return ()
+
+    def build(self, context: SourceContext, clock: Clock) -> Stack:
+        """The stack that trains, whose ticks the source makes.
+
+        Args:
+            context: What is known of the run.
+            clock: Phase and counters of training.
+        """
+        return context.stack_on(context.environments(), clock)
 
 
 @parameter_class
@@ -335,6 +336,8 @@ class GraphParameters:
     """Top first."""
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
+    arrangement: Arrangement = LevelChain()
+    """Which level acts through which: by default each through the next."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1
@@ -360,8 +363,8 @@ class GraphParameters:
     """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
-    collection: CollectionParameters = field(default_factory=CollectionParameters)
-    """Workers that collect the experience; by default the run's own process does."""
+    source: SourceParameters = field(default_factory=SourceParameters)
+    """Source of its ticks; by default the run's own process acts and steps the environments."""
     callbacks: tuple[Callback | CallbackParameters, ...] = ()
     """Functions that see every record and may add records, save, or stop the run, in their order;
     see docs/record_stream.md."""
@@ -382,9 +385,10 @@ class GraphParameters:
         """The rules between its parts that are broken, each with what to do."""
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
-        yield from self._problems_of_links()
+        yield from self._problems_of_levels()
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
+        yield from self.source.problems(self)
         for level in self.levels:
             for change in level.changes:
                 yield from change.problems(level, self.levels)
@@ -400,28 +404,15 @@ class GraphParameters:
             )
         yield from problems_of(self.checkpoints.require_known_metric, names)
 
-    def _problems_of_links(self) -> Iterator[str | ConfigurationError]:
+    def _problems_of_levels(self) -> Iterator[str | ConfigurationError]:
         levels = self.levels
-        if not is_chain(levels):
-            broken = list(problems_of_links(levels))
-            if broken:
-                yield from broken
-                return
-        for index, (level, below) in enumerate(zip(levels, links_of(levels), strict=True)):
-            needs_goals = index > 0 and is_chain(levels)  # of a graph that is known by now
-            yield from _problems_of_level(
-                level, [levels[each] for each in below], needs_goals=needs_goals
-            )
+        yield from self.arrangement.problems(levels)
+        for level, below in zip(levels, self.arrangement.links(levels), strict=True):
+            yield from _problems_of_level(level, [levels[each] for each in below])
 
     def _problems_of_size(self) -> Iterator[str]:
-        workers = self.collection.workers
         if not 1 <= self.num_envs <= MOST_ENVS:
             yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
-        if workers > self.num_envs:
-            yield (
-                f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, "
-                "because each worker has an environment at least; lower it, or raise num_envs (-n)"
-            )
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
         schedule, every = self.schedule, self.checkpoints.every_steps
@@ -449,11 +440,7 @@ class GraphParameters:
             )
 
 
-def _problems_of_level(
-    level: LevelParameters, below: Sequence[LevelParameters], *, needs_goals: bool
-) -> Iterator[str]:
-    if level.goal_space is None and needs_goals:
-        yield f"level '{level.name}' needs a goal_space: the level above acts in it"
+def _problems_of_level(level: LevelParameters, below: Sequence[LevelParameters]) -> Iterator[str]:
     has_goals = any(isinstance(each.goal_space, GoalSpace) for each in below)
     if level.stops_on_failure != "never" and not has_goals:
         yield (
@@ -486,6 +473,8 @@ class BasicGraphParameters(GraphParameters):
     all of it has to fit."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
+    arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
+    """Arrangement of the one level."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
     """Discount without effect here: one level adds nothing up."""
 

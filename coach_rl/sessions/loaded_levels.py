@@ -20,11 +20,12 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import LevelDescription, LevelSpace, links_of
+from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import RecordedParameters
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
@@ -73,7 +74,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
                 raise UnknownNameError("level", name, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
             require_whole_policies({level.name: agent})
-            here = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+            here = Meaning.of(graph_manager)
             here.require_same(level.name, Meaning.recorded(path), name)
             fit = _load(agent, agents[name], partly=level.load_partly)
         except ConfigurationError as error:
@@ -119,10 +120,18 @@ class Meaning:
 
     levels: Sequence[LevelDescription]
     """The levels, top first."""
+    arrangement: Arrangement
+    """Which of them acts through which."""
     spaces: EnvironmentSpaces
     """The environment's."""
     own: Mapping[str, Mapping[str, object]] | None = None
     """Fields of their goals beyond those of every goal space, by level; None: read from them."""
+
+    @classmethod
+    def of(cls, graph_manager: GraphManager) -> "Meaning":
+        """That of a graph manager's goals and actions now."""
+        parameters = graph_manager.parameters
+        return cls(parameters.levels, parameters.arrangement, graph_manager.graph.spaces)
 
     @classmethod
     def recorded(cls, checkpoint: Path) -> "Meaning":
@@ -142,9 +151,12 @@ class Meaning:
                 own[level.get("name", "main")] = {name: goals[name] for name in names}
             elif goals:
                 space = OptionSpace(count=goals["count"])
-            kept: Any = decode({name: level[name] for name in ("name", "below") if name in level})
-            levels.append(LevelDescription(**kept, goal_space=space))
-        return cls(levels, known_spaces(folder, manifest), own)
+            name = level.get("name", LevelDescription().name)
+            levels.append(LevelDescription(name=name, goal_space=space))
+        arrangement: Arrangement = LevelChain()
+        if "arrangement" in parameters:
+            arrangement = decode(parameters["arrangement"])
+        return cls(levels, arrangement, known_spaces(folder, manifest), own)
 
     def require_same(self, name: str, there: "Meaning", name_there: str) -> None:
         """Raise `ConfigurationError` where an agent would take one kind of goal for another.
@@ -174,7 +186,7 @@ class Meaning:
     def _of(self, name: str) -> dict[str, object]:
         """The facts about a level's goals, those of the levels below and its actions, by name."""
         number = [each.name for each in self.levels].index(name)
-        below = links_of(self.levels)[number]
+        below = self.arrangement.links(self.levels)[number]
         facts: dict[str, object] = {} if below else {"action space": self.spaces.action}
         if GOAL_KEY in self.spaces.observation.spaces:
             facts["GoalSpace.observed of its goals"] = "absolute"

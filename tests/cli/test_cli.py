@@ -15,11 +15,11 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.settings import overrides_of, settings, video_parameters
 from coach_rl.cli.terminal import program, word
-from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.overrides import fitting, parameter_paths
+from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
@@ -27,11 +27,11 @@ from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.extensions.studies import runs as runs_module
-from coach_rl.extensions.studies.flags import COMPARE, SORT_KEYS, STATES
+from coach_rl.extensions.studies.flags import COMPARE, MOMENTS, SORT_KEYS, STATES
 from coach_rl.extensions.studies.statistics import STATISTICS
 from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
-from coach_rl.graph_managers.parameters import ValidationParameters
+from coach_rl.graph_managers.parameters import SourceParameters, ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.telemetry.console import ConsoleSink
@@ -68,7 +68,7 @@ ALL_OF_TRAIN = (
     "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
     "--video_frames 60 --video_skip 2 --matmul_precision high --hours 0.5 "
     "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-    "--best length_mean --no_memories --workers 2 --on ray --profile --background_evaluation"
+    "--best length_mean --no_memories --profile --background_evaluation"
 )
 
 
@@ -88,8 +88,6 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
         "b": 2,
         "environment.level": "l",
         "num_envs": 4,
-        "collection.workers": 2,
-        "collection.on": "ray",
         "schedule.training": EnvironmentSteps(1_000_000),
         "schedule.stop_after": Hours(0.5),
         "schedule.until_solved": True,
@@ -123,6 +121,8 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
             load_preset(find_preset("CartPole_PPO")).build().parameters
         )
     }
+    for kind in fitting(SourceParameters):
+        paths |= {f"source.{each.name}" for each in constructor_fields(kind)}
     for command in COMMANDS.values():
         for flag in command.flags:
             if isinstance(flag.sets, str) and flag.sets:
@@ -136,13 +136,13 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
 def test_choices_of_flags_are_those_of_what_they_choose() -> None:
     assert STATES == runs_module.STATES
     assert tuple(runs_module.sort_keys()) == SORT_KEYS
-    assert tuple(runs_module.MOMENTS) == values.MOMENTS
+    assert tuple(runs_module.MOMENTS) == MOMENTS
     assert next(each.choices for each in COMPARE if each.dest == "statistic") == tuple(STATISTICS)
 
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "check_preset"}
+    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "built", "begun"}
 
 
 @pytest.mark.parametrize(

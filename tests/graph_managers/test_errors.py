@@ -9,9 +9,8 @@ import test_levels_of_a_graph as levels_of_a_graph
 from maze_walkers import WalkerParameters, maze_experiment
 from small_runs import parameters, ppo
 from test_callbacks import Counting, manager_with
-from test_collected_stack import manager_of, on_policy, with_workers
 from test_episode_recorder import learning
-from test_evaluator import SlowEvaluator
+from test_evaluator import SlowEvaluator, manager_of
 from test_faulty_runs import one_level, walk
 from test_graph import TASK, off_policy, stacked
 from test_level_phases import PLACES, built
@@ -31,7 +30,6 @@ from coach_rl import (
     GraphManager,
     GraphParameters,
     GroupMember,
-    GymnasiumParameters,
     HACAgentParameters,
     HACGraphManager,
     HACGraphParameters,
@@ -54,15 +52,14 @@ from coach_rl import (
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
     CallbackError,
-    CheckpointError,
     EnvironmentFault,
     SpaceError,
 )
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
-from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from tests.refusals import check_refused
 
@@ -118,10 +115,6 @@ def low(**given):
 
 def callbacks(*given):
     return lambda: replace(parameters(), callbacks=given)
-
-
-def collected(params=None, *, use=lambda params: params, **collection):
-    return lambda: use(with_workers(params or parameters(), **collection))
 
 
 DESCRIPTIONS = [
@@ -182,11 +175,6 @@ DESCRIPTIONS = [
     (callbacks(3), P, "callbacks must be"),
     (lambda: manager_with(Counting), P, "write Counting(...), with brackets"),
     (lambda: Runtime(threads=0), P, "threads must be int in [1, 1024] | None, got 0"),
-    (collected(workers=5), P, "collection.workers (5) must be num_envs (4) or less"),
-    (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
-    (collected(workers=0, on="ray"), P, "but there are no workers"),
-    (collected(mode="asynchronous", on="local", ticks=99), P, "collection.staleness"),
-    (collected(mode="asynchronous"), P, "only in synchronous mode"),
 ]
 PHASES = [
     (phased(top={"warmup": 99}), "warmup (99 ... of level 'top': no level above"),
@@ -238,7 +226,7 @@ def stack_upside_down():
     described = maze_experiment()
     environment = described.environment.build(num_envs=1)
     try:
-        build_stack(
+        LevelChain().build_stack(
             described.levels[::-1],
             environment,
             agent=lambda index, spaces: WalkerParameters(name="pusher").build(),
@@ -293,15 +281,6 @@ def policies_of_group():
     )
     group = AgentGroupParameters(members=members)
     manager_of(replace(parameters(), agent=group)).evaluations.policies()
-
-
-def resumed_by(**workers):
-    with manager_of(with_workers(on_policy())) as first:
-        list(first.train_and_act(EnvironmentSteps(40)))
-        saved = first.state_dict()
-    other = with_workers(on_policy(), **workers) if workers else on_policy()
-    with manager_of(other) as second:
-        second.load_state_dict(saved)
 
 
 ENDING = replace(LOW, agent=levels_of_a_graph.EndingParameters())
@@ -359,30 +338,12 @@ GRAPHS = [
         "built to evaluate only",
     ),
     (film_of_point_mass, C, "cannot be filmed or played: the environment has no pictures"),
-    (
-        collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
-        C,
-        "level 'main' learns only ... use synchronous",
-    ),
-    (
-        collected(
-            replace(parameters(), environment=GymnasiumParameters(level="nowhere:Missing")),
-            on="local",
-            use=manager_of,
-        ),
-        C,
-        "nowhere",
-    ),
     *(
         (stateful(kind, use), C, message)
         for kind, message in ((ForgottenParameters, FORGOTTEN), (DeclaredParameters, DECLARED))
         for use in (lambda graph_manager: graph_manager.evaluations.policies(), await_evaluator)
     ),
-    (collected(with_state(ForgottenParameters), use=manager_of), C, FORGOTTEN),
-    (collected(with_state(DeclaredParameters), use=manager_of), C, DECLARED),
     (policies_of_group, C, f"agent of 'one': ForgottenAgent {FORGOTTEN}"),
-    (partial(resumed_by, workers=4), CheckpointError, "2 workers, not 4 ... --restart_episodes"),
-    (resumed_by, CheckpointError, "2 workers, not of none ... --restart_episodes"),
 ]
 
 # Runs.

@@ -13,7 +13,6 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl.presets
-from coach_rl.agents.agent_group import AgentGroupParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.configuration.parameters_json import decode, encode
@@ -27,6 +26,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hac_graph import HACGraphParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters

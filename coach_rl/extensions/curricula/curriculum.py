@@ -20,7 +20,7 @@ from coach_rl.core.agents import PacedAgent
 from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.core.goals import GoalContext, GoalSpace, KeptForGoals, is_built
-from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule, is_chain
+from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.extensions.learned_goals.learned_goals import KeptGoals, ScaledGoals
@@ -107,10 +107,10 @@ class Curriculum:
             yield f"{what}, and {kind}; give it a GoalSpace without times, that learns nothing"
             return
         actions = sorted(scheduled.keys() & {"reach", "bounds"})
-        is_top = level is levels[0]
-        if actions and (is_top or not is_chain(levels)):
-            where = "the environment chooses its goals" if is_top else "it is in no chain of levels"
-            yield f"{what}, and {where}; leave out {' and '.join(actions)}"
+        if actions and level is levels[0]:
+            yield (
+                f"{what}, and the environment chooses its goals; leave out {' and '.join(actions)}"
+            )
         if self.reach is not None and not space.relative:
             yield f"{what}, and absolute goals; schedule bounds, or set GoalSpace(relative=True)"
         if self.center is not None and len(self.center) != space.size:

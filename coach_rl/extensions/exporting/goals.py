@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
-from coach_rl.core.levels import LevelSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.extensions.exporting.policies import Tensors
 
@@ -19,28 +18,33 @@ _WRITTEN = (
     "verdict",
 )  # fmt: skip
 """Methods of goal spaces that are written here as functions of tensors."""
-WRITTEN: list[type[GoalSpace]] = []
-"""Further classes of goal spaces whose methods are written so, the general first."""
+WRITTEN: list[type[GoalSpace]] = [GoalSpace]
+"""Classes of goal spaces whose methods are written as functions of tensors, the general first."""
 
 
 def is_written(space: GoalSpace) -> bool:
     """Return whether a goal space judges by what is written here, without methods of its own."""
-    nearest = next((each for each in reversed(WRITTEN) if isinstance(space, each)), None)
-    if nearest is None:
-        return not space.overridden(*_WRITTEN)
+    nearest = next(each for each in reversed(WRITTEN) if isinstance(space, each))
     return all(getattr(type(space), name) is getattr(nearest, name) for name in _WRITTEN)
 
 
-def shown_goal(space: LevelSpace, goal: Tensor, seen: Tensors) -> Tensors:
+@singledispatch
+def shown_goal(space: object, goal: Tensor, seen: Tensors) -> Tensors:
     """`GoalSpace.show` or `OptionSpace.show` of tensors."""
-    if isinstance(space, OptionSpace):
-        return {OPTION_KEY: goal}
-    shown = {GOAL_KEY: goal[:, : space.size]}
+    raise NotImplementedError(f"of a {type(space).__name__}, with {len(seen)} and {goal.shape}")
+
+
+@shown_goal.register
+def _shown_option(_space: OptionSpace, option: Tensor, _seen: Tensors) -> Tensors:
+    return {OPTION_KEY: option}
+
+
+@shown_goal.register
+def shown_place(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensors:
+    """`GoalSpace.show` of tensors."""
     if space.observed == "relative":
-        shown = {GOAL_KEY: -difference_of(space, goal, seen).to(torch.float32)}
-    if space.sent_size > space.size:
-        shown[TIME_KEY] = goal[:, -1:] / _longest(space)
-    return shown
+        return {GOAL_KEY: -difference_of(space, goal, seen).to(torch.float32)}
+    return {GOAL_KEY: goal[:, : space.size]}
 
 
 @singledispatch
@@ -58,16 +62,11 @@ def _option(space: OptionSpace, action: Tensor, _seen: Tensors) -> Tensor:
 def goal_of(space: GoalSpace, action: Tensor, seen: Tensors) -> Tensor:
     """`GoalSpace.target` of tensors."""
     goal = action[:, : space.size]
-    size = space.size
     if space.relative:
         goal = achieved(space, seen) + goal
     low, high = map(torch.from_numpy, space.bounds)
     goal = turned(space, goal)
-    goal = torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
-    if space.sent_size == size:
-        return goal
-    time = torch.ceil(action[:, size:]).clamp(1, _longest(space)).to(torch.float32)
-    return torch.cat([goal, time], dim=1)
+    return torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
 
 
 def turned(space: GoalSpace, goal: Tensor) -> Tensor:
@@ -85,10 +84,7 @@ def turned(space: GoalSpace, goal: Tensor) -> Tensor:
 def verdict(space: GoalSpace, goal: Tensor, seen: Tensors) -> tuple[Tensor, Tensor]:
     """[R] whether goals are met, and whether nothing is left to do for them."""
     met = is_near(space, difference_of(space, goal, seen))
-    if space.sent_size == space.size:
-        return met, met
-    is_up = goal[:, -1] <= 0
-    return met & is_up, is_up
+    return met, met
 
 
 def is_near(space: GoalSpace, difference: Tensor) -> Tensor:
@@ -126,8 +122,3 @@ def difference_of(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
     is_angle = torch.tensor([element in space.angles for element in range(space.size)])
     turned = difference - 2 * np.pi * torch.round(difference / (2 * np.pi))
     return torch.where(is_angle, turned, difference)
-
-
-def _longest(space: GoalSpace) -> int:
-    longest: int = space.longest  # type: ignore[attr-defined]  # of goals with a time
-    return longest

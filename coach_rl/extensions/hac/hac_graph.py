@@ -40,12 +40,11 @@ class HACGraphParameters(GraphParameters):
                 f"level '{level.name}' of a HAC stack needs a horizon, or goals with a time: that "
                 "bounds its values",
             )
-        lowest = [level.below == () for level in self.stack[:-1]] + [True]
         levels = (
             replace(level, testing_rate=self.testing_rate)
-            if level.testing_rate is None and not is_lowest
+            if level.testing_rate is None and below
             else level
-            for level, is_lowest in zip(self.stack, lowest, strict=True)
+            for level, below in zip(self.stack, self.arrangement.links(self.stack), strict=True)
         )
         object.__setattr__(self, "levels", tuple(levels))
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""A closer look at a run: inspections of its data, trackers, curves in a notebook, a live window.
+"""Tools that examine a run: inspections of its data, trackers, curves in a notebook, a window.
 
 May import all but other extensions that it does not need. `inspect_parameters` describes an
 inspection, `inspections` the callback that observes points of the graph, `inspector` its checks;

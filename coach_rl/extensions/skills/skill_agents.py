@@ -17,7 +17,6 @@ from typing import Any, Self, cast
 
 from gymnasium import spaces
 
-from coach_rl.agents.member_agents import AgentGroup, BoundMember, MemberRows
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
@@ -27,6 +26,7 @@ from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import ActionRequest, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.groups.member_agents import BoundMember, MemberRows, OneOfMembers
 
 
 @parameter_class
@@ -85,7 +85,7 @@ class SkillRows(MemberRows):
     SAVED = ("latest",)
 
 
-class SkillAgents(AgentGroup):
+class SkillAgents(OneOfMembers):
     """K agents as one; an `Agent`. Each row's decisions belong to the agent of its option.
 
     Args:
@@ -94,7 +94,6 @@ class SkillAgents(AgentGroup):
     """
 
     ROWS = SkillRows
-    takes_turns = True
 
     def __init__(self, agents: Mapping[str, AnyAgent], observed: Iterable[str]) -> None:
         seen = {key: key for key in observed}

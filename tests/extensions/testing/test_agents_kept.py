@@ -17,7 +17,6 @@ from coach_rl.agents import (
     TD3AgentParameters,
     UniformAgentParameters,
 )
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core import (
     OPTION_KEY,
@@ -30,6 +29,7 @@ from coach_rl.core import (
 )
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.exploration_policies import EpsilonZGreedy
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces

@@ -1,0 +1,41 @@
+"""The flags of workers. Light, like `cli.parser`."""
+
+from collections.abc import Mapping
+
+from coach_rl.cli import values
+from coach_rl.cli.flags import group
+from coach_rl.cli.parser import Flag
+
+
+def source(workers: int) -> Mapping[str, object]:
+    """The parameters that a number of workers stands for."""
+    # Not at the top: it imports torch, and --help needs it not.
+    from coach_rl.configuration.overrides import OfKind
+
+    return {"source": OfKind("CollectionParameters", {"workers": workers})}
+
+
+FOR_RUNS = (
+    *group(
+        "changing the experiment",
+        Flag(
+            "--workers N",
+            "let N worker processes act and step the environments, a share of them each; not with "
+            "--seeds",
+            values.positive,
+            sets=source,
+            of="train",
+        ),
+    ),
+    *group(
+        "where and how it runs",
+        Flag(
+            "--on PLACE",
+            "where the runs of --seeds, or the --workers of one run, are: local (default), "
+            "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
+            sets="source.on",
+            of="train begun resume",
+        ),
+    ),
+)
+"""The flags of commands about one run."""

@@ -1,0 +1,444 @@
+"""HAC's agents in their stacks: what they learn from, going on after a stop, wrong input."""
+
+import itertools
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.clock import Phase
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.records import End
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.hac.hac_agent import HACAgentParameters
+from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.graph_managers import LevelParameters, ScheduleParameters
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from tests.agents.resuming import after, assert_resumes, rows_below
+
+PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}
+
+
+def agent(kind="ddpg", **changes):
+    torso = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+    learner = LEARNERS[kind](
+        learning=LearningParameters(
+            batch=8, updates_per_step=0.5, learning_starts=10, report_every=20
+        ),
+        memory=ReplayMemoryParameters(capacity=2_000),
+        actor=ActorParameters(torso=torso),
+        critic=CriticParameters(torso=torso),
+        update_mode="eager",
+    )
+    return HACAgentParameters(
+        **{"learner": learner, "ratio": 3.0, "bound_values": kind != "sac", **changes}
+    )
+
+
+def stack(horizons=(4, 3, 5), *, kinds=("ddpg", "ddpg", "ddpg"), goals=PLACES):
+    names = ("top", "middle", "low") if len(horizons) == 3 else ("top", "low")
+    return tuple(
+        LevelParameters(name=name, agent=agent(kind), goal_space=goals, horizon=horizon)
+        for name, horizon, kind in zip(names, horizons, kinds, strict=False)
+    )
+
+
+def parameters(levels=None, *, steps=600, **changes):
+    values = {
+        "stack": levels or stack(),
+        "environment": GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
+        "num_envs": 3,
+        "testing_rate": 0.5,
+        "schedule": ScheduleParameters(
+            training=EnvironmentSteps(steps),
+            evaluation_interval=EnvironmentSteps(300),
+            evaluation_episodes=EnvironmentEpisodes(3),
+            progress_interval=EnvironmentSteps(100),
+        ),
+    }
+    return HACGraphParameters(**{**values, **changes})
+
+
+def built(params, seed=0):
+    manager = HACGraphManager(params)
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def drained(manager, steps=None):
+    """The records of a number of environment steps, or of all that are left."""
+    records = []
+    for record in manager.improve():
+        records.append(record)
+        if (
+            steps is not None
+            and manager.graph.clock.environment_steps >= steps
+            and manager.progress.is_settled
+        ):
+            break
+    return records
+
+
+KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")]
+
+
+def is_amid_everywhere(manager):
+    """Whether every level is in the middle of a sub-episode, and a test is under way."""
+    level, rows = manager.state_dict()["training"]["top"], []
+    while "rows" in level:
+        rows.append(level["rows"])
+        level = level["environment"]
+    open_everywhere = all((each["decisions"] > 0).any() for each in rows)
+    tested = any(each["decision_tested"].any() for each in rows)
+    return open_everywhere and tested
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(kinds, tmp_path):
+    params = parameters(stack(kinds=kinds))
+    assert_resumes(partial(built, params), tmp_path, after(200, is_amid_everywhere))
+
+
+TIMED = TimedGoalSpace.of(PLACES, longest=9)
+
+
+def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
+    top, *below = stack((4, None, None), kinds=kinds)
+    spaces = [TimedGoalSpace.of(PLACES, longest=each) for each in longest]
+    return (
+        top,
+        *(replace(level, goal_space=space) for level, space in zip(below, spaces, strict=True)),
+    )
+
+
+def is_amid_times(manager):
+    times = rows_below(manager)["goal"][:, -1]
+    return times.min() > 0 and (times < 9).any()
+
+
+def test_timed_hac_stopped_in_mid_sub_goals_resumes_bit_for_bit(tmp_path):
+    build = partial(built, parameters(timed_stack()))
+    assert_resumes(build, tmp_path, after(200, is_amid_times))
+
+
+def test_sub_goals_with_a_time_end_when_it_is_up_and_are_learned_from_as_they_were():
+    manager = built(parameters(timed_stack(kinds=("ddpg",) * 3)))
+    drained(manager)
+    _, middle, low = (each.memory for each in manager.graph.agents.values())
+    kept = low.trajectories("low")
+    left = np.rint(kept["/next_observations/time_left"][..., 0] * 4)
+    before = np.rint(kept["/observations/time_left"][..., 0] * 4)
+    mask = kept["/mask"]
+    assert (before - left)[mask].tolist() == [1] * mask.sum(), "a step takes a step"
+    assert set(before[mask]) <= {1, 2, 3, 4}
+    is_up, terminated = (left == 0) & mask, kept["/terminated"]
+    np.testing.assert_array_equal(terminated, is_up)
+    assert set(kept["/rewards"][is_up]) == {0, 1}
+    assert set(kept["/rewards"][mask & ~is_up]) == {0}
+    above = middle.trajectories("middle")
+    asked = np.ceil(above["/agents/middle/actions"][..., -1]).clip(1, 4)
+    assert (above["/durations"] <= asked)[above["/mask"]].all()
+    assert (above["/durations"] == asked)[above["/mask"]].mean() > 0.5, "unless something ended it"
+    manager.close()
+
+
+def test_values_of_goals_with_a_time_lie_between_their_rewards():
+    manager = built(parameters(timed_stack(kinds=("ddpg", "td3", "ddpg"))))
+    agents = manager.graph.agents
+    clips = {name: each.learner.clip_targets for name, each in agents.items()}
+    assert clips == {"top": (-4.0, 0.0), "middle": (-1.0, 1.0), "low": (0.0, 1.0)}
+    layouts = {name: each.memory.layout for name, each in agents.items()}
+    assert layouts["top"].parts[0].penalty == -4.0
+    assert layouts["middle"].parts[0].penalty == -1.0
+    manager.close()
+
+
+def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_path):
+    top, *below = stack()
+    strict = replace(top, agent=agent(actions=None), stops_on_failure="training")
+
+    def check(whole, records):
+        told = [each.scalars for each in records if each.kind == "level" and each.level == "top"]
+        assert max(each.get("level/failure_share", 0) for each in told) > 0
+        kept = whole.graph.agents["top"].memory.trajectories("top")
+        failed = kept["/rewards"] == -4.0
+        assert 0 < failed.sum() < kept["/mask"].sum()
+        np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
+
+    build = partial(built, parameters((strict, *below)))
+    assert_resumes(build, tmp_path, after(250), check=check)
+
+
+def test_every_step_and_every_decision_becomes_one_transition():
+    manager = built(parameters(steps=900))
+    records = drained(manager)
+    top, middle, low = (each.memory for each in manager.graph.agents.values())
+    assert len(low) == manager.graph.clock.environment_steps == 900
+    ends = {
+        level.name: sum(
+            int(record.scalars["level/sub_episodes"])
+            for record in records
+            if record.kind == "level"
+            and record.level == level.name
+            and "level/sub_episodes" in record.scalars
+        )
+        for level in manager.parameters.levels
+    }
+    # What ended since the last progress record is not said yet.
+    left = {
+        level.name: int(level.sub_episodes.drain().get("sub_episodes", 0))
+        for level in manager.graph.training.levels
+    }
+    assert len(middle) == ends["low"] + left["low"]
+    assert len(top) == ends["middle"] + left["middle"]
+    manager.close()
+
+
+def test_transitions_join_where_nothing_ended_and_carry_the_goal_of_their_sub_episode():
+    manager = built(parameters(steps=900))
+    drained(manager)
+    for index, each in enumerate(manager.graph.agents.values()):
+        shown, level = each.memory.trajectories(), manager.parameters.levels[index]
+        for row in range(3):
+            count = int(shown["/mask"][row].sum())
+            before, after = (
+                shown[f"{prefix}observations/observation"][row][:count]
+                for prefix in ("/", "/next_")
+            )
+            goal, next_goal = (
+                shown[f"{prefix}observations/desired_goal"][row][:count]
+                for prefix in ("/", "/next_")
+            )
+            ended = shown["/terminated"][row][:count] | shown["/truncated"][row][:count]
+            joined = ~ended[:-1]
+            np.testing.assert_array_equal(after[:-1][joined], before[1:][joined])
+            np.testing.assert_array_equal(goal[:-1][joined], goal[1:][joined])
+            np.testing.assert_array_equal(goal, next_goal)
+            reached = level.goal_space.reached(goal, {"observation": after})
+            np.testing.assert_array_equal(shown["/rewards"][row][:count], reached - 1.0)
+            np.testing.assert_array_equal(shown["/terminated"][row][:count], reached)
+    manager.close()
+
+
+def test_the_goal_asked_for_is_the_goal_of_the_very_first_step_below():
+    manager = built(parameters(steps=300))
+    drained(manager)
+    for upper, lower in itertools.pairwise(manager.graph.agents.values()):
+        asked, given = upper.memory.trajectories(), lower.memory.trajectories()
+        for row in range(3):
+            ended = (given["/terminated"][row] | given["/truncated"][row])[given["/mask"][row]]
+            first = np.flatnonzero(np.concatenate([[True], ended[:-1]]))
+            goals = given["/observations/desired_goal"][row][first]
+            actions = asked["/agents/agent/actions"][row][asked["/mask"][row]]
+            np.testing.assert_array_equal(goals[: len(actions)], actions)
+    manager.close()
+
+
+def test_penalties_are_for_tests_that_used_up_the_horizon_below():
+    manager = built(parameters(steps=900))
+    memory = manager.graph.agents["middle"].memory
+    noted = []
+    keep = memory.add
+
+    def add(transition):
+        noted.append((transition.below.copy(), transition.tested.copy()))
+        keep(transition)
+
+    memory.add = add
+    drained(manager)
+    below, tested = (np.concatenate(part) for part in zip(*noted, strict=True))
+    kept = memory.store.ledger["/penalised"][memory.store.kept()]
+    expected = tested & (below == End.HORIZON)
+    assert kept.sum() == expected.sum() > 10
+    assert tested.mean() > 0.3  # half of its own, and those inherited from the top
+    assert (tested & (below != End.HORIZON)).any()
+    manager.close()
+
+
+def quiet_decisions(params):
+    """Which decisions of each level were made without exploring, by name, [D] each."""
+    manager, quiet = built(params), {}
+    for level in manager.graph.training.levels:
+
+        def act(row_state, request, clock, level=level, known=level.agent.act):
+            quiet.setdefault(level.name, []).append(request.greedy.copy())
+            return known(row_state, request, clock)
+
+        level.agent = Listening(level.agent, act)
+    drained(manager, 200)
+    manager.close()
+    return {name: np.concatenate(flags) for name, flags in quiet.items()}
+
+
+def test_nobody_below_explores_while_a_decision_is_tested():
+    quiet = quiet_decisions(parameters(testing_rate=1.0, steps=200))
+    assert not quiet["top"].any(), "nobody tests the top's decisions"
+    assert quiet["middle"].all()
+    assert quiet["low"].all()
+
+
+@pytest.mark.parametrize(("rate", "top_rate"), [(1.0, 0.0), (0.0, 1.0)])
+def test_a_level_of_a_hac_stack_may_have_a_testing_rate_of_its_own(rate, top_rate):
+    top, *rest = stack()
+    params = parameters((replace(top, testing_rate=top_rate), *rest), testing_rate=rate, steps=200)
+    assert [level.testing_rate for level in params.levels] == [top_rate, rate, None]
+    quiet = quiet_decisions(params)
+    assert quiet["middle"].mean() == top_rate
+    assert quiet["low"].all(), "a test of either level silences it"
+
+
+class Listening:
+    """An agent whose `act` is overheard."""
+
+    def __init__(self, agent, act):
+        self._agent, self.act = agent, act
+
+    def __getattr__(self, name):
+        return getattr(self._agent, name)
+
+
+def test_evaluations_test_nothing_and_change_nothing():
+    top, *rest = stack()
+    as_the_environment = replace(PLACES, reached_within="ball")
+    manager = built(parameters((replace(top, goal_space=as_the_environment), *rest), steps=400))
+    drained(manager)
+    before = manager.state_dict()
+    record = manager.evaluate(EnvironmentEpisodes(5))
+    levels = record.levels
+    assert record.kind == "evaluation"
+    assert {each.level for each in levels} == {"top", "middle", "low"}
+    assert all(each.phase is Phase.TEST for each in levels)
+    top = next(each for each in levels if each.level == "top")
+    # Episodes end at the goal, so that the top level's successes are the episodes'.
+    assert top.scalars["evaluation_level/goal_share"] * top.scalars[
+        "evaluation_level/sub_episodes"
+    ] == pytest.approx(5 * record.scalars["evaluation/success_rate"])
+    assert_same_state(before, manager.state_dict())
+    manager.close()
+
+
+def test_values_lie_between_minus_the_horizon_and_nothing():
+    manager = built(parameters(stack((4, 3))))
+    for each, horizon in zip(manager.graph.agents.values(), (4, 3), strict=True):
+        batch = {
+            "observation": 9 * torch.randn(500, 4),
+            "achieved_goal": 9 * torch.randn(500, 2),
+            "desired_goal": 9 * torch.randn(500, 2),
+        }
+        low, high = each.action_space.low, each.action_space.high
+        action = torch.rand(500, 2) * torch.from_numpy(high - low) + torch.from_numpy(low)
+        values = each.learner.critics.call(50 * each.learner.critics.online, batch, action)
+        assert values.min() >= -horizon
+        assert values.max() <= 0
+        hopeful = each.learner.critics.call(0 * each.learner.critics.online, batch, action)
+        assert (hopeful > -0.02 * horizon).all(), "values start near 0, where good ones lie"
+    manager.close()
+
+
+@pytest.mark.parametrize("kind", ["ddpg", "td3"])
+def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
+    """Targets below minus the horizon would push the squashed value where no gradient is left."""
+    manager = built(parameters(stack((10, 3), kinds=(kind, kind)), num_envs=1))
+    top = manager.graph.agents["top"]
+    batch = hopeless(top, 64)
+    for _ in range(1_200):
+        top.learn_from_batch(batch)
+    critics = top.learner.networks["critic" if kind == "ddpg" else "critics"]
+    seen = {key: batch.observation[key] for key in top.observation_space.spaces}
+    values = critics.call(critics.online, seen, batch.action)
+    assert values.mean() < -9.5
+    hopeful = batch._replace(reward=torch.full((64,), -1.0), discount=torch.zeros(64))
+    for _ in range(160):
+        top.learn_from_batch(hopeful)
+    assert critics.call(critics.online, seen, batch.action).mean() > -3.0
+    manager.close()
+
+
+def hopeless(agent, size):
+    """A batch from which nothing but the bound follows: -1 a decision and 0.98 times -10 more."""
+    rng = torch.Generator().manual_seed(0)
+    shapes = {key: part.shape for key, part in agent.observation_space.spaces.items()}
+    before, after = (
+        {key: torch.rand((size, *shape), generator=rng) for key, shape in shapes.items()}
+        for _ in range(2)
+    )
+    return TransitionBatch(
+        observation=before,
+        action=2 * torch.rand((size, 2), generator=rng) - 1,
+        reward=torch.full((size,), -1.0 - 0.98 * 10),
+        discount=torch.zeros(size),
+        next_observation=after,
+        weight=torch.ones(size),
+        position=torch.arange(size),
+    )
+
+
+def test_targets_of_bounded_values_are_clipped_to_the_bounds():
+    for kind in ("ddpg", "td3"):
+        manager = built(parameters(stack((4, 3), kinds=(kind, kind))))
+        clips = [each.learner.clip_targets for each in manager.graph.agents.values()]
+        assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
+        manager.close()
+    learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
+    top, low = stack((4, 3))
+    manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
+    assert manager.graph.agents["low"].learner.clip_targets == (-2.5, 0.0), "a learner's own stay"
+    manager.close()
+
+
+def test_hindsight_actions_are_for_levels_with_one_below():
+    agents = built(parameters(stack((4, 3)))).graph.agents
+    top, low = (agents[name].memory.layout for name in ("top", "low"))
+    assert top.parts[0].sub_goal == PLACES
+    assert top.parts[0].penalty == -4.0
+    assert low.parts == ()
+    assert low.hindsight.goal == PLACES
+    assert low.hindsight.goal_ends_episode
+
+
+def test_a_goal_to_be_held_is_no_end_in_hindsight():
+    top, low = stack((4, 3))
+    agents = built(parameters((top, replace(low, goal_is_terminal=False)))).graph.agents
+    assert agents["top"].memory.layout.hindsight.goal_ends_episode
+    assert not agents["low"].memory.layout.hindsight.goal_ends_episode
+
+
+FREE = {"bound_values": False}
+
+
+@pytest.mark.parametrize("actions", [None, HindsightActionParameters(penalty=-12.0)])
+def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(actions):
+    dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(actions=actions, **FREE)}
+    manager = built(parameters(tuple(replace(each, **dense) for each in stack((4, 3))), steps=200))
+    drained(manager)
+    assert manager.graph.clock.training_steps > 0
+    manager.close()
+
+
+def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
+    learner = replace(agent().learner, name="upper", critic=CriticParameters(bounds=(-9.0, 0.0)))
+    own = agent(learner=learner, name="upper", bound_values=False)
+    top, low = stack((4, 3))
+    manager = built(parameters((replace(top, agent=own), low)))
+    assert manager.graph.agents["top"].name == "upper"
+    assert manager.graph.agents["top"].params.critic.bounds == (-9.0, 0.0)
+    manager.close()
+
+
+def test_hac_unbounded_values_accept_any_penalty():
+    unbounded = agent(actions=HindsightActionParameters(penalty=-3.0), bound_values=False)
+    assert unbounded.learner.critic.bounds is None

@@ -1,0 +1,368 @@
+"""Workers that collect for a run: the same numbers wherever they are, and after one is killed."""
+
+import os
+import signal
+from dataclasses import replace
+
+import gymnasium
+import pytest
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
+from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.core import parameter_class
+from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.groups.arbiters import SelectedTurns, Turns
+from coach_rl.extensions.hac.hac_agent import HACAgentParameters
+from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
+from coach_rl.extensions.planning.edge_costs import CriticSteps
+from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
+from coach_rl.extensions.planning.places import FarthestPoints
+from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.extensions.workers.collection import CollectionParameters
+from coach_rl.filters import (
+    InputFilter,
+    ObservationNormalizationFilter,
+    ObservationStackingFilter,
+    RewardReturnScalingFilter,
+)
+from coach_rl.graph_managers import (
+    GraphManager,
+    GraphParameters,
+    LevelParameters,
+)
+from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
+from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from tests.graph_managers.small_runs import parameters, ppo
+
+EVERY = InputFilter(
+    observation={
+        "observation": (ObservationNormalizationFilter(), ObservationStackingFilter(stack_size=2))
+    },
+    reward=(RewardReturnScalingFilter(),),
+)
+LEARNING = LearningParameters(batch=16, updates_per_step=0.4, learning_starts=40, report_every=10)
+
+
+def on_policy(**change):
+    """PPO on MuJoCo, with rollouts that no number of ticks divides."""
+    agent = replace(ppo(rollout=EnvironmentSteps(70), objective="kl"), **change)
+    return replace(
+        parameters(training=EnvironmentSteps(330)),
+        agent=agent,
+        environment=MujocoParameters(level="hopper", threads=1),
+    )
+
+
+def off_policy(agent=DDPGAgentParameters, schedule=None, **change):
+    given = {"learning": LEARNING, "normalise_observations": 5.0, "update_mode": "eager"}
+    made = agent(**{**given, **change})
+    return replace(parameters(training=EnvironmentSteps(180), **(schedule or {})), agent=made)
+
+
+def seldom_learning(agent=DDPGAgentParameters, **change):
+    """An agent whose statistics move in many ticks between two of its updates."""
+    learning = replace(LEARNING, updates_per_step=0.1)
+    return off_policy(agent, {"heatup": EnvironmentSteps(0)}, learning=learning, **change)
+
+
+def two_levels():
+    place = GoalSpace(low=(-2.0,) * 2, high=(2.0,) * 2, threshold=(0.2,) * 2, key="achieved_goal")
+    learner = DDPGAgentParameters(learning=LEARNING, update_mode="eager")
+    top = LevelParameters(
+        name="top", agent=HACAgentParameters(learner=learner), goal_space=place, horizon=5
+    )
+    low = replace(top, name="low", agent=HACAgentParameters(learner=learner))
+    return HACGraphParameters(
+        stack=(top, low),
+        environment=GoalPointMassParameters(),
+        num_envs=4,
+        schedule=parameters(training=EnvironmentSteps(300)).schedule,
+    )
+
+
+def planning():
+    """A graph of visited places above a learner whose critic says what edges cost."""
+    below = two_levels()
+    top, low = below.stack
+    planner = GraphAgentParameters(
+        places=FarthestPoints(count=9), costs=CriticSteps(every=20), exploring=0.5, report_every=20
+    )
+    return GraphParameters(
+        levels=(replace(top, agent=planner), low),
+        environment=below.environment,
+        num_envs=below.num_envs,
+        schedule=parameters(training=EnvironmentSteps(160), evaluation_interval=None).schedule,
+    )
+
+
+class Pair(gymnasium.Env):
+    """Two members with an action each, and short episodes of random lengths."""
+
+    action_space = gymnasium.spaces.Dict(
+        {name: gymnasium.spaces.Discrete(3) for name in ("left", "right")}
+    )
+    observation_space = gymnasium.spaces.Dict(
+        {name: gymnasium.spaces.Box(-9, 9, (2,)) for name in ("left", "right")}
+    )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observed(), {}
+
+    def step(self, action):
+        return self.observed(), float(action["left"]), self.np_random.random() < 0.3, False, {}
+
+    def observed(self):
+        return {key: self.np_random.normal(size=2).astype("f4") for key in ("left", "right")}
+
+
+def members(arbiter=None, shares=None):
+    """Two members that learn often, in one environment."""
+    group = AgentGroupParameters(
+        members=tuple(
+            GroupMember(
+                agent=replace(ppo(rollout=EnvironmentSteps(21), minibatch=7), name=name),
+                actions=name,
+                observations=(name,),
+                shares=shares,
+            )
+            for name in ("left", "right")
+        ),
+        arbiter=arbiter,
+    )
+    pair = GymnasiumParameters(level=f"{__name__}:Pair")
+    return replace(parameters(training=EnvironmentSteps(300)), agent=group, environment=pair)
+
+
+def selected():
+    chooser = replace(ppo(rollout=EnvironmentSteps(21), minibatch=7), name="chooser")
+    return members(SelectedTurns(agent=chooser))
+
+
+def with_workers(params, workers=2, **more):
+    chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **more})
+    return replace(params, source=chosen)
+
+
+def manager_of(params, seed=5):
+    kind = HACGraphManager if isinstance(params, HACGraphParameters) else BasicRLGraphManager
+    manager = (GraphManager if type(params) is GraphParameters else kind)(params)
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def finished(params):
+    """Log records without times, and the state of all agents, of a whole run."""
+    with manager_of(params) as manager:
+        records = [
+            (each.kind, each.environment_steps, each.phase, {
+                name: value
+                for name, value in each.scalars.items()
+                if not name.startswith(("time/", "collection/"))
+                and not name.endswith("planning_seconds")
+            })
+            for each in manager.improve()
+        ]  # fmt: skip
+        state = manager.state_dict()
+        return records, {"agents": state["agents"], "tracker": state["tracker"]}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        on_policy,
+        off_policy,
+        lambda: off_policy(SACAgentParameters),
+        seldom_learning,
+        lambda: seldom_learning(SACAgentParameters),
+        lambda: seldom_learning(TD3AgentParameters),
+        two_levels,
+        planning,
+        members,
+        lambda: members(shares="both"),
+        lambda: members(Turns(order=("left",) * 9 + ("right",))),
+        lambda: members(Turns(), shares="both"),
+        selected,
+    ],
+)
+def test_one_worker_makes_the_numbers_of_a_run_without_workers(params):
+    alone, collected = finished(params()), finished(with_workers(params(), workers=1))
+    assert alone[0] == collected[0]
+    assert_same_state(alone[1], collected[1])
+
+
+class ByLearns(OffPolicyAgent):
+    """Chooses otherwise while `clock.learns`, and ends its goals then."""
+
+    def choose(self, row_state, request, clock):
+        info = super().choose(row_state, request, clock)
+        if clock.learns:
+            info.action[:, 0] = 0.5
+        return info
+
+
+class EndsByLearns(ByLearns):
+    def ends(self, row_state, rows, observation, clock):
+        return (observation["observation"][:, 0] > 0) & clock.learns
+
+
+@parameter_class
+class ByLearnsParameters(DDPGAgentParameters):
+    AGENT = ByLearns
+
+
+@parameter_class
+class EndsByLearnsParameters(DDPGAgentParameters):
+    AGENT = EndsByLearns
+
+
+def ending_below():
+    stack = two_levels().stack
+    own = EndsByLearnsParameters(learning=LEARNING, update_mode="eager")
+    top = replace(stack[0], agent=DDPGAgentParameters(learning=LEARNING, update_mode="eager"))
+    low = replace(stack[1], agent=own)
+    return replace(planning(), levels=(top, low))
+
+
+@pytest.mark.parametrize("params", [lambda: off_policy(ByLearnsParameters), ending_below])
+def test_choices_and_ends_by_what_the_clock_learns_are_the_same_in_a_worker(params):
+    alone, collected = finished(params()), finished(with_workers(params(), workers=1))
+    assert alone[0] == collected[0]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        lambda: on_policy(input_filter=EVERY),
+        lambda: off_policy(input_filter=EVERY),
+        two_levels,
+        planning,
+    ],
+)
+def test_numbers_do_not_depend_on_where_the_workers_are(params):
+    inline = finished(with_workers(params()))
+    local = finished(with_workers(params(), on="local"))
+    assert inline[0] == local[0]
+    assert_same_state(inline[1], local[1])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        lambda: on_policy(input_filter=EVERY),
+        lambda: off_policy(input_filter=EVERY),
+        two_levels,
+        planning,
+    ],
+)
+def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
+    params = with_workers(params(), workers=3)
+    with manager_of(params) as whole:
+        records = list(whole.improve())
+        expected = whole.state_dict()
+    middle = len(records) // 2
+    with manager_of(params) as first:
+        going = first.improve()
+        for _ in range(middle):
+            next(going)
+        while not first.progress.is_settled:
+            next(going)
+        write_checkpoint(tmp_path / "half", first.state_dict(), {})
+    with manager_of(params) as second:
+        second.load_state_dict(read_checkpoint(tmp_path / "half").state)
+        list(second.improve())
+        assert_same_state(expected, second.state_dict())
+
+
+def test_ticks_that_nobody_has_learned_from_yet_are_saved():
+    params = with_workers(on_policy(), ticks=100)
+    with manager_of(params) as first:
+        list(first.train_and_act(EnvironmentSteps(100)))
+        saved = first.state_dict()
+        assert len(saved["training"]["top"]["environment"]["blocks"][0]["made"]) > 0
+        list(first.train_and_act(EnvironmentSteps(100)))
+        expected = first.state_dict()
+    with manager_of(params) as second:
+        second.load_state_dict(saved)
+        list(second.train_and_act(EnvironmentSteps(100)))
+        assert_same_state(expected, second.state_dict())
+
+
+def test_a_rollout_is_made_by_one_policy():
+    with manager_of(with_workers(on_policy(), ticks=100)) as manager:
+        list(manager.train_and_act(EnvironmentSteps(72)))
+        stack = manager.graph.training
+        assert manager.graph.clock.training_steps > 0
+        assert not any(block.made for block in stack.simulators.blocks)
+
+
+def test_collection_other_workers_restart_episodes():
+    with manager_of(with_workers(on_policy())) as first:
+        list(first.train_and_act(EnvironmentSteps(40)))
+        saved = first.state_dict()
+    with manager_of(with_workers(on_policy(), workers=4)) as third:
+        with pytest.warns(CoachWarning):
+            third.load_state_dict(saved, restart_episodes=True)
+        list(third.train_and_act(EnvironmentSteps(200)))
+
+
+def test_collection_killed_worker_is_replaced():
+    with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
+        list(manager.train_and_act(EnvironmentSteps(60)))
+        block = manager.graph.training.simulators.blocks[1]
+        os.kill(block.worker.pid, signal.SIGKILL)
+        with pytest.warns(CoachWarning):
+            records = list(manager.train_and_act(EnvironmentSteps(60)))
+        faults = [each for each in records if each.kind == "fault"]
+        assert len(faults) == 2
+        assert manager.graph.tracker.faults == {"died": 2}
+        kept = trajectories_of(manager.graph.agents["main"])
+        assert kept["/truncated"][2:].sum() > kept["/truncated"][:2].sum()
+        assert manager.graph.clock.environment_steps >= 120
+        list(manager.train_and_act(EnvironmentSteps(20)))
+        assert manager.graph.tracker.faults == {"died": 2}
+
+
+def test_asynchronous_workers_act_within_the_bound_of_staleness():
+    params = with_workers(off_policy(), on="local", mode="asynchronous", ticks=2, staleness=4)
+    with manager_of(params) as manager:
+        records = list(manager.improve())
+    progress = [each.scalars for each in records if each.kind == "progress"]
+    found = [each["collection/staleness_max"] for each in progress]
+    assert found
+    assert 1 <= max(found) <= 4
+    assert records[-1].environment_steps >= 180
+
+
+def test_collection_ray_actors_give_the_same_numbers(monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or other tests leave them no time
+    params = off_policy()
+    ray.init(
+        address="local", num_cpus=2, include_dashboard=False, object_store_memory=100_000_000,
+        log_to_driver=False, logging_level="ERROR",
+    )  # fmt: skip
+    try:
+        inline, there = finished(with_workers(params)), finished(with_workers(params, on="ray"))
+        assert inline[0] == there[0]
+        assert_same_state(inline[1], there[1])
+        with manager_of(with_workers(params, on="ray")) as manager:
+            list(manager.train_and_act(EnvironmentSteps(40)))
+            ray.kill(manager.graph.training.simulators.blocks[0].worker.actor)
+            with pytest.warns(CoachWarning):
+                list(manager.train_and_act(EnvironmentSteps(60)))
+            assert manager.graph.tracker.faults == {"died": 2}
+        with pytest.raises(ConfigurationError):
+            manager_of(with_workers(params, workers=3, on="ray"))
+    finally:
+        ray.shutdown()
