@@ -49,8 +49,9 @@ from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.episode_recorder import EpisodeRecorder
-from coach_rl.telemetry.profiler import Profile, ResourceSampler
+from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
+from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
 
 
