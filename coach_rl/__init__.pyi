@@ -201,6 +201,15 @@ from coach_rl.exploration_policies import (
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
+from coach_rl.extensions.films.episode_recorder import (
+    VideoParameters as VideoParameters,
+)
+from coach_rl.extensions.looking.histograms import (
+    HistogramParameters as HistogramParameters,
+)
+from coach_rl.extensions.looking.profile import (
+    ProfileParameters as ProfileParameters,
+)
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
     EdgeLengths as EdgeLengths,
@@ -222,6 +231,9 @@ from coach_rl.extensions.studies.study import (
     Published as Published,
     Study as Study,
     Variant as Variant,
+)
+from coach_rl.extensions.workers.evaluation_process import (
+    BackgroundEvaluation as BackgroundEvaluation,
 )
 from coach_rl.filters import (
     BoxDiscretization as BoxDiscretization,
@@ -288,9 +300,6 @@ from coach_rl.telemetry.notebook import (
 )
 from coach_rl.telemetry.trackers.tracker import (
     TrackerParameters as TrackerParameters,
-)
-from coach_rl.telemetry.video import (
-    VideoParameters as VideoParameters,
 )
 
 __all__: list[str]

@@ -79,13 +79,6 @@ _ALL = (
         limits="it lists what comes with it and does nothing else",
     ),
     Command(
-        "play",
-        "RUN [flags]",
-        "Show a trained agent in a window, acting greedily, or write a video.",
-        run="evaluate:play",
-        table=flags.PLAY,
-    ),
-    Command(
         "new",
         "preset|environment|agent NAME [flags]",
         "Write a file to begin with, and its test: a preset, an environment, or an agent with a "
@@ -150,7 +143,6 @@ COACH = _one_run(
             "coach resume RUN [flags]         or  coach -crd RUN [flags]",
             "coach fork RUN[@STEP] --as NAME [flags]",
             "coach evaluate RUN [flags]       or  coach --evaluate -crd RUN [flags]",
-            "coach play RUN [--to FILE] [flags]",
             "coach describe PRESET [flags]",
             "coach new preset|environment|agent NAME",
             *(command.shown for command in _OF_EXTENSIONS.values() if command.shown),
@@ -344,10 +336,11 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
         usage = command.usage.removesuffix(" [flags]")
         raise ConfigurationError(f"`coach {name}` needs {subject}: {usage} ({advice})")
     for flag in (every[dest] for dest in given if dest in every):
-        is_about_films = isinstance(flag.sets, str) and flag.sets.startswith("VideoParameters.")
-        if is_about_films and "dump_gifs" not in given and "dump_mp4" not in given:
+        needs = set(flag.needs.split())
+        needed = {each.dest for each in command.flags if needs & set(each.spellings)}
+        if needed and not needed & given.keys():
             raise ConfigurationError(
-                f"neither -dg nor -dm requests a video; leave out {flag.spellings[0]}"
+                f"{flag.spellings[0]} needs {' or '.join(flag.needs.split())}; leave it out"
             )
 
 

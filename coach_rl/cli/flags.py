@@ -29,33 +29,49 @@ _KEPT = f"{_TRAINED} seeds describe"
 _PRESET = "train seeds untrained describe check_preset"
 _RUN = "resume fork evaluate"
 
+_VIDEO = "coach_rl:VideoParameters"
+_FILMED = "-dg -dm"
 _FILMS = group(
     "",
-    Flag("-dg, --dump_gifs", "film an episode of each evaluation as GIF"),
-    Flag("-dm, --dump_mp4", "the same as MP4; needs the extra `video`"),
+    Flag(
+        "-dg, --dump_gifs",
+        "film an episode of each evaluation as GIF",
+        value=("gif",),
+        sets=f"{_VIDEO}.formats",
+    ),
+    Flag(
+        "-dm, --dump_mp4",
+        "the same as MP4; needs the extra `video`",
+        value=("mp4",),
+        sets=f"{_VIDEO}.formats",
+    ),
     Flag(
         "--video_frames N",
         "frames of a video at most (default: 200); longer episodes skip more steps",
         values.positive,
-        sets="VideoParameters.max_frames",
+        sets=f"{_VIDEO}.max_frames",
+        needs=_FILMED,
     ),
     Flag(
         "--video_skip STEPS",
         "steps from one frame to the next (default: 1)",
         values.positive,
-        sets="VideoParameters.frame_skip",
+        sets=f"{_VIDEO}.frame_skip",
+        needs=_FILMED,
     ),
     Flag(
         "--video_episodes WHICH",
         "film the last episode of the first environment (default), or the best",
         choices=("best", "last"),
-        sets="VideoParameters.episodes",
+        sets=f"{_VIDEO}.episodes",
+        needs=_FILMED,
     ),
     Flag(
         "--video_every N",
         "film every Nth evaluation (default: 1)",
         values.positive,
-        sets="VideoParameters.every",
+        sets=f"{_VIDEO}.every",
+        needs=_FILMED,
     ),
     of=f"{_TRAINED} evaluate",
 )
@@ -232,7 +248,7 @@ RUNS = (
             f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
             values.steps,
             value=EnvironmentSteps(DEFAULT_HISTOGRAM_STEPS),
-            sets="RunSettings.histograms",
+            sets="coach_rl:HistogramParameters.every",
             of=_TRAINED,
         ),
         *_FILMS,
@@ -276,13 +292,13 @@ RUNS = (
         Flag(
             "--background_evaluation",
             "evaluate in a process of its own; training doesn't wait for the results",
-            sets="RunSettings.background_evaluation",
+            sets="coach_rl:BackgroundEvaluation",
             of=_TRAINED,
         ),
         Flag(
             "--profile",
             "show at the end where time has gone; profile.json and trace.json in the run's folder",
-            sets="RunSettings.profile",
+            sets="coach_rl:ProfileParameters",
             of=_TRAINED,
         ),
         Flag("--print_networks_summary", "print levels and networks before starting", of=_TRAINED),
@@ -343,32 +359,13 @@ def again(spelling: str, **changes: object) -> Flag:
     return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
 
-PLAY = (
-    Flag(
-        "RUN",
-        "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
-        "runs (the newest), or trained:NAME",
-        Path,
-    ),
-    Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),
-    Flag("--sampling", "act with the exploration of training"),
-    Flag(
-        "--slow FACTOR",
-        "play so many times slower than 25 steps a second (default: 1)",
-        values.factor,
-    ),
-    again("-lvl", help="play another task"),
-    again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
-    again("--seed", help="seed of the episodes (default: the run's)"),
-    Flag(
-        "--to FILE",
-        "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
-        "run's videos/",
-        Path,
-    ),
-    again("--last_good"),
-    again("--trust"),
+TRAINED = Flag(
+    "RUN",
+    "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
+    "runs (the newest), or trained:NAME",
+    Path,
 )
+"""The agents of a run."""
 NEW = (
     Flag("KIND", "what to write", choices=("preset", "environment", "agent")),
     Flag("NAME", "its name, such as Docking"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
@@ -31,7 +32,7 @@ else:
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
-    "CollectionParameters", "GraphManager", "GraphParameters",
+    "CollectionParameters", "EvaluationWatcher", "GraphManager", "GraphParameters",
     "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelParameters",
     "ScheduleParameters", "SignalParameters", "ValidationParameters",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from coach_rl.graph_managers.callbacks import (
     Callbacks,
     require_callbacks,
 )
+from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
 from coach_rl.graph_managers.evaluations import (
     MAX_PENDING,
     EvaluationSchedule,
@@ -47,7 +48,6 @@ from coach_rl.graph_managers.run_warnings import (
     warn_of_endless_heatup,
     warn_of_useless_settings,
 )
-from coach_rl.telemetry.episode_recorder import EpisodePlayer
 from coach_rl.telemetry.records import Evaluation, LogRecord
 from coach_rl.telemetry.statistics import histogram, require_image
 
@@ -105,7 +105,7 @@ class GraphManager:
         training: bool = True,
         evaluation_envs: int | None = None,
         callbacks: Sequence[Callback | CallbackParameters] = (),
-        watcher: EpisodePlayer | None = None,
+        watchers: Sequence[EvaluationWatcher] = (),
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors name what doesn't fit.
 
@@ -120,7 +120,7 @@ class GraphManager:
                 evaluations while training have episodes, up to 16.
             callbacks: Callbacks after those of the parameters. They are not recorded in a manifest:
                 pass them again to resume the run.
-            watcher: Films or shows evaluations; None for nothing.
+            watchers: Watchers of evaluations.
         """
         if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -132,7 +132,7 @@ class GraphManager:
             runtime,
             training=training,
             evaluation_envs=evaluation_envs,
-            watcher=watcher,
+            watchers=watchers,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
         try:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from coach_rl.configuration.overrides import format_overrides, overrides_json
-from coach_rl.configuration.parameters_json import spaces_to_json
+from coach_rl.configuration.parameters_json import encode, spaces_to_json
 from coach_rl.configuration.preset_file import require_given_once
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
@@ -67,9 +67,9 @@ from coach_rl.sessions.opening import (
     with_overrides,
 )
 from coach_rl.sessions.problems import require_startable
+from coach_rl.sessions.run_parts import require_compatible
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
@@ -115,7 +115,7 @@ class Session:
     def build(
         self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
     ) -> GraphManager:
-        """Build the graph, with callbacks and what films evaluations; it is closed at the end.
+        """Build the graph, with callbacks and watchers of evaluations; it is closed at the end.
 
         Args:
             graph_manager: The experiment.
@@ -132,13 +132,14 @@ class Session:
         self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, on_activity=self._on_activity)
-        video = self.settings.video
-        self._recorder = None if video is None else EpisodeRecorder(video)
+        self._given = {part.name: part for part in self.settings.parts}
+        self.parts = {name: part.build(self.settings) for name, part in self._given.items()}
+        require_compatible(self.parts)
         graph = live_graph(
             graph_manager,
             self.runtime,
             callbacks=self.audience.callbacks,
-            watcher=self._recorder,
+            watchers=[each for part in self.parts.values() for each in part.watchers],
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
@@ -164,7 +165,37 @@ class Session:
             self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
         )
         spaces = spaces_to_json(self.graph_manager.graph.spaces)
-        return manifest | {"spaces": spaces}
+        return manifest | {"spaces": spaces} | self.evaluating_part()
+
+    @property
+    def rebuilding(self) -> list[str]:
+        """Names of the parts that rebuild the run in another process."""
+        return [name for name, part in self.parts.items() if part.is_rebuilt_elsewhere]
+
+    def evaluating_part(self) -> Json:
+        """The manifest's record of the part that makes evaluations; empty where none does.
+
+        A run that is resumed or forked while evaluations are pending needs it to finish them.
+        """
+        for name, part in self.parts.items():
+            if part.makes_evaluations:
+                return {"evaluator": encode(self._given[name], name)}
+        return {}
+
+    def await_evaluations(self, opened: OpenedRun) -> None:
+        """Add the part that the pending evaluations of a run need, where it is not given.
+
+        Args:
+            opened: The run, whose checkpoint was loaded.
+
+        Raises:
+            ConfigurationError: Its manifest doesn't name the part, or the part cannot be found.
+        """
+        is_given = any(part.makes_evaluations for part in self.parts.values())
+        if self.graph_manager.evaluations.is_awaited and not is_given:
+            part = opened.evaluating_part()
+            self._given[part.name] = part
+            self.parts[part.name] = part.build(self.settings)
 
     def create(
         self, root: Path, name: str, manifest: Json, source: str | None, *, known: object = None
@@ -225,7 +256,7 @@ class Session:
             audience=self.audience,
             stop=self._stop,
             keeper=keeper,
-            recorder=self._recorder,
+            parts=self.parts,
             saved_at=saved_at,
             trust=self._trust,
         ).go()
@@ -266,8 +297,7 @@ def run_experiment(
         graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
-        in_background = session.settings.background_evaluation
-        check_importable(graph_manager, manifest, in_background=in_background)
+        check_importable(graph_manager, manifest, needed_by=session.rebuilding)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = session.create(root, name, manifest, preset.source if preset else None)
@@ -328,6 +358,7 @@ def resume_experiment(
             session.begin(opened.manifest)
         else:
             opened.restore(graph_manager)
+            session.await_evaluations(opened)
             warn_of_missing_memories(checkpoint)
             may_conclude = not (changes or folder.summary.exists())
             _require_work(graph_manager, checkpoint.path, may_conclude=may_conclude)
@@ -352,6 +383,7 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
+        manifest |= session.evaluating_part()
         write_manifest(folder, manifest)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, done)
@@ -406,6 +438,7 @@ def fork_experiment(
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
+        session.await_evaluations(opened)
         now = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
         for level in now.levels:
             now.require_same(level.name, Meaning.recorded(checkpoint.path), level.name)

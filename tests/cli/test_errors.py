@@ -66,7 +66,7 @@ OF_FLAGS = [
     ("-p FAKE -c --device cpu", "not allowed with argument -c/--use_cpu"),
     ("-p FAKE --evaluate -s 5", "`coach evaluate` ignores -s: agents are evaluated before"),
     ("-p FAKE --evaluate -dg", "`coach evaluate` ignores -dg"),
-    ("-p FAKE --video_skip 2", "neither -dg nor -dm requests a video; leave out --video_skip"),
+    ("-p FAKE --video_skip 2", "--video_skip needs -dg or -dm"),
     ("-p FAKE -crd run", "`coach resume` ignores -p: the run is rebuilt from its manifest"),
     ("-crd run --seed 1", "`coach resume` ignores --seed"),
     ("-crd run -cp a=1", "`coach resume` ignores -cp"),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from coach_rl import BackgroundEvaluation
 from coach_rl.configuration.overrides import apply_overrides, component_type, parse_overrides
 from coach_rl.configuration.parameters_json import encode, spaces_from_json
 from coach_rl.configuration.strict_json import from_json, read_json, write_json
@@ -225,9 +226,9 @@ PRESETS: list[Case] = [
 NO_OTHER = "OfTheScript is defined in the program itself (__main__), ... no other process"
 DOCUMENTS: list[Case] = [
     (
-        lambda: run_of_script(Path("runs"), background_evaluation=True),
+        lambda: run_of_script(Path("runs"), parts=(BackgroundEvaluation(),)),
         C,
-        f"{NO_OTHER} ... background_evaluation=False",
+        f"{NO_OTHER} ... or leave out background evaluation",
     ),
     (lambda: run_of_script(Path("runs")), CoachWarning, f"{NO_OTHER} ... `coach` cannot resume"),
     (partial(encode, Tree(anything=object())), C, "parameters.anything is a object"),

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from coach_rl import (
     ActorCriticParameters,
     ActorParameters,
+    BackgroundEvaluation,
     BasicRLGraphManager,
     CriticParameters,
     DDPGAgentParameters,
@@ -204,7 +205,7 @@ def test_classes_of_a_script_warn_or_are_refused_for_other_processes(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ConfigurationError):
-        run_of_script(tmp_path, background_evaluation=True)
+        run_of_script(tmp_path, parts=(BackgroundEvaluation(),))
     assert not list(tmp_path.iterdir())
     with pytest.warns(CoachWarning):
         assert run_of_script(tmp_path).environment_steps == 64

@@ -11,7 +11,6 @@ from maze_walkers import WalkerParameters, maze_experiment
 from small_runs import parameters, ppo
 from test_callbacks import Counting, manager_with
 from test_collected_stack import manager_of, on_policy, with_workers
-from test_episode_recorder import learning
 from test_evaluator import SlowEvaluator
 from test_faulty_runs import one_level, walk
 from test_graph import TASK, off_policy, stacked
@@ -52,7 +51,6 @@ from coach_rl import (
     TrainingSteps,
     UnknownNameError,
     ValidationParameters,
-    VideoParameters,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
@@ -67,7 +65,6 @@ from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 from coach_rl.graph_managers.stacking import build_stack
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from tests.refusals import check_refused
 
 C, P, U = ConfigurationError, ParameterError, UnknownNameError
@@ -265,11 +262,6 @@ def frozen_at_times():
     built(phases(top={"agent": HIROAgentParameters(), "goal_space": None}, low=below))
 
 
-def film_of_point_mass():
-    with BasicRLGraphManager(replace(learning(), environment=PointMassParameters())) as of_mass:
-        of_mass.create_graph(watcher=EpisodeRecorder(VideoParameters()))
-
-
 def of_evaluations_only(method):
     with small() as graph_manager:
         graph_manager.create_graph(TASK, training=False)
@@ -367,7 +359,6 @@ GRAPHS = [
         C,
         "built to evaluate only",
     ),
-    (film_of_point_mass, C, "cannot be filmed or played: the environment has no pictures"),
     (
         collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
         C,

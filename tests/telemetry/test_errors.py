@@ -21,7 +21,6 @@ from coach_rl.telemetry import bootstrap_interval, interquartile_mean
 from coach_rl.telemetry.notebook import NotebookSink
 from coach_rl.telemetry.statistics import SignalWindows
 from coach_rl.telemetry.trackers.tracker import TrackerParameters
-from coach_rl.telemetry.video import VideoParameters, require_writable
 from tests.refusals import check_refused
 
 
@@ -41,12 +40,6 @@ def inspected(*checks, columns, **options):
 
 
 PARAMETERS = [
-    (VideoParameters, {"formats": ("avi",)}, "formats must be ... gif ... mp4"),
-    (VideoParameters, {"formats": ()}, "formats must be ... gif ... mp4"),
-    (VideoParameters, {"frame_skip": 0}, "frame_skip must be int > 0, got 0"),
-    (VideoParameters, {"max_frames": 1}, "max_frames must be int >= 2, got 1"),
-    (VideoParameters, {"max_side": 8}, "max_side must be int >= 32"),
-    (VideoParameters, {"episodes": "worst"}, "episodes must be ... best ... last"),
     (TrackerParameters, {"service": "mlflow", "project": ""}, "project"),
     (interval, {"scores": []}, "no scores"),
     (interval, {"scores": [1.0], "confidence": 1.0}, "between 0 and 1, got 1.0"),
@@ -111,14 +104,6 @@ PACKAGES = [
     ),
     ("IPython.display", NotebookSink, "with IPython and matplotlib ... IPython.display"),
     ("matplotlib.figure", NotebookSink, "with IPython and matplotlib ... matplotlib.figure"),
-    *(
-        (
-            package,
-            lambda: require_writable("gif", "mp4"),
-            f"package {package.replace('_', '-')} ... pip install -e ... video ... GIFs",
-        )
-        for package in ("imageio", "imageio_ffmpeg")
-    ),
 ]
 """Packages, calls that need them, and parts of the message without them."""
 
@@ -141,5 +126,4 @@ def test_telemetry_missing_package_error(monkeypatch, package, call, message):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
     )
-    require_writable("gif")  # GIFs need no package
     check_refused(call, ConfigurationError, message)
