@@ -13,12 +13,12 @@ from pathlib import Path
 
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.progress import FREQUENT, Thinning
 from coach_rl.runs.logs import RunSinks
 from coach_rl.sessions.session import RunSettings, run_experiment
-from coach_rl.telemetry.records import LogRecord
 
 LONG = 10_000_000
 

@@ -19,12 +19,12 @@ import numpy as np
 from gymnasium import spaces
 
 import coach_rl as rl
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import ACTION_MASK, Observation
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.toy import Cables
 from coach_rl.environments.world import WorldEnvironment, WorldState
-from coach_rl.telemetry.records import LogRecord
 
 PLAIN = rl.CablesParameters(masked=False)
 

@@ -9,13 +9,13 @@ from typing import Any
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.sessions.settings import RunResult, RunSettings
-from coach_rl.telemetry.records import LogRecord
 
 FAKE = Path(__file__).with_name("fake_preset.py")
 STACK = Path(__file__).parent / "cli" / "stack_preset.py"

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.cli.commands import COMMANDS, parse_arguments
+    from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
     from coach_rl.cli.describe import describe_preset
-    from coach_rl.cli.flags import RUNS
     from coach_rl.cli.parser import Command, Flag, Given
 else:
     __getattr__, __dir__ = lazy_names(__name__)

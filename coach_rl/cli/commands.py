@@ -7,11 +7,12 @@ tables (see `configuration.extensions`). Light on purpose, like `parser`.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 from coach_rl.cli import flags
-from coach_rl.cli.parser import Command, Given, Parser, underscored, unknown_flag
+from coach_rl.cli.parser import Command, Flag, Given, Parser, found, underscored, unknown_flag
 from coach_rl.configuration.extensions import (
     Extension,
     installed_extensions,
@@ -19,11 +20,21 @@ from coach_rl.configuration.extensions import (
 )
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core import familiar_names
-from coach_rl.core.errors import ConfigurationError, UnknownNameError, near_names
+from coach_rl.core.errors import (
+    ConfigurationError,
+    UnknownNameError,
+    in_one_line,
+    near_names,
+)
 
 _FORM = re.compile(r" --?\w+$")
 """End of the name of a command's form: the flag with which it is meant."""
-_one_run = partial(Command, table=flags.RUNS)
+RUNS: tuple[Flag, ...] = (
+    *flags.RUNS,
+    *(flag for each in own_extensions() if each.flags for flag in found(each.flags)),
+)
+"""The flags of all commands about one run, or one preset, with those of extensions."""
+_one_run = partial(Command, table=RUNS)
 """A command about one run or preset, which share a table of flags."""
 _ALL = (
     _one_run(
@@ -185,7 +196,7 @@ def forms_of(name: str) -> dict[str, Command]:
 @cache
 def _dest(spelling: str) -> str:
     """The name of the flag with this spelling."""
-    return next(flag.dest for flag in flags.RUNS if spelling in flag.spellings)
+    return next(flag.dest for flag in RUNS if spelling in flag.spellings)
 
 
 def parse_arguments(arguments: Sequence[str]) -> Given:
@@ -205,10 +216,8 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     installed = _installed(words)
     name, words = _named(words, installed)
     command = installed.get(name) or COMMANDS.get(name, COACH)
-    parser = Parser(command, also=_shown_with(name))
-    if command.flags is flags.RUNS:
-        _refuse_single_dash(parser, words)
-    given, rest = parser.read(words)
+    parser, given, rest = _read(command, words, also=_shown_with(name))
+    added = parser.command.flags[len(command.flags) :]
     if name and not command.run:
         raise _incomplete(command, rest)
     name = name or _command_of(given, rest)
@@ -217,6 +226,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
         if dest in given and (dest != "preset" or command.subject not in given):
             command = form
             break
+    command = replace(command, table=(*command.flags, *added)) if added else command
     if name == "list":
         given.pop("list", None)  # which has named the command
     if rest and command.subject and command.subject not in given:
@@ -232,11 +242,56 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
     return Given(command, given)
 
 
+def _read(
+    command: Command, words: Sequence[str], *, also: Sequence[Command]
+) -> tuple[Parser, dict[str, object], list[str]]:
+    """The parser of a command line, the values of its flags, and the words that belong to none.
+
+    The flags of installed extensions are looked up where one is unknown, and for the help of a
+    command.
+    """
+    parser = Parser(command, also)
+    if command.flags is not RUNS:
+        return parser, *parser.read(words)
+    try:
+        _refuse_single_dash(parser, words)
+        if not command.name or not {"-h", "--help"} & {*words}:
+            return parser, *parser.read(words)
+        unknown = None
+    except UnknownNameError as error:
+        unknown = error
+    extensions = installed_extensions()[0]
+    added = [flag for each in extensions for flag in _flags_of(each, parser.flags())]
+    if unknown is not None and not added:
+        raise unknown
+    parser = Parser(replace(command, table=(*RUNS, *added)), also)
+    _refuse_single_dash(parser, words)
+    return parser, *parser.read(words)
+
+
+def _flags_of(extension: Extension, known: Sequence[str]) -> Sequence[Flag]:
+    """The flags of an installed extension.
+
+    Raises:
+        ConfigurationError: They cannot be imported, or one has the spelling of another flag.
+    """
+    whose = f"the extension '{extension.name}' ({extension.package})"
+    try:
+        added: Sequence[Flag] = found(extension.flags) if extension.flags else ()
+        spellings = [spelling for flag in added for spelling in flag.spellings]
+    except Exception as error:
+        raise ConfigurationError(
+            f"{whose} has flags that cannot be read, {extension.flags}: {in_one_line(error)}"
+        ) from error
+    for spelling in spellings:
+        if spelling in known or spellings.count(spelling) > 1:
+            raise ConfigurationError(f"{whose} declares the flag {spelling}, which is taken")
+    return added
+
+
 def _command_first(words: Sequence[str]) -> list[str]:
     """A command line whose command comes first, also where flags have been put before it."""
-    valued = {
-        word for flag in flags.RUNS if flag.placeholder[:1] not in "[" for word in flag.spellings
-    }
+    valued = {word for flag in RUNS if flag.placeholder[:1] not in "[" for word in flag.spellings}
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if underscored(words[at]) in valued else 1
@@ -325,7 +380,8 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
         for form, of in _ALL_FORMS.items():
             start, _, meant_by = form.rpartition(" ")
             is_plain = command is COMMANDS.get(name)
-            if is_plain and start == name and of.flag_group in takers and meant_by != "-p":
+            of_form = {*of.flag_group.split()} & {*takers}
+            if is_plain and start == name and of_form and meant_by != "-p":
                 problem = f"{spelling} belongs to {of.prog} {meant_by}"
                 raise ConfigurationError(f"{problem}; give {meant_by}, too")
         raise ConfigurationError(
@@ -336,11 +392,12 @@ def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
         usage = command.usage.removesuffix(" [flags]")
         raise ConfigurationError(f"`coach {name}` needs {subject}: {usage} ({advice})")
     for flag in (every[dest] for dest in given if dest in every):
-        needs = set(flag.needs.split())
-        needed = {each.dest for each in command.flags if needs & set(each.spellings)}
-        if needed and not needed & given.keys():
+        needed = [each for each in command.flags if {*each.spellings} & {*flag.needs.split()}]
+        if needed and not any(each.dest in given for each in needed):
+            others = " or ".join(flag.needs.split())
             raise ConfigurationError(
-                f"{flag.spellings[0]} needs {' or '.join(flag.needs.split())}; leave it out"
+                f"{flag.spellings[0]} has no effect without {others}; give that, too, or leave it "
+                "out"
             )
 
 
@@ -349,20 +406,20 @@ def _unexpected(parser: Parser, words: Sequence[str], rest: Sequence[str]) -> Co
     before = words[: words.index(rest[0])]
     flag = next((word for word in reversed(before) if word.startswith("-")), "")
     unexpected = f"unexpected argument '{rest[0]}'"
-    if flag == "--seed":
+    several = f"{flag}s"
+    if several in parser.flags():
+        joined = ",".join([before[-1], *rest])
         return ConfigurationError(
-            f"{unexpected}: --seed takes one number; for several runs give --seeds "
-            f"{before[-1]},{','.join(rest)}"
+            f"{unexpected}: {flag} takes one value; for several give {several} {joined}"
         )
-    if flag == "--seeds":
+    declared = next((each for each in parser.command.flags if flag in each.spellings), None)
+    if declared is not None and declared.separator:
+        apart = declared.separator
+        joined = apart.join([before[-1], *rest])
+        quoted = f'"{joined}"' if " " in joined else joined
         return ConfigurationError(
-            f"{unexpected}: seeds are one argument, separated by ',': --seeds "
-            f"{','.join([before[-1], *rest])}"
-        )
-    if flag in ("-cp", "--custom_parameter"):
-        changes = "; ".join([before[-1], *rest])
-        return ConfigurationError(
-            f"{unexpected}: changes are one argument, separated by ';': {flag} \"{changes}\""
+            f"{unexpected}: several are one argument, separated by '{apart.strip()}': {flag} "
+            f"{quoted}"
         )
     if re.match(r"[A-Za-z_][\w.]*=", rest[0]):
         return ConfigurationError(f'{unexpected}; changes follow -cp: -cp "{rest[0]}"')

@@ -1,8 +1,12 @@
 """The flags of `coach`, declared once: spellings, value, meaning, target, and their commands.
 
 To add one, declare it here: a flag that sets a parameter of the experiment, or a field of a
-settings class, needs nothing else. Those of commands about many runs are in `study_flags`. Light
-on purpose, like `parser`.
+settings class, needs nothing else. Extensions declare theirs in files that their tables name
+(`flags`); `commands.RUNS` joins them. Light on purpose, like `parser`.
+
+`Flag.of` names commands (`train resume fork evaluate describe list`), forms of these (`repeat`:
+`train --from`; `untrained`: `evaluate -p`), or what a command of an extension may be: `built`, one
+that only builds a preset's experiment; `begun`, one that begins runs in other processes.
 """
 
 from dataclasses import replace
@@ -10,13 +14,11 @@ from pathlib import Path
 
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.telemetry.trackers.command_line import flag_help, flag_parameters
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
-DEFAULT_HISTOGRAM_STEPS = 10_000
-"""Environment steps from one set of histograms to the next, where none are given."""
 
 
 def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
@@ -25,56 +27,10 @@ def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
 
 
 _TRAINED = "train resume fork repeat"
-_KEPT = f"{_TRAINED} seeds describe"
-_PRESET = "train seeds untrained describe check_preset"
+_KEPT = f"{_TRAINED} begun describe"
+_PRESET = "train begun untrained describe built"
 _RUN = "resume fork evaluate"
 
-_VIDEO = "coach_rl:VideoParameters"
-_FILMED = "-dg -dm"
-_FILMS = group(
-    "",
-    Flag(
-        "-dg, --dump_gifs",
-        "film an episode of each evaluation as GIF",
-        value=("gif",),
-        sets=f"{_VIDEO}.formats",
-    ),
-    Flag(
-        "-dm, --dump_mp4",
-        "the same as MP4; needs the extra `video`",
-        value=("mp4",),
-        sets=f"{_VIDEO}.formats",
-    ),
-    Flag(
-        "--video_frames N",
-        "frames of a video at most (default: 200); longer episodes skip more steps",
-        values.positive,
-        sets=f"{_VIDEO}.max_frames",
-        needs=_FILMED,
-    ),
-    Flag(
-        "--video_skip STEPS",
-        "steps from one frame to the next (default: 1)",
-        values.positive,
-        sets=f"{_VIDEO}.frame_skip",
-        needs=_FILMED,
-    ),
-    Flag(
-        "--video_episodes WHICH",
-        "film the last episode of the first environment (default), or the best",
-        choices=("best", "last"),
-        sets=f"{_VIDEO}.episodes",
-        needs=_FILMED,
-    ),
-    Flag(
-        "--video_every N",
-        "film every Nth evaluation (default: 1)",
-        values.positive,
-        sets=f"{_VIDEO}.every",
-        needs=_FILMED,
-    ),
-    of=f"{_TRAINED} evaluate",
-)
 RUNS = (
     *group(
         "what to run",
@@ -147,13 +103,6 @@ RUNS = (
             of="train fork evaluate untrained repeat",
         ),
         Flag(
-            "--seeds SEEDS",
-            "train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
-            "those that are not finished",
-            values.seeds,
-            of="seeds",
-        ),
-        Flag(
             "-n, --num_envs N",
             "environments in parallel",
             values.positive,
@@ -195,6 +144,7 @@ RUNS = (
             "-cp, --custom_parameter CHANGES",
             '"learning_rate=1e-3; agent.algorithm.discount=0.98": panel names or dotted paths',
             is_repeated=True,
+            separator="; ",
             of=f"{_PRESET} evaluate fork repeat",
         ),
         Flag(
@@ -220,13 +170,13 @@ RUNS = (
         Flag(
             "-e, --as, --experiment_name NAME",
             "the experiment's folder (default: the preset's name); a fork needs one",
-            of="train seeds fork repeat",
+            of="train begun fork repeat",
         ),
         Flag(
             "-ep, --experiment_path PATH",
             "the folder of all experiments (default: ./experiments)",
             Path,
-            of="train seeds fork repeat",
+            of="train begun fork repeat",
         ),
         Flag(
             "-ntb, --no_tensorboard",
@@ -234,24 +184,14 @@ RUNS = (
             name="tensorboard",
             value=False,
             sets="RunSettings.tensorboard",
-            of=f"{_TRAINED} seeds",
+            of=f"{_TRAINED} begun",
         ),
         Flag(
             "--tracker SERVICE",
             flag_help(),
             sets=flag_parameters,
-            of=f"{_TRAINED} seeds",
+            of=f"{_TRAINED} begun",
         ),
-        Flag(
-            "--histograms [STEPS]",
-            "for TensorBoard: parameters, gradients, actions and observations every STEPS "
-            f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
-            values.steps,
-            value=EnvironmentSteps(DEFAULT_HISTOGRAM_STEPS),
-            sets="coach_rl:HistogramParameters.every",
-            of=_TRAINED,
-        ),
-        *_FILMS,
         *group(
             "",
             Flag("-c, --use_cpu", "use no GPU", name="device", value="cpu", sets="Runtime.device"),
@@ -260,46 +200,28 @@ RUNS = (
                 "auto, cpu, cuda or cuda:N (default: auto)",
                 sets="Runtime.device",
             ),
-            of=f"{_TRAINED} seeds evaluate untrained describe",
+            of=f"{_TRAINED} begun evaluate untrained describe",
         ),
         Flag(
             "--threads N",
             "threads of one tensor operation (default: the preset's own; with -crd the run's)",
             values.positive,
             sets="Runtime.threads",
-            of=f"{_TRAINED} seeds evaluate untrained",
-        ),
-        Flag(
-            "--jobs N",
-            "with --seeds: runs at once (default: as many as there are cores and memory for)",
-            values.positive,
-            of="seeds",
+            of=f"{_TRAINED} begun evaluate untrained",
         ),
         Flag(
             "--on PLACE",
             "where the runs of --seeds, or the --workers of one run, are: local (default), "
             "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
             sets="collection.on",
-            of="train seeds resume",
+            of="train begun resume",
         ),
         Flag(
             "--matmul_precision WORD",
             "precision of float32 matrix products: highest (default), high, or medium (bfloat16 "
             "where that is faster, which costs score)",
             sets="Runtime.matmul_precision",
-            of="train seeds untrained",
-        ),
-        Flag(
-            "--background_evaluation",
-            "evaluate in a process of its own; training doesn't wait for the results",
-            sets="coach_rl:BackgroundEvaluation",
-            of=_TRAINED,
-        ),
-        Flag(
-            "--profile",
-            "show at the end where time has gone; profile.json and trace.json in the run's folder",
-            sets="coach_rl:ProfileParameters",
-            of=_TRAINED,
+            of="train begun untrained",
         ),
         Flag("--print_networks_summary", "print levels and networks before starting", of=_TRAINED),
     ),
@@ -349,8 +271,9 @@ RUNS = (
         of=_KEPT,
     ),
 )
-"""The flags of all commands about one run, or one preset: each parser knows all, so that one that
-a command would ignore is refused by name."""
+"""The engine's flags of commands about one run, or one preset. With those of extensions they are
+one table, which each parser knows, so that a flag that a command would ignore is refused by name.
+"""
 
 
 def again(spelling: str, **changes: object) -> Flag:

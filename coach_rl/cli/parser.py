@@ -48,12 +48,14 @@ class Flag:
     from its value to values by path where these are several, or are made from it. A part of the run
     that it requests: `module:Class`, with `.field` where its value is that of a field; values of
     one field from several flags are added. Empty: nothing by itself."""
-    needs: str = ""
-    """The flags of which one must be given with it, separated by spaces; empty: none."""
     of: str = ""
     """The commands that take it, by name, separated by spaces; empty: all that list it."""
     group: str = ""
     """The title under which the help shows it."""
+    needs: str = ""
+    """Spellings of flags of which one has to be given as well, separated by spaces; empty: none."""
+    separator: str = ""
+    """What separates the parts of its value, where that has several; empty: it has one."""
 
     @property
     def spellings(self) -> list[str]:
@@ -125,7 +127,7 @@ class Command:
     shown: str = ""
     """Its line in the help of `coach`; empty: none."""
     flag_group: str = ""
-    """Its name in `Flag.of`; empty: its own name."""
+    """Its names in `Flag.of`, separated by spaces; empty: its own name."""
     subject: str = ""
     """The name of the flag that may also be given as a word without the flag."""
     limits: str = ""
@@ -136,7 +138,7 @@ class Command:
         """Its flags, or a table that it shares with other commands; imported now if named."""
         if not isinstance(self.table, str):
             return self.table
-        flags: Sequence[Flag] = _found(self.table)
+        flags: Sequence[Flag] = found(self.table)
         return flags
 
     @property
@@ -151,20 +153,20 @@ class Command:
 
     def taken(self) -> tuple[Flag, ...]:
         """The flags that it takes."""
-        me = self.flag_group or self.name
-        return tuple(flag for flag in self.flags if not flag.of or me in flag.of.split())
+        groups = {*self.flag_group.split()} or {self.name}
+        return tuple(flag for flag in self.flags if not flag.of or groups & {*flag.of.split()})
 
     def function(self) -> "Callable[[Given], int]":
         """The function that runs it; imported now, which may take seconds."""
         is_of_this_room = "." not in self.run
-        run: Callable[[Given], int] = _found(
+        run: Callable[[Given], int] = found(
             f"{__package__}.{self.run}" if is_of_this_room else self.run
         )
         return run
 
 
-def _found(name: str) -> Any:
-    """The object that `module:NAME` names."""
+def found(name: str) -> Any:
+    """The object that `module:NAME` names; imported now."""
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -200,6 +202,8 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
             argument_default=argparse.SUPPRESS,
         )
+        self.command = command
+        """The command."""
         shown = {id(flag) for each in (command, *also) for flag in each.taken()}
         groups: dict[str, argparse._ActionsContainer] = {"": self}
         exclusive: dict[str, argparse._ActionsContainer] = {}

@@ -9,8 +9,6 @@ from typing import Any
 
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, Hours
 
-MOMENTS = ("final", "last", "afterwards")
-"""The evaluations that can score a run, as in `studies.runs`."""
 _FACTORS = {"k": 1_000, "m": 1_000_000}
 """Factors by the letter that stands for them after a number."""
 
@@ -93,39 +91,6 @@ def target(text: str) -> str:
 def modules(text: str) -> tuple[str, ...]:
     """Names of modules, separated by commas."""
     return tuple(text.split(","))
-
-
-def seeds(text: str) -> tuple[int, ...]:
-    """The seeds of `10`, which are 0 to 9, or of the list `3,5,8`."""
-    try:
-        numbers = (
-            tuple(map(whole, text.split(","))) if "," in text else tuple(range(positive(text)))
-        )
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(
-            f"must be how many, such as 10 (seeds 0 to 9), or a list, such as 3,5,8; got '{text}'"
-        ) from error
-    for number in numbers:
-        if numbers.count(number) > 1:
-            raise argparse.ArgumentTypeError(f"names the seed {number} twice, in '{text}'")
-    return numbers
-
-
-def port(text: str) -> int:
-    """A network port."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port: give a number from 0 to 65535")
-    return int(text)
-
-
-def moment(text: str) -> str | int:
-    """The evaluation that scores a run: one of `MOMENTS`, or a number of environment steps."""
-    digits = text.replace("_", "").replace(",", "")
-    if text not in MOMENTS and not digits.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is none of {', '.join(MOMENTS)} and no number of environment steps"
-        )
-    return text if text in MOMENTS else int(digits)
 
 
 def until_solved(text: str) -> Mapping[str, object]:

@@ -8,6 +8,7 @@ Each has a file `extension.toml`:
     environments = []                              # folders and files below environments
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
+    flags = "my_package.gaits.commands:FOR_RUNS"   # for commands about one run, see `cli.flags`
 
     [names]                                        # public names, by their module
     "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
@@ -20,8 +21,8 @@ Each has a file `extension.toml`:
 
 A command named `train --seeds` is the form of `train` that is meant where that flag is given.
 `coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
-takes its names away. Another package offers an extension by naming the package that its table lies
-in; `coach` has its commands then, and `-cp` its components:
+takes its names and flags away. Another package offers an extension by naming the package that its
+table lies in; `coach` has its commands and flags then, and `-cp` its components:
 
     [project.entry-points."coach.extensions"]
     gaits = "my_package.gaits"
@@ -75,6 +76,8 @@ class Extension:
     """Its pages below `docs`."""
     tests: tuple[str, ...] = ()
     """The files and folders of its tests."""
+    flags: str = ""
+    """`module:NAME` of the flags that it adds to commands about one run; empty: none."""
     names: Mapping[str, tuple[str, ...]]
     """Its public names by module."""
     commands: Mapping[str, Mapping[str, str]]
@@ -185,7 +188,7 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "names", "commands")
+    known = ("summary", *_LISTS, "flags", "names", "commands")
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
@@ -198,6 +201,9 @@ def _extension(name: str, document: Document) -> Extension:
         name: _texts(each, f"commands.{name}")
         for name, each in _table(document, "commands").items()
     }
+    flags = document.get("flags", "")
+    if not isinstance(flags, str) or (flags and not re.fullmatch(_PLACE, flags)):
+        raise ValueError(f"flags is {flags!r}; write package.module:NAME")
     lists = {key: _list(document.get(key, []), key) for key in _LISTS}
     return Extension(
         name=name,
@@ -207,6 +213,7 @@ def _extension(name: str, document: Document) -> Extension:
         environments=lists["environments"],
         pages=lists["pages"],
         tests=lists["tests"],
+        flags=flags,
         names=names,
         commands=commands,
     )

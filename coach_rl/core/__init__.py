@@ -65,6 +65,14 @@ if TYPE_CHECKING:
         Renderable,
     )
     from coach_rl.core.levels import LevelDescription, SuccessRate, SuccessSchedule
+    from coach_rl.core.log_records import (
+        Evaluation,
+        Kind,
+        LogRecord,
+        Sink,
+        SinkParameters,
+        SinkRun,
+    )
     from coach_rl.core.options import OPTION_KEY, OptionSpace
     from coach_rl.core.parameter_classes import (
         KeepingParameters,
@@ -114,14 +122,15 @@ __all__ = [
     "BoolArray", "CheckpointError", "Clock", "CoachError", "CoachWarning", "ConfigurationError",
     "ConstantSchedule", "Directive", "DivergedError", "DivergenceParameters", "DrawableParameters",
     "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
-    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "ExponentialSchedule",
-    "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep", "Hours", "InputFilter",
-    "InputFilterParameters", "IntArray", "KeepingParameters", "LearnerParameters",
-    "LevelDescription", "LevelPlace", "LinearSchedule", "Mark", "MarkRenderable",
-    "MovableParameters", "NonFiniteError", "Observation", "OptionSpace", "Outcome", "OutputFilter",
-    "OutputFilterParameters", "ParameterError", "Phase", "PiecewiseSchedule", "Renderable",
-    "RowNoise", "RowState", "RunError", "RunLength", "RunningStatistics", "Runtime", "Saved",
-    "SavedAttribute", "Schedule", "Signals", "Space", "SpaceError", "State", "Stateful", "StepUnit",
+    "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "Evaluation",
+    "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep", "Hours",
+    "InputFilter", "InputFilterParameters", "IntArray", "KeepingParameters", "Kind",
+    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "LogRecord", "Mark",
+    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
+    "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
+    "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule", "Signals", "Sink",
+    "SinkParameters", "SinkRun", "Space", "SpaceError", "State", "Stateful", "StepUnit",
     "SuccessRate", "SuccessSchedule", "Symmetry", "SymmetryParameters", "TimedCall",
     "TimedGoalSpace", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
     "Verdict", "generator", "parameter_class",

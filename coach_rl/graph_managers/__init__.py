@@ -1,6 +1,6 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels, telemetry and processes. Start with `graph_manager`, whose `improve` is the
+May import core, levels and processes. Start with `graph_manager`, whose `improve` is the
 experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
 """
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
@@ -27,12 +26,14 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.graph_managers.stack import SignalParameters
+    from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
+    from coach_rl.graph_managers.watcher import EvaluationWatcher
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters",
-    "CollectionParameters", "EvaluationWatcher", "GraphManager", "GraphParameters",
-    "HACGraphManager", "HACGraphParameters", "HRLGraphManager", "LevelParameters",
-    "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
+    "EvaluationWatcher", "GraphManager", "GraphParameters", "HACGraphManager",
+    "HACGraphParameters", "HRLGraphManager", "LevelParameters", "ScheduleParameters",
+    "SignalParameters", "ValidationParameters", "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

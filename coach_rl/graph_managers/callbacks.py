@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from coach_rl.core.errors import CallbackError, ParameterError, close_safely, warn
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.shown_text import shown_error
 from coach_rl.core.state import State
-from coach_rl.telemetry.records import LogRecord
 
 Callback: TypeAlias = Callable[..., LogRecord | Iterable[LogRecord] | None]
 """Called with a record and the graph manager; returns or yields the records that it adds.

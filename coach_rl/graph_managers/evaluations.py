@@ -19,21 +19,21 @@ import numpy as np
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, require_unit
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.progress import SOLVED, Progress
 from coach_rl.graph_managers.run_warnings import warn_of_cut_off_episodes
 from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
 from coach_rl.graph_managers.torch_settings import torch_settings
-from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.telemetry.records import Evaluation, LogRecord
-from coach_rl.telemetry.statistics import bootstrap_interval, interquartile_mean
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 
 REPORT_EVERY = 1_000
 """Steps between two progress reports of an evaluation."""

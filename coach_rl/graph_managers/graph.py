@@ -27,7 +27,7 @@ from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
@@ -35,8 +35,8 @@ from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.levels.level_manager import agent_spaces
-from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -26,7 +27,6 @@ from coach_rl.graph_managers.callbacks import (
     Callbacks,
     require_callbacks,
 )
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
 from coach_rl.graph_managers.evaluations import (
     MAX_PENDING,
     EvaluationSchedule,
@@ -48,8 +48,8 @@ from coach_rl.graph_managers.run_warnings import (
     warn_of_endless_heatup,
     warn_of_useless_settings,
 )
-from coach_rl.telemetry.records import Evaluation, LogRecord
-from coach_rl.telemetry.statistics import histogram, require_image
+from coach_rl.graph_managers.statistics import histogram, require_image
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,12 +12,12 @@ from coach_rl.core.inspection import (
     points_of,
     stand_before,
 )
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.records import Array, EnvResponse
 from coach_rl.core.state import State
 from coach_rl.graph_managers.graph import Graph, Tick
 from coach_rl.graph_managers.progress import Progress
 from coach_rl.telemetry.inspection import Finding, Inspector
-from coach_rl.telemetry.records import LogRecord
 
 _ANSWERED = ("observation", "reward", "terminated", "truncated", "duration")
 

@@ -19,6 +19,7 @@ from coach_rl.core.goals import GoalSpace, TimedGoalSpace
 from coach_rl.core.inspection import InspectParameters
 from coach_rl.core.interfaces import EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, is_chain, links_of
+from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads, UnitInterval
 from coach_rl.core.records import Over, Sums
@@ -36,9 +37,6 @@ from coach_rl.graph_managers.level_links import problems_of_links
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
-from coach_rl.telemetry.figures import AUTO
-from coach_rl.telemetry.log_files import FILES
-from coach_rl.telemetry.records import SinkMaker, SinkParameters
 
 MOST_ENVS = 1_000_000
 """Environments of the largest experiment; more are taken for a mistake."""

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.log_records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.core.records import Array, Fault
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
+from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.level_phases import WORDS
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
-from coach_rl.telemetry.episode_tracker import FinishedEpisodes
 from coach_rl.telemetry.inspection import Finding
-from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""

@@ -10,8 +10,8 @@ from coach_rl.core.interfaces import (
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.telemetry.episode_tracker import EpisodeTracker
 
 
 def obstacle_to_restoring(

@@ -15,8 +15,8 @@ from coach_rl.core.records import Array, BoolArray, EnvResponse
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
+from coach_rl.graph_managers.statistics import SignalWindows
 from coach_rl.levels.level_manager import LevelManager
-from coach_rl.telemetry.statistics import SignalWindows
 
 if TYPE_CHECKING:
     from coach_rl.graph_managers.collected_stack import Collection

@@ -9,6 +9,7 @@ from typing import Literal
 
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.shown_text import readable
 from coach_rl.core.state import Appended, State
@@ -33,7 +34,6 @@ from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.logs import log_notes
 from coach_rl.runs.packing import NOTHING_STORED
 from coach_rl.telemetry.figures import Best, candidate, is_better, is_measured_by
-from coach_rl.telemetry.records import LogRecord
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ import numpy as np
 from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
 from coach_rl.core.errors import CheckpointError, RunError, close_safely, in_one_line, warn
 from coach_rl.core.file_writing import make_folder, without_links
+from coach_rl.core.log_records import LogRecord, Sink, SinkRun, made_sink, sink_name
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array
 from coach_rl.core.shown_text import printable_lines
@@ -32,7 +33,6 @@ from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder, read_manifest
 from coach_rl.runs.manifest import flat, introduction
 from coach_rl.telemetry.log_files import CsvSink, ImageSink, JsonlSink, logged_names
-from coach_rl.telemetry.records import LogRecord, Sink, SinkRun, made_sink, sink_name
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 
 _CHUNK = 1 << 20

@@ -20,15 +20,16 @@ from coach_rl.core.errors import (
     warn,
 )
 from coach_rl.core.file_writing import make_folder, unused
+from coach_rl.core.log_records import Evaluation
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.loaded_levels import load_levels
 from coach_rl.sessions.opening import (
@@ -42,7 +43,6 @@ from coach_rl.sessions.opening import (
 )
 from coach_rl.sessions.run_parts import Written
 from coach_rl.sessions.settings import FINAL_EPISODES, RunPartParameters, RunSettings
-from coach_rl.telemetry.records import Evaluation
 
 
 class GraphArguments(TypedDict, total=False):

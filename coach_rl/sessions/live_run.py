@@ -17,6 +17,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
     warn,
 )
+from coach_rl.core.log_records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped, Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -46,7 +47,6 @@ from coach_rl.sessions.opening import with_new_streams
 from coach_rl.sessions.run_parts import RunContext, RunPart, evaluator_of
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.telemetry.records import Evaluation, Inspection, Kind, LogRecord
 from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
 

@@ -27,14 +27,14 @@ from typing import Any
 from rich.table import Table
 
 from coach_rl.core.errors import require
+from coach_rl.core.log_records import Kind, LogRecord
 from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
 from coach_rl.graph_managers.evaluations import Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.keeper import CheckpointKeeper
 from coach_rl.runs.logs import RunSinks, WriteFailures
-from coach_rl.telemetry.records import Kind, LogRecord
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from coach_rl.core.errors import require
+from coach_rl.core.log_records import Sink
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import OnActivity, Runtime, ignore_activity
 from coach_rl.core.steps import EnvironmentEpisodes
@@ -15,7 +16,6 @@ from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.run_parts import PartResult, RunPart
 from coach_rl.telemetry.figures import Best
-from coach_rl.telemetry.records import Sink
 from coach_rl.telemetry.summary import Summary
 
 FINAL_EPISODES = EnvironmentEpisodes(20)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -24,7 +25,6 @@ from coach_rl.core.steps import (
     TrainingSteps,
 )
 from coach_rl.telemetry.figures import REWARD, SUCCESS, Best, BestPolicy, Figures, Learner
-from coach_rl.telemetry.records import LogRecord
 
 SHOWN = ("policy_loss", "value_loss", "entropy", "approx_kl")
 """Metrics shown in the panel besides other losses; log files contain all."""

@@ -9,13 +9,10 @@ from typing import Literal, Protocol
 import numpy as np
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.log_records import AUTO, Evaluation, LogRecord
 from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength, StepUnit
-from coach_rl.telemetry.records import Evaluation, LogRecord
 
 REWARD, SUCCESS = "reward_mean", "success_rate"
-AUTO = "auto"
-"""Stands for the success rate where success is reported, and for the mean reward elsewhere."""
-
 
 RECENT_EPISODES = 100
 RECENT_SPEEDS = 20

@@ -18,26 +18,14 @@ from PIL import Image
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
+from coach_rl.core.log_records import FILES, Kind, LogRecord, by_tag
 from coach_rl.core.shown_text import csv_cell, printable, printable_lines
-from coach_rl.telemetry.records import Kind, LogRecord, by_tag
 
 _MOST_OF_NAME = 150
 """Bytes of a picture's name in that of its file, which systems bound at 255."""
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
-FILES = {
-    "episode": "episodes",
-    "fault": "faults",
-    "evaluation": "evaluations",
-    "final_evaluation": "final_evaluation",
-    "progress": "progress",
-    "signals": "signals",
-    "gap": "gaps",
-    "roll_back": "roll_backs",
-    "note": "notes",
-}
-"""Files of the records about the whole graph."""
 INSPECTED = ".inspections"
 """End of the names of files of inspections, behind the level and agent that they are about."""
 

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from coach_rl.core.errors import ConfigurationError, how_to_install
+from coach_rl.core.log_records import LogRecord
 from coach_rl.telemetry.figures import Figures
-from coach_rl.telemetry.records import LogRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

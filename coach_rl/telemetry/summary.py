@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from rich.table import Table as RichTable
 
-from coach_rl.telemetry.records import Evaluation, LogRecord
-from coach_rl.telemetry.statistics import by_signal
+from coach_rl.core.log_records import Evaluation, LogRecord
+from coach_rl.graph_managers.statistics import by_signal
 from coach_rl.telemetry.tables import rich_table, written
 
 

@@ -42,8 +42,8 @@ from tensorboard.plugins.text import metadata as text_metadata
 from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util.tensor_util import make_tensor_proto
 
+from coach_rl.core.log_records import LogRecord, by_tag, scalars_by_tag
 from coach_rl.core.records import Array
-from coach_rl.telemetry.records import LogRecord, by_tag, scalars_by_tag
 
 _LEARNING = (
     (
@@ -302,7 +302,7 @@ class TensorBoardSink:
     def write(self, record: LogRecord) -> None:
         scalars = scalars_by_tag(record)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        if record.kind == "video" and record.text.endswith(".gif"):
+        if record.kind == "file" and record.text.endswith(".gif"):
             file = self._folder / record.text
             kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
             values.append(image_value(f"videos/{kind}", file.read_bytes()))

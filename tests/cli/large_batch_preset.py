@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core import LogRecord
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager, ScheduleParameters
 from coach_rl.graph_managers.evaluations import Evaluator, never
-from coach_rl.telemetry import LogRecord
 
 ROUND = 40_960
 """Transitions of a minibatch: torch adds up more than 32,768 numbers on several threads."""

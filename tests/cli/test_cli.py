@@ -16,7 +16,6 @@ import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli import values
 from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.flags import RUNS
 from coach_rl.cli.settings import overrides_of, run_parts, run_settings, settings
@@ -26,10 +25,11 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.extensions.studies import runs as runs_module
-from coach_rl.extensions.studies.flags import COMPARE, SORT_KEYS, STATES
+from coach_rl.extensions.studies.flags import COMPARE, MOMENTS, SORT_KEYS, STATES
 from coach_rl.extensions.studies.statistics import STATISTICS
 from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
@@ -37,7 +37,6 @@ from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 from coach_rl.telemetry.console import ConsoleSink
-from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.trackers.tracker import TrackerParameters
 from tests.cli.commands import coach, only_run
 from tests.small_runs import FAKE, change_manifest, lines_of, manifest_of
@@ -83,7 +82,7 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
         seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
     video = coach_rl.VideoParameters(formats=("gif", "mp4"), max_frames=60, frame_skip=2)
-    parts = (video, coach_rl.BackgroundEvaluation(), coach_rl.ProfileParameters())
+    parts = (video, coach_rl.ProfileParameters(), coach_rl.BackgroundEvaluation())
     assert run_settings(given) == RunSettings(tensorboard=False, parts=parts)
     assert overrides_of(given) == {
         "a": 1,
@@ -145,13 +144,13 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
 def test_choices_of_flags_are_those_of_what_they_choose() -> None:
     assert STATES == runs_module.STATES
     assert tuple(runs_module.sort_keys()) == SORT_KEYS
-    assert tuple(runs_module.MOMENTS) == values.MOMENTS
+    assert tuple(runs_module.MOMENTS) == MOMENTS
     assert next(each.choices for each in COMPARE if each.dest == "statistic") == tuple(STATISTICS)
 
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "check_preset"}
+    assert takers <= {*COMMANDS, "begun", "built", "repeat", "untrained"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.small_runs import FAKE, manifest_of
 
 TABLE = """
 summary = "Gaits"
+flags = "gaits.commands:FOR_RUNS"
 
 [names]
 "gaits.agents" = ["CalmAgentParameters", "no_component"]
@@ -47,6 +48,9 @@ COMMANDS = """
 from coach_rl.cli.parser import Flag
 
 FLAGS = (Flag("RUN", "the run"), Flag("--fast", "at once"))
+FOR_RUNS = (
+    Flag("--gait WORD", "sets the learning rate", float, sets="agent.learning_rate", of="train"),
+)
 
 
 def gait(given):
@@ -126,3 +130,29 @@ def test_component_of_an_extension_is_found_and_recorded(
     assert "Lost needs the module 'gaits.nothing'" in capsys.readouterr().err
     assert coach("train", FAKE, "-ntb", "-cp", "agent=no_component()") == 2
     assert "unknown component 'no_component'" in capsys.readouterr().err
+
+
+def test_flag_of_an_extension_changes_the_experiment(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert coach("train", FAKE, "-ntb", "--steps", 20, "--gait", 0.5) == 0
+    manifest = manifest_of(only_run())
+    assert manifest["parameters"]["agent"]["learning_rate"] == 0.5
+    assert coach("resume", only_run(), "--gait", 0.5) == 2
+    assert "`coach resume` ignores --gait" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        coach("train", "--gait", 0.5, "--help")
+    assert "--gait WORD" in capsys.readouterr().out
+    assert coach("train", FAKE, "--gate", 0.5) == 2
+    assert "unknown flag '--gate'; did you mean '--gait'?" in capsys.readouterr().err
+
+    commands = package / "commands.py"
+    commands.write_text(commands.read_text().replace("--gait WORD", "--seed WORD"))
+    del sys.modules["gaits.commands"]
+    assert coach("train", FAKE, "--gait", 0.5) == 2
+    error = "the extension 'gaits' (gaits 1.2) declares the flag --seed, which is taken"
+    assert error in capsys.readouterr().err
+    commands.write_text("FOR_RUNS = 1 / 0")
+    del sys.modules["gaits.commands"]
+    assert coach("train", FAKE, "--gait", 0.5) == 2
+    assert "flags that cannot be read, gaits.commands:FOR_RUNS" in capsys.readouterr().err

@@ -37,6 +37,7 @@ from coach_rl.core.clock import LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.inspection import InspectionPoint, InspectParameters, parse_inspections
+from coach_rl.core.log_records import Kind
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import Cause
 from coach_rl.environments.goal_worlds import GoalWorldParameters
@@ -58,7 +59,6 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.telemetry.inspection import Inspector
-from coach_rl.telemetry.records import Kind
 from tests.notebooks import stand_in_for_ipython
 
 CHECKOUT = Path(__file__).parent.parent.parent

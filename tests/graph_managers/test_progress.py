@@ -9,6 +9,7 @@ from small_runs import parameters, ppo
 
 from coach_rl.core.clock import Clock, LinearSchedule
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
@@ -23,7 +24,6 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     ValidationParameters,
 )
-from coach_rl.telemetry.records import LogRecord
 
 
 def created(params: BasicGraphParameters) -> BasicRLGraphManager:

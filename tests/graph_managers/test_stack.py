@@ -10,8 +10,8 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import GraphManager
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from coach_rl.graph_managers.stacking import build_stack
-from coach_rl.telemetry.episode_tracker import EpisodeTracker
 
 
 def build(experiment, num_envs=3):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
@@ -19,7 +20,6 @@ from coach_rl.runs.checkpoint import (
 )
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.keeper import CheckpointKeeper
-from coach_rl.telemetry.records import Evaluation, LogRecord
 
 SELDOM = 1e9
 

@@ -9,6 +9,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.parameters import CheckpointParameters
@@ -18,7 +19,6 @@ from coach_rl.runs.logs import log_notes, planned_cuts
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 from coach_rl.sessions.stop_requests import Interrupted
-from coach_rl.telemetry.records import LogRecord
 from tests.small_runs import STACK, AtRecord, log_of, manifest_of, preset
 
 PRESET = preset(STACK)

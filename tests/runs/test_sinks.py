@@ -13,6 +13,7 @@ import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from coach_rl.core.errors import CoachWarning
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.runs import logs
@@ -24,7 +25,6 @@ from coach_rl.sessions.session import (
     resume_experiment,
     run_experiment,
 )
-from coach_rl.telemetry.records import LogRecord
 from tests.small_runs import lines_of, preset, state_of
 
 SETTINGS = RunSettings(final_episodes=EnvironmentEpisodes(1))

@@ -17,6 +17,7 @@ from coach_rl.core.errors import (
     ParameterError,
     RunError,
 )
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -37,7 +38,6 @@ from coach_rl.sessions import (
     resume_experiment,
     run_experiment,
 )
-from coach_rl.telemetry.records import LogRecord
 from tests.refusals import check_refused
 from tests.small_runs import (
     AtRecord,

@@ -18,6 +18,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     NonFiniteError,
 )
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
@@ -34,7 +35,6 @@ from coach_rl.sessions.session import (
     run_experiment,
 )
 from coach_rl.sessions.stop_requests import StopRequests
-from coach_rl.telemetry.records import LogRecord
 from tests.small_runs import (
     QUIET,
     change_manifest,

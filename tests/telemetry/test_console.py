@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from coach_rl.core import Evaluation, LogRecord
 from coach_rl.core.clock import Phase
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.telemetry import ConsoleSink, Evaluation, LogRecord
+from coach_rl.telemetry import ConsoleSink
 from coach_rl.telemetry.figures import Best
 from tests.waiting import wait_until
 

@@ -17,9 +17,9 @@ from coach_rl.core.errors import (
     UnknownNameError,
 )
 from coach_rl.core.inspection import InspectionPoint
-from coach_rl.telemetry import bootstrap_interval, interquartile_mean
+from coach_rl.graph_managers import bootstrap_interval, interquartile_mean
+from coach_rl.graph_managers.statistics import SignalWindows
 from coach_rl.telemetry.notebook import NotebookSink
-from coach_rl.telemetry.statistics import SignalWindows
 from coach_rl.telemetry.trackers.tracker import TrackerParameters
 from tests.refusals import check_refused
 

@@ -14,8 +14,9 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from coach_rl.core import LogRecord
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry import CsvSink, JsonlReader, JsonlSink, LogRecord, TensorBoardSink
+from coach_rl.telemetry import CsvSink, JsonlReader, JsonlSink, TensorBoardSink
 from coach_rl.telemetry.log_files import ImageSink
 
 
@@ -108,7 +109,7 @@ from pathlib import Path
 from coach_rl.core.clock import Phase
 from coach_rl.telemetry.log_files import CsvSink
 from coach_rl.telemetry.log_files import JsonlSink
-from coach_rl.telemetry.records import LogRecord
+from coach_rl.core.log_records import LogRecord
 folder = Path({str(tmp_path)!r})
 sinks = [JsonlSink(folder / "log.jsonl"), CsvSink(folder)]
 for steps in range(5):

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from coach_rl.core import LogRecord
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry import LogRecord
 from coach_rl.telemetry.notebook import MOST_POINTS, NotebookSink
 from tests.notebooks import stand_in_for_ipython
 

@@ -3,8 +3,9 @@ import json
 
 from rich.console import Console
 
+from coach_rl.core import Evaluation, LogRecord
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry import Evaluation, LogRecord, Summary
+from coach_rl.telemetry import Summary
 
 SCALARS = {
     "evaluation/episodes": 20.0,

@@ -15,10 +15,11 @@ from tensorboard.plugins.hparams.metadata import (
     parse_session_start_info_plugin_data,
 )
 
+from coach_rl.core import LogRecord
 from coach_rl.core.clock import Phase
-from coach_rl.telemetry import LogRecord, TensorBoardSink
+from coach_rl.graph_managers.statistics import histogram
+from coach_rl.telemetry import TensorBoardSink
 from coach_rl.telemetry.log_files import CsvSink, logged_names
-from coach_rl.telemetry.statistics import histogram
 from coach_rl.telemetry.tensorboard import Introduction, layout
 
 LAYOUT_TAG = "custom_scalars__config__"
@@ -179,8 +180,8 @@ def test_tensorboard_gif_is_image(tmp_path, file, tag):
     Image.new("RGB", (4, 3)).save(image, "GIF")
     (tmp_path / file).write_bytes(image.getvalue())
     sink = TensorBoardSink(tmp_path)
-    sink.write(record("video", 20, text=file))
-    sink.write(record("video", 20, text="step_20.mp4"))
+    sink.write(record("file", 20, text=file))
+    sink.write(record("file", 20, text="step_20.mp4"))
     sink.close()
     (found,) = read(tmp_path).Tensors(tag)
     assert list(found.tensor_proto.string_val) == [b"4", b"3", image.getvalue()]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from coach_rl.core import LogRecord, SinkRun
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.telemetry import LogRecord, SinkRun
 from coach_rl.telemetry.trackers import TrackerParameters, TrackerRun, TrackerSink
 
 MANIFEST = {"name": "walk", "level": "hopper", "preset": {"name": "Mujoco_PPO"}}

@@ -19,6 +19,7 @@ from typing import Unpack
 from coach_rl.configuration.strict_json import Json, read_text, write_text
 from coach_rl.core.errors import ConfigurationError, RunError, warn
 from coach_rl.core.file_writing import filled_folder
+from coach_rl.core.log_records import Evaluation
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.exporting.card import CARD, card
@@ -29,7 +30,6 @@ from coach_rl.runs.checkpoint import LAST, Checkpoint, point, write_checkpoint
 from coach_rl.runs.folder import ONLY_POLICY, RunFolder, write_manifest
 from coach_rl.sessions.evaluation import trained_graph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
-from coach_rl.telemetry.records import Evaluation
 
 EPISODES = EnvironmentEpisodes(100)
 """Episodes that a policy is scored in."""

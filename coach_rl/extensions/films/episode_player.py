@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.extensions.films.camera import Camera, FilmedStack
 from coach_rl.extensions.films.video import FrameSink
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
-from coach_rl.telemetry.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 
 
 @dataclass

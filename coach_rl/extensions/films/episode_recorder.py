@@ -20,18 +20,18 @@ import numpy as np
 
 from coach_rl.core.errors import RunError, warn
 from coach_rl.core.file_writing import make_folder
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import EnvResponse, IntArray
 from coach_rl.extensions.films.camera import FilmedStack
 from coach_rl.extensions.films.episode_player import EpisodePlayer
 from coach_rl.extensions.films.video import Film, FilmParameters, require_writable
-from coach_rl.graph_managers.evaluation_watchers import EvaluationWatcher
+from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.run_parts import PartResult, RunContext, RunPart, Written
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
-from coach_rl.telemetry.episode_tracker import FinishedEpisodes
-from coach_rl.telemetry.records import LogRecord
 
 Format = Literal["gif", "mp4"]
 
@@ -86,7 +86,7 @@ class FilmedEvaluations(RunPart):
             return
         for file in files:
             path = file.relative_to(self._run.folder.path)
-            yield self._run.record("video", text=str(path))
+            yield self._run.record("file", text=str(path))
 
     def evaluated(self, file: Path) -> Iterator[Written]:
         path = evaluation_film(file)

@@ -1,11 +1,31 @@
-"""The flags of `coach play`. Light, as `cli.flags`."""
+"""The flags of `coach play`, and those of a closer look at a run. Light, like `cli.parser`."""
 
 from pathlib import Path
 
 from coach_rl.cli import values
-from coach_rl.cli.flags import TRAINED, again
+from coach_rl.cli.flags import TRAINED, again, group
 from coach_rl.cli.parser import Flag
+from coach_rl.core.steps import EnvironmentSteps
 
+DEFAULT_HISTOGRAM_STEPS = 10_000
+"""Environment steps from one set of histograms to the next, where none are given."""
+FOR_RUNS = group(
+    "where and how it runs",
+    Flag(
+        "--histograms [STEPS]",
+        "for TensorBoard: parameters, gradients, actions and observations every STEPS "
+        f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
+        values.steps,
+        value=EnvironmentSteps(DEFAULT_HISTOGRAM_STEPS),
+        sets="coach_rl:HistogramParameters.every",
+    ),
+    Flag(
+        "--profile",
+        "show at the end where time has gone; profile.json and trace.json in the run's folder",
+        sets="coach_rl:ProfileParameters",
+    ),
+    of="train resume fork repeat",
+)
 PLAY = (
     TRAINED,
     Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),

@@ -14,14 +14,14 @@ import numpy as np
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import require
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.statistics import histogram
 from coach_rl.sessions.run_parts import RunContext, RunPart
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
-from coach_rl.telemetry.records import LogRecord
-from coach_rl.telemetry.statistics import histogram
 
 DECISIONS = 256
 """Ticks of a level whose observations and actions are kept: the newest."""

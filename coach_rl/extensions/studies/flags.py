@@ -1,5 +1,6 @@
 """The flags of commands about many runs: comparisons, studies, sweeps. Light, like `cli.parser`."""
 
+import argparse
 from pathlib import Path
 
 from coach_rl.cli import values
@@ -10,6 +11,68 @@ STATES = ("running", "done", "stopped", "pruned", "failed", "damaged")
 """States of a run, as in `studies.runs`."""
 SORT_KEYS = ("path", "age", "state", "steps", "best", "last", "size")
 """The keys that a list of runs can be sorted by, as in `studies.runs`."""
+MOMENTS = ("final", "last", "afterwards")
+"""The evaluations that can score a run, as in `studies.runs`."""
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """The seeds of `10`, which are 0 to 9, or of the list `3,5,8`."""
+    try:
+        numbers = (
+            tuple(map(values.whole, text.split(",")))
+            if "," in text
+            else tuple(range(values.positive(text)))
+        )
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be how many, such as 10 (seeds 0 to 9), or a list, such as 3,5,8; got '{text}'"
+        ) from error
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise argparse.ArgumentTypeError(f"names the seed {number} twice, in '{text}'")
+    return numbers
+
+
+def moment(text: str) -> str | int:
+    """The evaluation that scores a run: one of `MOMENTS`, or a number of environment steps."""
+    digits = text.replace("_", "").replace(",", "")
+    if text not in MOMENTS and not digits.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is none of {', '.join(MOMENTS)} and no number of environment steps"
+        )
+    return text if text in MOMENTS else int(digits)
+
+
+def port(text: str) -> int:
+    """A network port."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port: give a number from 0 to 65535")
+    return int(text)
+
+
+FOR_RUNS = (
+    *group(
+        "changing the experiment",
+        Flag(
+            "--seeds SEEDS",
+            "train a run for each seed: 10 for seeds 0 to 9, or a list such as 3,5,8; again, only "
+            "those that are not finished",
+            seeds,
+            separator=",",
+            of="seeds",
+        ),
+    ),
+    *group(
+        "where and how it runs",
+        Flag(
+            "--jobs N",
+            "with --seeds: runs at once (default: as many as there are cores and memory for)",
+            values.positive,
+            of="seeds",
+        ),
+    ),
+)
+"""The flags of `coach train --seeds`."""
 _ROOT = again("-ep", name="root")
 _PLACES = (
     _ROOT,
@@ -39,7 +102,7 @@ _GROUPS = (
         "--at WHEN",
         "the evaluation that scores a run: final, last (while training), afterwards (made by "
         "`coach evaluate`), or a number of environment steps (default: final)",
-        values.moment,
+        moment,
     ),
     Flag(
         "--statistic NAME",
@@ -85,7 +148,7 @@ REPORT = (
 )
 STUDY_RUN = (
     *STUDY,
-    again("--jobs", help="runs at once (default: as the machine carries)"),
+    Flag("--jobs N", "runs at once (default: as the machine carries)", values.positive),
     Flag("--on PLACE", "where to run: local (default), ray[:HOST:PORT] or slurm[:PARTITION]"),
     again("-ntb"),
 )
@@ -167,7 +230,7 @@ SWEEP = (
             sets="Sweep.name",
         ),
         again("-ep", sets="Sweep.root"),
-        again("--jobs", help="runs at once (default: 1)"),
+        Flag("--jobs N", "runs at once (default: 1)", values.positive),
         Flag("--on PLACE", "where to run (default: local)"),
         again("-c"),
         again("--device", help="auto, cpu, cuda or cuda:N"),
@@ -216,7 +279,7 @@ DASHBOARD = (
     Flag(
         "--port N",
         "the port; 0 takes any that is free (default: the first free one from 6006 on)",
-        values.port,
+        port,
     ),
     Flag("--host NAME", "the address to listen on (default: this machine only)"),
 )

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.shown_text import one_line, printable
 from coach_rl.extensions.studies.conduct import JobStatus
 from coach_rl.extensions.studies.scores import RunState, read_scores, required_runs, stop_note
@@ -25,7 +26,6 @@ from coach_rl.runs.lock import holder_of, lost_holder_of
 from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.telemetry.console import ConsoleSink, duration_text, number_text, success_text
 from coach_rl.telemetry.log_files import JsonlReader
-from coach_rl.telemetry.records import LogRecord
 from coach_rl.telemetry.tables import Column, rich_table, table
 
 PLAIN_SECONDS = 60.0

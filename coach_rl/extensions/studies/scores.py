@@ -21,12 +21,12 @@ import numpy as np
 from coach_rl.configuration.parameters_json import decode, reference
 from coach_rl.configuration.strict_json import Json, read_json, require_regular_file, write_text
 from coach_rl.core.errors import CheckpointError, ConfigurationError
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.shown_text import one_line, printable
 from coach_rl.runs.folder import MANIFEST, RunFolder, TakenCheckpoint, read_manifest
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat
-from coach_rl.telemetry.records import LogRecord
 
 SUCCESS = "success_rate"
 _SUCCESSES = "success_"

@@ -31,7 +31,7 @@ import numpy as np
 from coach_rl.core.errors import require
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.seeding import generator
-from coach_rl.telemetry.statistics import interquartile_mean
+from coach_rl.graph_managers.statistics import interquartile_mean
 
 Statistic = Callable[[Array], FloatArray]
 """A function along the last axis, such as `interquartile_mean` and `mean`."""

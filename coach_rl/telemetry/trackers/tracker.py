@@ -20,10 +20,10 @@ from typing import Protocol
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, how_to_install
 from coach_rl.core.file_writing import replacing
+from coach_rl.core.log_records import LogRecord, SinkRun, by_tag, scalars_by_tag
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import Array
-from coach_rl.telemetry.records import LogRecord, SinkRun, by_tag, scalars_by_tag
 from coach_rl.telemetry.trackers.services import SUFFIX, services
 
 _ID = "tracker_id.txt"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coach_rl.core.errors import CheckpointError
+from coach_rl.core.log_records import LogRecord
 from coach_rl.extensions.studies.live import _WatchedRun, watch
 from coach_rl.extensions.studies.logged import _curve
 from coach_rl.extensions.studies.run_records import _evaluations_logged
@@ -16,7 +17,6 @@ from coach_rl.extensions.studies.scores import read_scores
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions import session
 from coach_rl.telemetry.log_files import JsonlReader
-from coach_rl.telemetry.records import LogRecord
 from tests.extensions.studies.written_runs import SUMMARY, record, write_run
 
 RECORDS = 4_000

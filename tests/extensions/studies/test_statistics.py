@@ -17,7 +17,7 @@ from coach_rl.extensions.studies.statistics import (
     standard_error,
     student_t,
 )
-from coach_rl.telemetry.statistics import interquartile_mean
+from coach_rl.graph_managers.statistics import interquartile_mean
 
 
 @pytest.mark.parametrize(

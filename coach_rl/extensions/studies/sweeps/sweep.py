@@ -17,6 +17,7 @@ import numpy as np
 
 from coach_rl.configuration.preset_file import Preset
 from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.log_records import AUTO
 from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.studies.job import Job, Needs
 from coach_rl.extensions.studies.scores import Curve, is_success
@@ -28,7 +29,6 @@ from coach_rl.extensions.studies.sweeps.search_space import (
 )
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.sessions.session import DEFAULT_ROOT
-from coach_rl.telemetry.figures import AUTO
 
 Sampler = Literal["tpe", "random", "grid"]
 Pruner = Literal["median", "halving", "none"]

@@ -9,7 +9,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.telemetry.episode_tracker import EpisodeTracker
+from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 
 
 def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):

@@ -29,7 +29,7 @@ Kind = Literal[
     "gap",
     "roll_back",
     "note",
-    "video",
+    "file",
     "histogram",
     "inspection",
 ]
@@ -84,6 +84,22 @@ class Inspection(LogRecord):
     """The inspected columns, if they are to be written to a file."""
     name: str = ""
     """Name for that file, different for every inspection of a run."""
+
+
+AUTO = "auto"
+"""Stands for the success rate where success is reported, and for the mean reward elsewhere."""
+FILES: Mapping[Kind, str] = {
+    "episode": "episodes",
+    "fault": "faults",
+    "evaluation": "evaluations",
+    "final_evaluation": "final_evaluation",
+    "progress": "progress",
+    "signals": "signals",
+    "gap": "gaps",
+    "roll_back": "roll_backs",
+    "note": "notes",
+}
+"""Names of the tables of the records about the whole graph, by kind."""
 
 
 class Sink(Protocol):

@@ -11,8 +11,8 @@ graph_manager.create_graph(runtime, watchers=[StepCounter()])
 """
 
 from coach_rl.core.records import EnvResponse, IntArray
+from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.telemetry.episode_tracker import FinishedEpisodes
 
 
 class EvaluationWatcher:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ParameterError
-from coach_rl.telemetry.statistics import (
+from coach_rl.graph_managers.statistics import (
     CHUNK,
     SignalWindows,
     bootstrap_interval,
