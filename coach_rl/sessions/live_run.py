@@ -63,7 +63,7 @@ class LiveRun:
     stop: StopRequests
     keeper: CheckpointKeeper
     parts: Mapping[str, RunPart]
-    """What takes part in the run, by name, in order."""
+    """The parts of the run by name, in their order."""
     saved_at: int | None
     """Environment steps of the newest checkpoint; None where there is none."""
     trust: tuple[str, ...] = ()

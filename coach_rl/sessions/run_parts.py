@@ -67,7 +67,7 @@ class Written:
     """A file or folder that a part has written, for the user."""
 
     what: str
-    """What it is, in a word or two."""
+    """A description in a word or two."""
     path: Path
     note: str = ""
     """The rest of the line, after the path."""
@@ -82,7 +82,7 @@ class PartResult:
     tables: tuple[Table, ...] = ()
     """Tables for the user."""
     written: tuple[Written, ...] = ()
-    """What it has written."""
+    """Files that the part has written."""
 
 
 class RunPart:
@@ -111,7 +111,7 @@ class RunPart:
         return ()
 
     def evaluated(self, file: Path) -> Iterable[Written]:  # noqa: ARG002
-        """What it writes about an evaluation apart from training, whose `file` is written."""
+        """Files about an evaluation apart from training, once its own `file` is written."""
         return ()
 
     def result(self) -> PartResult:

@@ -70,7 +70,7 @@ class RunSettings:
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
     parts: tuple[RunPartParameters, ...] = ()
-    """What takes part in the run, such as films of its evaluations, in the order in which they are
+    """Participants in the run, such as films of its evaluations, in the order in which they are
     opened and follow its records. A run that is resumed is given them again."""
 
     def __post_init__(self) -> None:
@@ -125,4 +125,4 @@ class Audience:
 
 
 def _nothing() -> None:
-    """What is called where a part does nothing."""
+    """The call of a part that does nothing."""

@@ -1,4 +1,4 @@
-"""A closer look at a run: inspections, profiles, histograms, trackers, curves in a notebook.
+"""Close views of a run: inspections, profiles, histograms, trackers, curves in a notebook.
 
 May import what running may. `profile` and `histograms` are parts of a run.
 """

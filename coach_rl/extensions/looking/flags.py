@@ -1,4 +1,4 @@
-"""The flags of `coach play`, and those of a closer look at a run. Light, like `cli.parser`."""
+"""The flags of `coach play`, and those that show more of a run. Light, like `cli.parser`."""
 
 from pathlib import Path
 

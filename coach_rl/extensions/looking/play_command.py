@@ -11,8 +11,8 @@ from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.films.episode_recorder import videos_of
 from coach_rl.extensions.films.playing import play_run
+from coach_rl.extensions.looking.window import KEYS, Window, has_display
 from coach_rl.runs.folder import find_run
-from coach_rl.telemetry.window import KEYS, Window, has_display
 
 _EPISODES_SHOWN = EnvironmentEpisodes(5)
 _EPISODES_WRITTEN = EnvironmentEpisodes(1)
