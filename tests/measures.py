@@ -27,6 +27,7 @@ import ast
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -107,7 +108,12 @@ def module_of(file: str) -> str:
 
 @cache
 def owner(file: str) -> str | None:
-    """The subject that a file belongs to; None for the core and running."""
+    """The subject that a file belongs to; None for the core and running.
+
+    A folder below `extensions` is a subject of its own, also where `guards.toml` lists no names.
+    """
+    if match := re.match(r"coach_rl/extensions/(\w+)/", file):
+        return match[1] if match[1] in subjects() else match[1].replace("_", " ")
     for name, subject in subjects().items():
         if any(fnmatch(file, pattern) for pattern in subject.files):
             return name

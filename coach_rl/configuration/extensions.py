@@ -13,6 +13,9 @@ Each has a file `extension.toml`:
     [names]                                        # public names, by their module
     "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
 
+    [offers]                                       # modules that other extensions import, if there
+    exporting = ["coach_rl.extensions.planning.exported"]
+
     [commands.gait]                                # see `Command` of `cli.parser`
     arguments = "RUN [flags]"
     description = "Print the gait of a run."
@@ -30,6 +33,7 @@ table lies in; `coach` has its commands and flags then, and `-cp` its components
 Light on purpose: nothing is imported.
 """
 
+import importlib
 import os
 import re
 import sys
@@ -41,7 +45,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from coach_rl.configuration.entry_points import EXTENSIONS, EntryPoint, installed_entries
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, in_one_line
 
 TABLE = "extension.toml"
 """The file that describes an extension."""
@@ -55,7 +59,8 @@ _LISTS = ("needs", "presets", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
-_PLACE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*)+"
+_MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+_PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +87,9 @@ class Extension:
     """Its public names by module."""
     commands: Mapping[str, Mapping[str, str]]
     """Its commands by name, with the fields of each."""
+    offers: Mapping[str, tuple[str, ...]]
+    """Its modules that another extension imports, by the name of that one; with them it knows what
+    this one adds, without needing it."""
     package: str = ""
     """The installed package that it belongs to, with its version; empty: coach_rl."""
 
@@ -129,6 +137,25 @@ def installed_extensions(
         if problem:
             problems[f"{entry.name} ({entry.package})"] = problem
     return extensions, problems
+
+
+def import_offers(name: str) -> None:
+    """Import what all extensions that are there offer to the one of this name.
+
+    Raises:
+        ConfigurationError: A module of another package cannot be imported.
+    """
+    for extension in (*own_extensions(), *installed_extensions()[0]):
+        for module in extension.offers.get(name, ()):
+            try:
+                importlib.import_module(module)
+            except Exception as error:
+                if not extension.package:
+                    raise
+                raise ConfigurationError(
+                    f"the extension '{extension.name}' ({extension.package}) offers {module} to "
+                    f"{name}, which cannot be imported: {in_one_line(error)}"
+                ) from error
 
 
 def read_extension(name: str, file: Path) -> Extension:
@@ -188,14 +215,15 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "flags", "names", "commands")
+    known = ("summary", *_LISTS, "flags", "names", "offers", "commands")
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
     if not isinstance(summary, str) or not summary:
         raise ValueError("it lacks a summary, which states its purpose")
-    names = {
-        module: _list(each, f"names.{module}") for module, each in _table(document, "names").items()
+    lists_by_name = {
+        key: {name: _list(each, f"{key}.{name}") for name, each in _table(document, key).items()}
+        for key in ("names", "offers")
     }
     commands = {
         name: _texts(each, f"commands.{name}")
@@ -214,8 +242,9 @@ def _extension(name: str, document: Document) -> Extension:
         pages=lists["pages"],
         tests=lists["tests"],
         flags=flags,
-        names=names,
+        names=lists_by_name["names"],
         commands=commands,
+        offers=lists_by_name["offers"],
     )
 
 
@@ -224,6 +253,10 @@ def _check_names(extension: Extension) -> None:
     for public, (module, _) in extension.public_names().items():
         if not re.fullmatch(_PLACE, f"{module}:{public}"):
             raise ValueError(f'names has \'{module}:{public}\'; write "package.module" = ["Name"]')
+    for name, modules in extension.offers.items():
+        for module in modules:
+            if not re.fullmatch(_MODULE, module):
+                raise ValueError(f"offers.{name} has '{module}'; write package.module")
     for command, fields in extension.commands.items():
         _check_command(command, fields)
 

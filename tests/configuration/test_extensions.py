@@ -8,6 +8,7 @@ import runpy
 import shutil
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,25 @@ def test_needs_are_what_the_files_import() -> None:
     found: dict[str, set[str]] = {name: set() for name in EXTENSIONS}
     for file in measures.files():
         name = extension_of(file)
-        for other in imported_files(file) if name else ():
+        for other in imported_files(file) if name and file not in offered_files() else ():
             used = extension_of(other)
             if used not in (None, name):
                 found[name].add(used)
     assert {name: set(each.needs) for name, each in EXTENSIONS.items()} == found
+
+
+@pytest.mark.parametrize("name", [name for name, each in EXTENSIONS.items() if each.offers])
+def test_what_an_extension_offers_is_imported_by_the_other_alone(name: str) -> None:
+    for user, modules in EXTENSIONS[name].offers.items():
+        assert user in EXTENSIONS
+        for module in modules:
+            file = measures.by_module()[module]
+            assert extension_of(file) == name
+            used = {extension_of(other) for other in imported_files(file)}
+            assert user in used
+            importing = [each for each in measures.files() if file in imported_files(each)]
+            others = {extension_of(each) for each in importing}
+            assert others <= {each for each in EXTENSIONS if user in EXTENSIONS[each].offers}
 
 
 def test_needs_are_those_of_the_page() -> None:
@@ -61,6 +76,14 @@ def test_needs_are_those_of_the_page() -> None:
     rows = (re.findall(r"`(\w+)`", row) for row in page.partition("\n\n")[0].splitlines())
     listed = {row[0]: tuple(row[1:]) for row in rows if row}
     assert listed == {name: each.needs for name, each in EXTENSIONS.items()}
+
+
+@cache
+def offered_files() -> frozenset[str]:
+    """The files that are for another extension, and imported only where that is there."""
+    offers = [each.offers.values() for each in EXTENSIONS.values()]
+    modules = [module for lists in offers for each in lists for module in each]
+    return frozenset(measures.by_module()[module] for module in modules)
 
 
 def extension_of(file: str) -> str | None:

@@ -3,7 +3,7 @@
     python tests/extensions/deletion.py [NAME ...]      # default: each alone, then all together
 
 An extension is deleted with its presets, its environments, and the extensions that need it. Then
-all that is left is imported, `coach` lists its presets and commands, the names for type checkers
+all that is left is imported, but for what it offers to the deleted ones, `coach` lists its presets and commands, the names for type checkers
 are written again, and golden runs of what is left have their figures. Only extensions whose code
 lies in their folder can be deleted; of the others there is a table alone.
 """
@@ -24,9 +24,13 @@ GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 IMPORT_ALL = """
 import importlib, pkgutil
 import coach_rl
+from coach_rl.configuration.extensions import own_extensions
+there = {each.name for each in own_extensions()}
+offers = [pair for each in own_extensions() for pair in each.offers.items()]
+useless = {module for name, modules in offers if name not in there for module in modules}
 names = [module.name for module in pkgutil.walk_packages(coach_rl.__path__, "coach_rl.")]
 for name in names:
-    if not name.startswith(("coach_rl.presets.", "coach_rl.__main__")):
+    if not name.startswith(("coach_rl.presets.", "coach_rl.__main__")) and name not in useless:
         importlib.import_module(name)
 for name in coach_rl.__all__:
     getattr(coach_rl, name)

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 import coach_rl
-from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
+from coach_rl.configuration.extensions import import_offers
 from coach_rl.configuration.parameters_json import space_to_json
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
@@ -24,7 +24,7 @@ from coach_rl.core.levels import LevelDescription, links_of
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
-from coach_rl.extensions.exporting.decisions import Decision, decision_of
+from coach_rl.extensions.exporting.decisions import Decision, Place, decision_of
 from coach_rl.extensions.exporting.goals import is_written
 from coach_rl.extensions.exporting.graphs import (
     OPSETS,
@@ -33,8 +33,6 @@ from coach_rl.extensions.exporting.graphs import (
     ending_graph,
     judge_graph,
 )
-from coach_rl.extensions.exporting.planner import PlanDecision
-from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
@@ -123,20 +121,23 @@ class _Stack:
         self.levels = [each.params for each in graph.evaluation.levels]
         self.described = graph.levels
         self.agents = [graph.agents[level.name] for level in graph.levels]
-        for level, agent in zip(self.levels, self.agents, strict=True):
-            _check_level(level, agent)
+        import_offers("exporting")
+        for level in self.levels:
+            _check_level(level)
         self.links = links_of(self.levels)
         self.decisions: list[Decision] = []
         for number, agent in enumerate(self.agents):
-            params, built = graph.levels[number].agent, graph.evaluation.levels[number]
-            if isinstance(agent, GraphAgent) and isinstance(params, GraphAgentParameters):
-                own, (below,) = built.params.goal_space, self.links[number]
-                sub_goal = self.levels[below].goal_space
-                assert isinstance(own, GoalSpace)
-                assert isinstance(sub_goal, GoalSpace)
-                made: Decision = PlanDecision(agent, params, own=own, sub_goal=sub_goal)
-            else:
-                made = decision_of(agent, acts_in=built.environment.spaces.action)
+            built = graph.evaluation.levels[number]
+            place = Place(
+                acts_in=built.environment.spaces.action,
+                params=graph.levels[number].agent,
+                own=built.params.goal_space,
+                below=tuple(self.levels[each].goal_space for each in self.links[number]),
+            )
+            made = decision_of(agent, place)
+            if isinstance(agent, EndingAgent) and not made.ends_by_chance:
+                ends = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
+                raise _refused_level(built.name, ends)
             self.decisions.append(made)
 
     def single(self, *, samples: bool) -> Graph:
@@ -181,7 +182,7 @@ class _Stack:
         return {"key": masks.pop(), "begins": begins}
 
 
-def _check_level(level: LevelDescription, agent: object) -> None:
+def _check_level(level: LevelDescription) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space, reason = level.goal_space, None
     if level.curriculum is not None:
@@ -192,10 +193,12 @@ def _check_level(level: LevelDescription, agent: object) -> None:
         reason = "its options end by functions of Python"
     elif isinstance(space, GoalSpace) and not is_written(space):
         reason = f"its goals are a {type(space).__name__} with methods of its own"
-    elif isinstance(agent, EndingAgent) and not isinstance(agent, OptionCriticAgent):
-        reason = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
     if reason is not None:
-        raise ConfigurationError(f"level '{level.name}' cannot be exported: {reason}")
+        raise _refused_level(level.name, reason)
+
+
+def _refused_level(name: str, reason: str) -> ConfigurationError:
+    return ConfigurationError(f"level '{name}' cannot be exported: {reason}")
 
 
 def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes | str]:
@@ -204,7 +207,6 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
     levels = []
     for number, level in enumerate(stack.levels):
         decision, outer = stack.decisions[number], stack.outer(number)
-        agent = stack.described[number].agent
         can_sample = any(decision.noise.values())
         graphs: dict[str, Graph | None] = {
             "decisions": stack.graphs(number, samples=False),
@@ -229,8 +231,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                     for name, (shape, dtype) in decision.state.items()
                 },
                 "noise": decision.noise,
-                "members": {name: bool(of) for name, of in getattr(agent, "own_ends", {}).items()},
-                "needs_ends": getattr(agent, "needs_ends", False),
+                **decision.facts,
                 "below": stack.links[number],
                 "preempt": level.preempt,
                 "outer": [*outer],

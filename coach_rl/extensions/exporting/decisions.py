@@ -6,7 +6,8 @@ actions. Its modules are traced into graphs by `graphs`; what cannot be traced i
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +15,16 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.arbiters import Order, Selected, Shown, TurnGroup
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
-from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
-from coach_rl.agents.hierarchies.skill_agents import SkillAgents
-from coach_rl.agents.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
 from coach_rl.architectures.action_masks import masked
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.options import OPTION_KEY
+from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.spaces import Space, first_action, uniform_size
 from coach_rl.extensions.exporting.policies import Tensors, policy_of
@@ -72,6 +70,11 @@ class Decision(nn.Module, ABC):
         """Number of random numbers that a sample takes, by kind."""
         self.ending_members = 0
         """M, the number of a group's members, where some have ends of their own; else 0."""
+        self.facts: dict[str, object] = {"members": {}, "needs_ends": False}
+        """What the description of its level says about the agent."""
+
+    ends_by_chance = False
+    """True if the agent ends its sub-episodes by `chance_to_end`."""
 
     @abstractmethod
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
@@ -82,30 +85,33 @@ class Decision(nn.Module, ABC):
         return None
 
 
-def decision_of(agent: object, *, acts_in: Space, prefix: str = "") -> Decision:
-    """The decision of an agent.
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where an agent decides."""
+
+    acts_in: Space
+    """The space of its actions, behind its filters."""
+    prefix: str = ""
+    """Begins the names of what its rows remember."""
+    params: AgentParameters | None = None
+    """The level's agent; None for a part of another agent."""
+    own: LevelSpace | None = None
+    """What its level receives; None: nothing."""
+    below: tuple[LevelSpace | None, ...] = ()
+    """What the levels below receive."""
+
+
+@singledispatch
+def decision_of(agent: object, place: Place) -> Decision:  # noqa: ARG001 - of other functions
+    """The decision of an agent; methods register theirs, by the agent's class.
 
     Args:
         agent: A built agent that has loaded its policy.
-        acts_in: The space of its actions, behind its filters.
-        prefix: Begins the names of what its rows remember.
+        place: Where it decides.
 
     Raises:
         ConfigurationError: A part of it cannot be exported.
     """
-    match agent:
-        case PPOAgent() | OffPolicyAgent() if type(agent).__module__.startswith("coach_rl."):
-            return NetworkDecision(agent, acts_in=acts_in, prefix=prefix)
-        case SkillAgents() | TurnGroup():
-            return TurnDecision(agent, prefix=prefix, acts_in=acts_in)
-        case AgentGroup():
-            return GroupDecision(agent, prefix=prefix, acts_in=acts_in)
-        case ScriptedAgent() if agent.built_in is not None:
-            return ScriptDecision(agent.built_in, acts_in)
-        case ScriptedAgent():
-            raise refused(agent, "it acts by a function of Python")
-        case UniformAgent():
-            raise refused(agent, "it acts at random")
     raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
 
 
@@ -121,12 +127,12 @@ class NetworkDecision(Decision):
 
     Args:
         agent: Whose.
-        acts_in: The space of its actions, behind its filters.
-        prefix: Begins the names of what its rows remember.
+        place: Where it decides.
     """
 
-    def __init__(self, agent: PPOAgent | OffPolicyAgent, *, acts_in: Space, prefix: str) -> None:
+    def __init__(self, agent: PPOAgent | OffPolicyAgent, place: Place) -> None:
         super().__init__()
+        prefix = place.prefix
         if agent.symmetry is not None:
             raise refused(agent, f"it has a symmetry ({agent.symmetry.description})")
         self._agent, self._prefix = agent, prefix
@@ -141,7 +147,7 @@ class NetworkDecision(Decision):
         if self._hidden is not None:
             shape = (self.policy.hidden_size,)
             self.state[f"{prefix}{HIDDEN_STATE}"] = shape, np.dtype(np.float32)
-        self._sent = _action_map(agent, acts_in)
+        self._sent = _action_map(agent, place.acts_in)
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
@@ -161,15 +167,13 @@ class NetworkDecision(Decision):
             noise = None
         return self._sent(self.policy.choice(outputs, noise, filtered)), state
 
-    def chance_to_end(self, seen: Tensors, /) -> Tensor | None:
-        agent = self._agent
-        if not isinstance(agent, OptionCriticAgent):
-            return None
-        if self.observer.state:
-            raise refused(agent, "a filter of its InputFilter remembers observations (a stack?)")
-        filtered, _, _ = self.observer(seen, {}, torch.zeros(0))
-        chance: Tensor = torch.sigmoid(agent.termination.module(filtered))
-        return chance
+
+@decision_of.register(PPOAgent)
+@decision_of.register(OffPolicyAgent)
+def _network_decision(agent: PPOAgent | OffPolicyAgent, place: Place) -> Decision:
+    if not type(agent).__module__.startswith("coach_rl."):  # it may decide in another way
+        raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
+    return NetworkDecision(agent, place)
 
 
 class Observer(nn.Module):
@@ -247,7 +251,7 @@ def _passed(
 
         def parted(action: Chosen) -> Chosen:
             assert isinstance(action, Tensor)
-            parts = _split(action, flat)
+            parts = split(action, flat)
             return inner(
                 _in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
             )
@@ -295,10 +299,10 @@ def _in_space(space: Space, action: Chosen) -> Any:
     assert isinstance(action, Tensor)
     if isinstance(space, spaces.Box):
         return _clipped(space, action)
-    return action if space.dtype is None else action.to(_dtype(space))
+    return action if space.dtype is None else action.to(dtype_of(space))
 
 
-def _dtype(space: Space) -> torch.dtype:
+def dtype_of(space: Space) -> torch.dtype:
     """The dtype in which a graph computes with the values of a space."""
     kind = np.dtype(space.dtype)
     if kind.kind == "f":
@@ -320,7 +324,7 @@ def in_dtypes(space: Space, action: Chosen) -> Tensors:
 
 def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
     """Values [R, ...] within a Box, in its dtype."""
-    low, high = (torch.from_numpy(each).to(_dtype(box)) for each in (box.low, box.high))
+    low, high = (torch.from_numpy(each).to(dtype_of(box)) for each in (box.low, box.high))
     return torch.minimum(torch.maximum(values, low), high).to(low.dtype)
 
 
@@ -332,9 +336,21 @@ def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor
         finite = [np.where(moves, bound, float(i % 2)) for i, bound in enumerate(bounds)]
     low, high, to_low, to_high = (torch.from_numpy(each.astype(np.float64)) for each in finite)
     share = ((values.to(torch.float64) - low) / (high - low)).clamp(0, 1)
-    dtype = _dtype(wanted)
+    dtype = dtype_of(wanted)
     moved = (to_low * (1 - share) + to_high * share).to(dtype)
     return torch.where(chosen, moved, values.to(dtype))
+
+
+@decision_of.register
+def _script_decision(agent: ScriptedAgent, place: Place) -> Decision:
+    if agent.built_in is None:
+        raise refused(agent, "it acts by a function of Python")
+    return ScriptDecision(agent.built_in, place.acts_in)
+
+
+@decision_of.register
+def _random_decision(agent: UniformAgent, place: Place) -> Decision:  # noqa: ARG001 - of no kind
+    raise refused(agent, "it acts at random")
 
 
 class ScriptDecision(Decision):
@@ -364,99 +380,7 @@ class ScriptDecision(Decision):
         return constant + zeros.reshape(-1, *[1] * constant.ndim), {}
 
 
-class GroupDecision(Decision):
-    """Members that act together, each in some keys of the action.
-
-    Args:
-        group: The agents.
-        prefix: Begins the names of what their rows remember.
-    """
-
-    def __init__(self, group: AgentGroup, *, prefix: str, acts_in: Space) -> None:
-        super().__init__()
-        self._group, self.members = group, nn.ModuleList()
-        self._counts: list[dict[str, int]] = []
-        for each in group.bound:
-            space = acts_in if each.part is None else each.part.space
-            self._add(each, acts_in=space, prefix=f"{prefix}{each.name}/")
-        if any(each.has_own_end for each in group.bound):
-            self.ending_members = len(group.bound)
-
-    def _add(self, each: BoundMember, *, acts_in: Space, prefix: str) -> None:
-        """Append the decision of a member, with numbers of its own to sample with."""
-        member = decision_of(self._group.members[each.agent_name], acts_in=acts_in, prefix=prefix)
-        self.members.append(member)
-        self.state |= member.state
-        self._counts.append(dict(self.noise))
-        for kind, count in member.noise.items():
-            self.noise[kind] += count
-
-    def made(self, number: int, each: BoundMember, request: Request) -> tuple[Chosen, Tensors]:
-        """A member's actions [R, ...], and the memory of its rows.
-
-        Args:
-            number: Its number.
-            each: The member.
-            request: That of the group.
-        """
-        member, begin = self.members[number], self._counts[number]
-        assert isinstance(member, Decision)
-
-        def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
-            count = member.noise[kind]
-            return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
-
-        made: tuple[Chosen, Tensors] = member(
-            request._replace(
-                seen=each.seen(request.seen),
-                normal=drawn("normal", request.normal),
-                uniform=drawn("uniform", request.uniform),
-                over=None,
-            )
-        )
-        return made
-
-    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """Actions [R, ...] by key, or in the Box or MultiDiscrete that the keys stand for."""
-        parts: Tensors = {}
-        after: Tensors = {}
-        for number, each in enumerate(self._group.bound):
-            action, state = self.made(number, each, request)
-            after |= state
-            own = _member_parts(action, each.part)
-            if request.over is not None:
-                over = request.over[:, number]
-                own = {key: _where(over, self.idle(key, part), part) for key, part in own.items()}
-            parts |= own
-        return self.whole(parts), after
-
-    def idle(self, key: str, like: Tensor) -> Tensor:
-        """The placeholder of a key where its member doesn't act, [R, ...] as `like`."""
-        if key not in self._group.idle:
-            return like
-        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key]).to(like.dtype)
-
-    def whole(self, parts: Tensors) -> Chosen:
-        """Actions [R, ...] in the space of the group, from those by key."""
-        space = self._group.action_space
-        if WHOLE in parts:
-            return parts[WHOLE]
-        if space is None or isinstance(space, spaces.Dict):
-            return parts
-        columns = [parts[str(number)].flatten() for number in range(len(parts))]
-        return torch.stack(columns, dim=1).to(_dtype(space))
-
-
-def _member_parts(action: Chosen, part: ActionPart | None) -> Tensors:
-    """`BoundMember.split` of tensors."""
-    if part is None:
-        return {WHOLE: action} if isinstance(action, Tensor) else action
-    if not isinstance(action, Tensor):
-        return {key: action[name] for key, name in part.names.items()}
-    return {part.keys[0]: action} if part.flat is None else _split(action, part.flat)
-
-
-def _split(action: Tensor, flat: FlatParts) -> Tensors:
+def split(action: Tensor, flat: FlatParts) -> Tensors:
     """`FlatParts.split` of tensors."""
     found, begin = {}, 0
     for key, space in flat.parts.items():
@@ -464,97 +388,5 @@ def _split(action: Tensor, flat: FlatParts) -> Tensors:
         values = action[:, begin:end].reshape(-1, *(space.shape or ()))
         if flat.counts_from_0:
             values = values + torch.from_numpy(np.asarray(first_action(space)))
-        found[key], begin = values.to(_dtype(space)), end
+        found[key], begin = values.to(dtype_of(space)), end
     return found
-
-
-class TurnDecision(GroupDecision):
-    """Members one of which acts in each row; the decisions of all are computed.
-
-    Args:
-        group: The agents.
-        prefix: Begins the names of what their rows remember.
-        acts_in: The space of the group's actions.
-    """
-
-    def __init__(self, group: SkillAgents | TurnGroup, *, prefix: str, acts_in: Space) -> None:
-        super().__init__(group, prefix=prefix, acts_in=acts_in)
-        self._prefix, self._arbiter = prefix, getattr(group, "arbiter", None)
-        count = np.dtype(np.int64)
-        self.state[f"{prefix}latest"] = (), count  # counted from 1, as 0 stands for none
-        if isinstance(group, TurnGroup):
-            if not isinstance(group.arbiter, Order | Shown | Selected):
-                kind = type(group.arbiter).__name__
-                raise refused(group.bound[0], f"its turns are by a {kind}, a function of Python")
-            self.state[f"{prefix}open"] = (len(group.bound),), count  # 1: it acted since the start
-            kept = group.arbiter.new_rows(1)
-            self.state |= {f"{prefix}{name}": ((), count) for name in kept}
-        if isinstance(self._arbiter, Selected):
-            chooser, choice = self._arbiter.chooser, spaces.Discrete(len(group.bound))
-            self._add(chooser, acts_in=choice, prefix=f"{prefix}{chooser.name}/")
-
-    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """Actions [R, ...] of the members that act; the others remember what they did."""
-        prefix, state = self._prefix, request.state
-        turn, after = self._turn(request)
-        if request.over is not None:  # none acts, -1, in place of a member that is over
-            turn = torch.where(_at(request.over, turn), -1, turn)
-        begins = request.episodes | (state[f"{prefix}latest"] != turn + 1)
-        after[f"{prefix}latest"] = turn + 1
-        if f"{prefix}open" in state:
-            acted = (state[f"{prefix}open"] > 0) & ~request.starts[:, None]  # [R, M]
-            is_new = ~_at(acted, turn.clamp(min=0))
-            request = request._replace(starts=is_new)
-            begins = begins & is_new
-            acts = torch.arange(acted.shape[1]) == turn[:, None]
-            after[f"{prefix}open"] = (acted | acts).to(torch.int64)
-        parts: Tensors = {}
-        for number, each in enumerate(self._group.bound):
-            here = turn == number
-            action, own = self.made(number, each, request._replace(episodes=begins))
-            after |= {name: _where(here, values, state[name]) for name, values in own.items()}
-            for key, values in _member_parts(action, each.part).items():
-                others = parts[key] if key in parts else self.idle(key, values)
-                parts[key] = _where(here, values, others)
-        return self.whole(parts), after
-
-    def _turn(self, request: Request) -> tuple[Tensor, Tensors]:
-        """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
-        arbiter, prefix, state = self._arbiter, self._prefix, request.state
-        if isinstance(arbiter, Order):
-            place = state[f"{prefix}place"]
-            order = torch.from_numpy(arbiter.order)
-            place = torch.where(request.episodes, 0, place)
-            if request.over is not None:  # the first from there on whose member is not over
-                following = order[(place[:, None] + torch.arange(len(order))) % len(order)]
-                plays = ~request.over.gather(1, following)  # [R, L]
-                place = place + plays.to(torch.int64).argmax(dim=1)
-            after = {f"{prefix}place": (place + 1) % len(order)}
-            return order[place % len(order)], after
-        if isinstance(arbiter, Shown):
-            shown = [request.seen[key].reshape(-1) > 0 for key in arbiter.keys]
-            return torch.stack(shown, dim=1).to(torch.int64).argmax(dim=1), {}
-        if not isinstance(arbiter, Selected):  # the option chooses a skill
-            return request.seen[OPTION_KEY].argmax(dim=1), {}
-        since = state[f"{prefix}since"]
-        due = request.starts | (since >= arbiter.every)
-        if request.over is not None:
-            due = due | _at(request.over, state[f"{prefix}choice"])
-        own = request._replace(episodes=request.starts & request.episodes)
-        chosen, kept = self.made(len(self._group.bound), arbiter.chooser, own)
-        assert isinstance(chosen, Tensor)
-        choice = torch.where(due, chosen, state[f"{prefix}choice"])
-        after = {name: _where(due, values, state[name]) for name, values in kept.items()}
-        after[f"{prefix}choice"] = choice
-        after[f"{prefix}since"] = torch.where(due, 0, since) + 1
-        return choice, after
-
-
-def _at(values: Tensor, places: Tensor) -> Tensor:
-    """The values [R, K] at one place of each row, [R]."""
-    return values.gather(1, places[:, None])[:, 0]
-
-
-def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:
-    """Values [R, ...] in the rows `here` [R], and others elsewhere."""
-    return torch.where(here.reshape(-1, *[1] * (values.ndim - 1)), values, others)

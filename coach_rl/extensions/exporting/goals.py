@@ -1,13 +1,14 @@
-"""Arithmetic of goals as functions of tensors [R, ...]."""
+"""Arithmetic of goals as functions of tensors [R, ...].
 
-from collections.abc import Sequence
+Methods register theirs for their goal spaces, and name these in `WRITTEN`.
+"""
+
+from functools import singledispatch
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.hierarchies.metra_goals import METRAGoals
-from coach_rl.agents.learned_goals import LearnedGoals
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
@@ -18,25 +19,13 @@ _WRITTEN = (
     "verdict",
 )  # fmt: skip
 """Methods of goal spaces that are written here as functions of tensors."""
-_CENTRE = (
-    (3.3871327179, 50.434271938, 159.29113202, 59.109374720),
-    (1.0, 17.895169469, 78.757757664, 67.187563600),
-)
-_NEAR = (
-    (1.4234372777, 2.7568153900, 1.3067284816, 0.17023821103),
-    (1.0, 0.73700164250, 0.12021132975),
-)
-_FAR = (
-    (6.6579051150, 3.0812263860, 0.42868294337, 0.017337203997),
-    (1.0, 0.24197894225, 0.012258202635),
-)
-"""Coefficients of PPND7, the lowest power first (Wichura 1988, Applied Statistics 37, AS 241)."""
+WRITTEN: list[type[GoalSpace]] = [GoalSpace, TimedGoalSpace]
+"""Classes of goal spaces whose methods are written as functions of tensors, the general first."""
 
 
 def is_written(space: GoalSpace) -> bool:
     """Return whether a goal space judges by what is written here, without methods of its own."""
-    known = (METRAGoals, LearnedGoals, TimedGoalSpace, GoalSpace)
-    nearest = next(each for each in known if isinstance(space, each))
+    nearest = next(each for each in reversed(WRITTEN) if isinstance(space, each))
     return all(getattr(type(space), name) is getattr(nearest, name) for name in _WRITTEN)
 
 
@@ -52,16 +41,22 @@ def shown_goal(space: LevelSpace, goal: Tensor, seen: Tensors) -> Tensors:
     return shown
 
 
-def target(space: LevelSpace, action: Tensor, seen: Tensors) -> Tensor:
+@singledispatch
+def target(space: object, action: Tensor, seen: Tensors) -> Tensor:
     """`GoalSpace.target` or `OptionSpace.target` of tensors."""
-    if isinstance(space, OptionSpace):
-        return nn.functional.one_hot(action.to(torch.int64), space.count).to(torch.float32)
-    goal, size = action[:, : space.size], space.size
-    if isinstance(space, METRAGoals):
-        return _skill(space, goal)
-    if isinstance(space, LearnedGoals) and space.params.bounds_rate is not None:
-        middle, half = map(torch.as_tensor, space.scale)
-        goal = (middle + goal * half).to(torch.float32)
+    raise NotImplementedError(f"of a {type(space).__name__}, with {len(seen)} and {action.shape}")
+
+
+@target.register
+def _option(space: OptionSpace, action: Tensor, _seen: Tensors) -> Tensor:
+    return nn.functional.one_hot(action.to(torch.int64), space.count).to(torch.float32)
+
+
+@target.register
+def goal_of(space: GoalSpace, action: Tensor, seen: Tensors) -> Tensor:
+    """`GoalSpace.target` of tensors."""
+    goal = action[:, : space.size]
+    size = space.size
     if space.relative:
         goal = achieved(space, seen) + goal
     low, high = map(torch.from_numpy, space.bounds)
@@ -84,11 +79,9 @@ def turned(space: GoalSpace, goal: Tensor) -> Tensor:
     return torch.where(is_angle & is_outside, goal - 2 * np.pi * turns, goal)
 
 
+@singledispatch
 def verdict(space: GoalSpace, goal: Tensor, seen: Tensors) -> tuple[Tensor, Tensor]:
     """[R] whether goals are met, and whether nothing is left to do for them."""
-    if isinstance(space, METRAGoals):
-        never = torch.zeros_like(goal[:, 0], dtype=torch.bool)
-        return never, never
     met = is_near(space, difference_of(space, goal, seen))
     if space.sent_size == space.size:
         return met, met
@@ -115,13 +108,9 @@ def action_for(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
     return torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
 
 
+@singledispatch
 def achieved(space: GoalSpace, seen: Tensors) -> Tensor:
     """`GoalSpace.achieved` of tensors."""
-    if isinstance(space, LearnedGoals):
-        kept = {key: seen[key] for key in space.keys}
-        is_double = {key: each.dtype == torch.float64 for key, each in kept.items()}
-        latents = space.latents({k: v.float() if is_double[k] else v for k, v in kept.items()})
-        return latents.to(torch.float32)
     values = seen[space.key].flatten(1)
     values = values if values.is_floating_point() else values.to(torch.float64)
     return values if space.elements is None else values[:, list(space.elements)]
@@ -140,30 +129,3 @@ def difference_of(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
 def _longest(space: GoalSpace) -> int:
     longest: int = space.longest  # type: ignore[attr-defined]  # of goals with a time
     return longest
-
-
-def _skill(space: METRAGoals, action: Tensor) -> Tensor:
-    """`METRAGoals.target` of tensors; graphs have no inverse of the error function."""
-    if space.settings.discrete:
-        chosen = nn.functional.one_hot(action.argmax(dim=1), space.size)
-        return torch.where(chosen > 0, 1.0, -1.0 / (space.size - 1)).to(torch.float32)
-    inside = action.to(torch.float64).clamp(-1 + 1e-7, 1 - 1e-7)
-    return nn.functional.normalize(_quantile(inside / 2), dim=1).to(torch.float32)
-
-
-def _quantile(centred: Tensor) -> Tensor:
-    """Standard normal quantiles of probabilities 1/2 + `centred`, to seven digits."""
-    tail = torch.sqrt(-torch.log(0.5 - centred.abs()))
-    near = _ratio(_NEAR, tail - 1.6)
-    far = torch.where(tail <= 5, near, _ratio(_FAR, tail - 5))
-    middle = centred * _ratio(_CENTRE, 0.180625 - centred**2)
-    return torch.where(centred.abs() <= 0.425, middle, torch.sign(centred) * far)
-
-
-def _ratio(coefficients: Sequence[Sequence[float]], values: Tensor) -> Tensor:
-    """A polynomial of values divided by another one."""
-    above, below = (
-        sum((factor * values**power for power, factor in enumerate(each)), torch.zeros_like(values))
-        for each in coefficients
-    )
-    return above / below

@@ -13,7 +13,14 @@ from torch import Tensor
 
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.extensions.exporting.coach_policy import FAILED, MET, MISSED
-from coach_rl.extensions.exporting.decisions import Chosen, Decision, Request, refused
+from coach_rl.extensions.exporting.decisions import (
+    Chosen,
+    Decision,
+    Place,
+    Request,
+    decision_of,
+    refused,
+)
 from coach_rl.extensions.exporting.goals import achieved, action_for, is_near
 from coach_rl.extensions.exporting.policies import Tensors
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
@@ -123,6 +130,15 @@ class PlanDecision(Decision):
         costs = try_costs + (1 - passed) / passed * try_missed
         kept = torch.where(pruned | (numbers == 0), 0.0, costs).sum(dim=1, keepdim=True)
         return torch.where(pruned, costs + DETOUR + kept, costs)
+
+
+@decision_of.register
+def _plan_decision(agent: GraphAgent, place: Place) -> Decision:
+    (sub_goal,) = place.below
+    assert isinstance(place.params, GraphAgentParameters)
+    assert isinstance(place.own, GoalSpace)
+    assert isinstance(sub_goal, GoalSpace)
+    return PlanDecision(agent, place.params, own=place.own, sub_goal=sub_goal)
 
 
 def _by_place(begins: Any, ends: Any, count: int) -> tuple[Any, Any]:

@@ -1,0 +1,1 @@
+"""Goal spaces that learn: LESSON, METRA, and one's own."""
