@@ -44,7 +44,7 @@ from coach_rl.runs.logs import (
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.evaluation import evaluation_json
 from coach_rl.sessions.opening import with_new_streams
-from coach_rl.sessions.run_parts import RunContext, RunPart, evaluator_of
+from coach_rl.sessions.run_parts import RunContext, RunPart
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
 from coach_rl.telemetry.resources import ResourceSampler
@@ -79,6 +79,7 @@ class LiveRun:
         """The count of what could not be written."""
         self.evaluator: Evaluator | None = None
         """Makes the evaluations while training; None where the run does so itself."""
+        self._resources = ResourceSampler()
         self._updates: Mapping[str, str] = {}
         """Modes of gradient steps, as this process has written them into the manifest."""
 
@@ -106,7 +107,7 @@ class LiveRun:
             )
             for part in self.parts.values():
                 opened.enter_context(part.open(self.context))
-            self.evaluator = evaluator_of(self.parts.values())
+                self.evaluator = part.evaluator if part.makes_evaluations else self.evaluator
             try:
                 with exits_as_errors():
                     while not self._is_trained(sinks):
@@ -185,7 +186,7 @@ class LiveRun:
         return self._divergence.response == "roll_back"
 
     def _train(self, sinks: RunSinks) -> None:
-        resources, stop = ResourceSampler(), self.stop
+        stop = self.stop
         is_going_on = is_saved = True
         while is_going_on:
             for record in self.graph_manager.improve(
@@ -195,7 +196,7 @@ class LiveRun:
             ):
                 self._keep(record)
                 self._record_updates()
-                self._write(_with_resources(record, resources), sinks)
+                self._write(record, sinks)
                 if record.kind != "note":  # notes of callbacks follow the record they are about
                     subject = record
                 is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
@@ -264,7 +265,13 @@ class LiveRun:
             self.missed = None
 
     def _write(self, record: LogRecord, sinks: RunSinks) -> None:
-        """Write a record of the run, and those that its parts add."""
+        """Write a record of the run, and those that its parts add.
+
+        Those of progress have the use of processor and memory every few seconds.
+        """
+        if record.kind == "progress" and record.is_in_files:
+            scalars = {**record.scalars, **self._resources.sample_if_due()}
+            record = replace(record, scalars=scalars)
         sinks.write(record)
         for part in self.parts.values():
             for each in part.follow(record):
@@ -363,12 +370,3 @@ class LiveRun:
             faults=graph.tracker.faults,
             signals=progress.signals,
         )
-
-
-def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
-    """The record, with the use of processor and memory every few seconds if it is of progress."""
-    if record.kind != "progress" or not record.is_in_files:
-        return record
-    if not (taken := resources.sample_if_due()):
-        return record
-    return replace(record, scalars={**record.scalars, **taken})

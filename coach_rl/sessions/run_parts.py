@@ -119,11 +119,6 @@ class RunPart:
         return PartResult()
 
 
-def evaluator_of(parts: Iterable[RunPart]) -> Evaluator | None:
-    """The evaluator of the evaluations while training; None: the run makes them itself."""
-    return next((part.evaluator for part in parts if part.makes_evaluations), None)
-
-
 def require_compatible(parts: Mapping[str, RunPart]) -> None:
     """Raise `ParameterError` where two parts, by their names, exclude each other."""
     evaluating = [name for name, part in parts.items() if part.makes_evaluations]

@@ -31,6 +31,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
 from coach_rl.runs.folder import (
     ONLY_POLICY,
@@ -67,8 +68,8 @@ from coach_rl.sessions.opening import (
     with_overrides,
 )
 from coach_rl.sessions.problems import require_startable
-from coach_rl.sessions.run_parts import require_compatible
-from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.sessions.run_parts import RunPart, require_compatible
+from coach_rl.sessions.settings import Audience, RunPartParameters, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
 DEFAULT_ROOT = Path("experiments")
@@ -100,6 +101,16 @@ class Session:
         self._stop = StopRequests(self.audience.announce)
         self._on_activity = self._stop.following(self.audience.on_activity)
         self._opened = ExitStack()
+        self.parts: dict[str, RunPart] = {}
+        """The parts of the run by name, in their order."""
+        self.rebuilding: list[str] = []
+        """Names of those that rebuild the run in another process."""
+        self.evaluating_part: Json = {}
+        """The manifest's record of the one that makes evaluations; empty where none does.
+
+        A run that is resumed or forked while evaluations are pending needs it to finish them.
+        """
+        self._watchers: list[EvaluationWatcher] = []
 
     def __enter__(self) -> Self:
         self._opened.enter_context(self._stop)
@@ -132,14 +143,14 @@ class Session:
         self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, on_activity=self._on_activity)
-        self._given = {part.name: part for part in self.settings.parts}
-        self.parts = {name: part.build(self.settings) for name, part in self._given.items()}
-        require_compatible(self.parts)
+        for each in self.settings.parts:
+            self._add(each)
+            require_compatible(self.parts)
         graph = live_graph(
             graph_manager,
             self.runtime,
             callbacks=self.audience.callbacks,
-            watchers=[each for part in self.parts.values() for each in part.watchers],
+            watchers=self._watchers,
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
@@ -165,22 +176,7 @@ class Session:
             self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
         )
         spaces = spaces_to_json(self.graph_manager.graph.spaces)
-        return manifest | {"spaces": spaces} | self.evaluating_part()
-
-    @property
-    def rebuilding(self) -> list[str]:
-        """Names of the parts that rebuild the run in another process."""
-        return [name for name, part in self.parts.items() if part.is_rebuilt_elsewhere]
-
-    def evaluating_part(self) -> Json:
-        """The manifest's record of the part that makes evaluations; empty where none does.
-
-        A run that is resumed or forked while evaluations are pending needs it to finish them.
-        """
-        for name, part in self.parts.items():
-            if part.makes_evaluations:
-                return {"evaluator": encode(self._given[name], name)}
-        return {}
+        return manifest | {"spaces": spaces} | self.evaluating_part
 
     def await_evaluations(self, opened: OpenedRun) -> None:
         """Add the part that the pending evaluations of a run need, where it is not given.
@@ -191,11 +187,8 @@ class Session:
         Raises:
             ConfigurationError: Its manifest doesn't name the part, or the part cannot be found.
         """
-        is_given = any(part.makes_evaluations for part in self.parts.values())
-        if self.graph_manager.evaluations.is_awaited and not is_given:
-            part = opened.evaluating_part()
-            self._given[part.name] = part
-            self.parts[part.name] = part.build(self.settings)
+        if self.graph_manager.evaluations.is_awaited and not self.evaluating_part:
+            self._add(opened.evaluating_part())
 
     def create(
         self, root: Path, name: str, manifest: Json, source: str | None, *, known: object = None
@@ -237,6 +230,17 @@ class Session:
             seed=self.runtime.seed,
             on_activity=self._on_activity,
         )
+
+    def _add(self, parameters: RunPartParameters) -> None:
+        """Build a part of the run."""
+        name = parameters.name
+        part = parameters.build(self.settings)
+        self.parts[name] = part
+        self._watchers += part.watchers
+        if part.is_rebuilt_elsewhere:
+            self.rebuilding.append(name)
+        if part.makes_evaluations:
+            self.evaluating_part = {"evaluator": encode(parameters, name)}
 
     def train(
         self, folder: RunFolder, keeper: CheckpointKeeper, saved_at: int | None = None
@@ -383,7 +387,7 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
-        manifest |= session.evaluating_part()
+        manifest |= session.evaluating_part
         write_manifest(folder, manifest)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, done)

@@ -74,9 +74,11 @@ class RunSettings:
     opened and follow its records. A run that is resumed is given them again."""
 
     def __post_init__(self) -> None:
-        names = [part.name for part in self.parts]
-        for name in names:
-            require(names.count(name) == 1, f"RunSettings.parts has '{name}' twice; leave out one")
+        names: set[str] = set()
+        for part in self.parts:
+            problem = f"RunSettings.parts has '{part.name}' twice; leave out one"
+            require(part.name not in names, problem)
+            names.add(part.name)
 
 
 @dataclass(frozen=True, kw_only=True)

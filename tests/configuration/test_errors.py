@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from coach_rl import BackgroundEvaluation
 from coach_rl.configuration.overrides import apply_overrides, component_type, parse_overrides
 from coach_rl.configuration.parameters_json import encode, spaces_from_json
 from coach_rl.configuration.strict_json import from_json, read_json, write_json
@@ -28,7 +27,7 @@ from tests.configuration.test_components import resolved
 from tests.configuration.test_overrides import Level, Parameters
 from tests.configuration.test_parameters_json import Changeable, Leaf, Tree, decode, make_local
 from tests.configuration.test_presets import FAKE, PANEL, PARTS, load
-from tests.configuration.test_user_modules import run_of_script
+from tests.configuration.test_user_modules import ElsewhereParameters, run_of_script
 from tests.refusals import check_refused
 
 C, D, P, U = ConfigurationError, CheckpointError, ParameterError, UnknownNameError
@@ -226,9 +225,9 @@ PRESETS: list[Case] = [
 NO_OTHER = "OfTheScript is defined in the program itself (__main__), ... no other process"
 DOCUMENTS: list[Case] = [
     (
-        lambda: run_of_script(Path("runs"), parts=(BackgroundEvaluation(),)),
+        lambda: run_of_script(Path("runs"), parts=(ElsewhereParameters(),)),
         C,
-        f"{NO_OTHER} ... or leave out background evaluation",
+        f"{NO_OTHER} ... or leave out elsewhere",
     ),
     (lambda: run_of_script(Path("runs")), CoachWarning, f"{NO_OTHER} ... `coach` cannot resume"),
     (partial(encode, Tree(anything=object())), C, "parameters.anything is a object"),

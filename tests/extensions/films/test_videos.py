@@ -15,12 +15,14 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
 from coach_rl.extensions.films.episode_recorder import VideoParameters, evaluation_film
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
-from tests.small_runs import QUIET, log_of, manifest_of, preset, state_of
+from tests.environments import little_environments
+from tests.small_runs import QUIET, experiment, log_of, manifest_of, ppo, preset, state_of
 
 FILMED = Path(__file__).parents[2] / "filmed_preset.py"
 VIDEO = VideoParameters(frame_skip=2)
@@ -132,3 +134,13 @@ def test_video_flags_film_runs_and_evaluations(
     assert main(["--evaluate", "1", "-crd", str(folder), "-c", "-dg"]) == 0
     assert "filmed as  " in capsys.readouterr().out
     assert "step_128_evaluation.gif" in videos(folder)
+
+
+def test_run_with_nested_actions_is_filmed(tmp_path: Path) -> None:
+    gadget = GymnasiumParameters(level=f"{little_environments.__name__}:Gadget")
+    agent = replace(ppo(), arguments={"drive/1/far": ("drive/0", 2)})
+    manager = experiment(agent, gadget, num_envs=3, training=100)
+    settings = replace(QUIET, final_episodes=EnvironmentEpisodes(1), parts=(VideoParameters(),))
+    task = Runtime(seed=1, device="cpu")
+    result = run_experiment(manager, task, name="gadget", root=tmp_path, settings=settings)
+    assert len(videos(result.folder.path)) == 1
