@@ -1,4 +1,4 @@
-"""Writes the tables of docs/metrics.md from each room's metrics.toml."""
+"""Writes the tables of docs/metrics.md from the metrics.toml of each room and extension."""
 
 import re
 import tomllib
@@ -14,10 +14,13 @@ TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTAL
 def descriptions() -> dict[str, dict[str, list[str]]]:
     """Unit and meaning by metric, by table; several names of one entry are separated by commas."""
     tables: dict[str, dict[str, list[str]]] = {}
-    for path in sorted((CHECKOUT / "coach_rl").glob("*/metrics.toml")):
-        found = tomllib.loads(path.read_text())
-        assert not tables.keys() & found.keys(), f"{path} repeats a table of another room"
-        tables |= found
+    package = CHECKOUT / "coach_rl"
+    files = sorted(package.glob("*/metrics.toml"))
+    for path in [*files, *sorted(package.glob("extensions/*/metrics.toml"))]:
+        for title, entries in tomllib.loads(path.read_text()).items():
+            known = tables.setdefault(title, {})
+            assert not known.keys() & entries.keys(), f"{path} repeats an entry of another file"
+            known |= entries
     return tables
 
 

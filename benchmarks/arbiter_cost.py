@@ -24,8 +24,8 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Array, Observation
 from coach_rl.core.spaces import Space
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.graph_managers.stacking import build_stack
 
 NAMES = ("a", "b", "c")
 WARM_UP, COUNTED = 40, 30
@@ -82,7 +82,7 @@ def stack(*agents: Any, num_envs: int, phase: Phase, in_step: bool = False) -> S
         rl.LevelParameters(name=f"level {number}", agent=params, **(below if number else {}))
         for number, params in enumerate(agents)
     )
-    built = build_stack(
+    built = LevelChain().build_stack(
         levels,
         NullSimulator(num_envs, in_phase=in_step),
         agent=lambda number, spaces: agents[number].build(

@@ -21,26 +21,26 @@ from two_levels import PLACES, SMALL, Panel, stack
 
 FAR = replace(PLACES, threshold=(0.05, 0.05), reach=(1.0, 1.0))
 FURTHER = rl.SuccessSchedule(values=(0.1, 0.2, 0.4, 0.7, 1.0), advance=0.5, retreat=0.1, over=100)
-SIDES = {"far goals": None, "curriculum": rl.Curriculum(reach=FURTHER)}
+SIDES = {"far goals": (), "curriculum": (rl.Curriculum(reach=FURTHER),)}
 
 
 def share_reached(side: str, seed: int, steps: int) -> tuple[float, float]:
     """The share of the farthest goals that are reached after training, and the last factor."""
 
-    def built(curriculum: rl.Curriculum | None) -> rl.GraphManager:
+    def built(changes: tuple[rl.Curriculum, ...]) -> rl.GraphManager:
         low = {
             "agent": rl.TD3AgentParameters(**SMALL),
             "goal_space": FAR,
             "horizon": 20,
-            "curriculum": curriculum,
+            "changes": changes,
         }
         top = {"agent": rl.UniformAgentParameters()}
         manager = stack(Panel(steps=steps, num_envs=4), top=top, low=low)
         manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
         return manager
 
-    trained, judge = built(SIDES[side]), built(None)
-    factor = 1.0 if SIDES[side] is None else FURTHER.values[0]
+    trained, judge = built(SIDES[side]), built(())
+    factor = FURTHER.values[0] if SIDES[side] else 1.0
     for record in trained.improve():
         if record.level == "low":
             factor = record.scalars.get("level/reach_factor", factor)

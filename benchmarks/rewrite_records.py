@@ -9,10 +9,19 @@ moved or gone since the archives were written:
     "coach_rl.agents.planning" = "coach_rl.extensions.planning"
     [names]
     "coach_rl.core.goals:OptionSpace" = "coach_rl.core.options:OptionSpace"
+    [renamed_fields]             # where they are not removed
+    "ReplayMemoryParameters.sequences" = "draws"
     [removed_fields]             # with the values under which nothing changes
     "LevelParameters.certify" = "null"             # as JSON
+    [listed_fields]              # a value or None became a tuple of one or none, in another field
+    "LevelParameters.curriculum" = "changes"
     [added_fields]               # with the values that stand for what documents without them mean
     "PPOAgentParameters.scale_actions" = "false"
+    [gathered_fields]            # of the parts in a list, as an object in a field of its owner
+    "LevelParameters.below" = {field = "arrangement", type = "coach_rl:LevelGraph"}
+
+A gathered field is a mapping from the names of the parts to their values; of flags, a list of the
+names of those that have it. Where all parts have the value of `removed_fields` there is none.
 
 A name that `coach_rl` offers becomes `coach_rl:NAME`. The files of an archive, their order and
 their packing stay as they are; checksums are computed again. Manifests of trained agents get every
@@ -60,10 +69,16 @@ class Moves:
     """New paths of modules by earlier ones."""
     names: Mapping[str, str]
     """New `module:name` by earlier ones."""
+    renamed_fields: Mapping[str, str]
+    """New names of fields by earlier ones, `Class.field`."""
     removed_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, without which a class behaves the same."""
+    listed_fields: Mapping[str, str]
+    """Fields that have a tuple of one or none for a value or None, by `Class.field` of that."""
     added_fields: Mapping[str, Json]
     """Values of fields, by `Class.field`, that documents without them mean."""
+    gathered_fields: Mapping[str, Mapping[str, str]]
+    """The field of the owner, and the type of the object in it, of the `Class.field` of parts."""
 
     @classmethod
     def read(cls, file: Path) -> "Moves":
@@ -95,7 +110,8 @@ class Moves:
         """Parameters with classes and functions named as now, without removed fields."""
         match document:
             case dict():
-                kept = self._with_fields_of_now(document)
+                kept = self._with_listed_fields(self._gathered(document))
+                kept = self._with_fields_of_now(kept)
                 return {
                     key: self.name(part) if key in TAGS else self.document(part)
                     for key, part in kept.items()
@@ -103,6 +119,35 @@ class Moves:
             case list():
                 return [self.document(part) for part in document]
         return document
+
+    def _gathered(self, document: dict[str, Json]) -> dict[str, Json]:
+        """A document with what its parts in lists had, and it has now."""
+        found = dict(document)
+        for path, place in self.gathered_fields.items():
+            kind, _, field = path.partition(".")
+            for key, parts in document.items():
+                having = [each for each in _listed(parts, kind) if field in each]
+                if all(each[field] == self.removed_fields[path] for each in having):
+                    continue
+                values = {each["name"]: each[field] for each in having if each[field] is not None}
+                flags = all(isinstance(value, bool) for value in values.values())
+                names = [name for name, value in values.items() if value]
+                made = found.setdefault(place["field"], {"$type": place["type"]})
+                made[field] = names if flags else values
+                found[key] = [
+                    {name: value for name, value in each.items() if name != field}
+                    for each in found[key]
+                ]
+        return found
+
+    def _with_listed_fields(self, document: dict[str, Json]) -> dict[str, Json]:
+        kind = str(document.get("$type", "")).rpartition(":")[2]
+        found = dict[str, Json]()
+        for key, part in document.items():
+            field = self.listed_fields.get(f"{kind}.{key}")
+            values = [] if part is None else [part]
+            found[field or key] = part if field is None else values
+        return found
 
     def _with_fields_of_now(self, document: dict[str, Json]) -> dict[str, Json]:
         kind = str(document.get("$type", "")).rpartition(":")[2]
@@ -113,11 +158,21 @@ class Moves:
         }
         gone = {key: f"{kind}.{key}" for key in document if f"{kind}.{key}" in self.removed_fields}
         kept = {
-            key: part
+            self.renamed_fields.get(f"{kind}.{key}", key): part
             for key, part in document.items()
             if key not in gone or part != self.removed_fields[gone[key]]
         }
         return {**kept, **{key: value for key, value in added.items() if key not in kept}}
+
+
+def _listed(parts: Json, kind: str) -> list[dict[str, Json]]:
+    """The documents of a class in a list; none where it is no list of them."""
+    named = parts if isinstance(parts, list) else []
+    return [
+        each
+        for each in named
+        if isinstance(each, dict) and str(each.get("$type", "")).endswith(f":{kind}")
+    ]
 
 
 def completed(manifest: Json) -> Json:

@@ -79,7 +79,6 @@ if TYPE_CHECKING:
         SuccessRate,
         SuccessSchedule,
         SymmetryParameters,
-        TimedGoalSpace,
         TrainingSteps,
         UnknownNameError,
     )
@@ -145,9 +144,8 @@ if TYPE_CHECKING:
         CollectionParameters,
         GraphManager,
         GraphParameters,
-        HACGraphManager,
-        HACGraphParameters,
         HRLGraphManager,
+        LevelChain,
         LevelParameters,
         ScheduleParameters,
         SignalParameters,
@@ -158,6 +156,7 @@ if TYPE_CHECKING:
         PrioritisedParameters,
         ReplayMemoryParameters,
         SequenceParameters,
+        SingleTransitions,
     )
     from coach_rl.sessions import (
         RunSettings,

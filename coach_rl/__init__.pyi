@@ -16,54 +16,6 @@ from coach_rl.agents import (
     TD3AlgorithmParameters as TD3AlgorithmParameters,
     UniformAgentParameters as UniformAgentParameters,
 )
-from coach_rl.agents.agent_group import (
-    AgentGroupParameters as AgentGroupParameters,
-    GroupMember as GroupMember,
-)
-from coach_rl.agents.arbiters import (
-    EnvironmentTurns as EnvironmentTurns,
-    SelectedTurns as SelectedTurns,
-    Turns as Turns,
-)
-from coach_rl.agents.curricula import (
-    Curriculum as Curriculum,
-)
-from coach_rl.agents.hierarchies.diayn_agent import (
-    DIAYNAgentParameters as DIAYNAgentParameters,
-    DiscriminatorParameters as DiscriminatorParameters,
-)
-from coach_rl.agents.hierarchies.hac import (
-    HACAgentParameters as HACAgentParameters,
-)
-from coach_rl.agents.hierarchies.hiro_agent import (
-    HIROAgentParameters as HIROAgentParameters,
-    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
-)
-from coach_rl.agents.hierarchies.landmarks import (
-    LandmarkParameters as LandmarkParameters,
-    NoveltyParameters as NoveltyParameters,
-)
-from coach_rl.agents.hierarchies.lesson_goals import (
-    LESSONGoalSpace as LESSONGoalSpace,
-)
-from coach_rl.agents.hierarchies.metra_goals import (
-    METRAGoalSpace as METRAGoalSpace,
-)
-from coach_rl.agents.hierarchies.option_critic_agent import (
-    OptionCriticAgentParameters as OptionCriticAgentParameters,
-    TerminationParameters as TerminationParameters,
-)
-from coach_rl.agents.hierarchies.skill_agents import (
-    SkillAgentsParameters as SkillAgentsParameters,
-)
-from coach_rl.agents.hierarchies.sub_goal_guide import (
-    AdjacencyParameters as AdjacencyParameters,
-    SubGoalGuideParameters as SubGoalGuideParameters,
-)
-from coach_rl.agents.learned_goals import (
-    LearnedGoals as LearnedGoals,
-    LearnedGoalSpace as LearnedGoalSpace,
-)
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
@@ -117,12 +69,8 @@ from coach_rl.core import (
     SuccessRate as SuccessRate,
     SuccessSchedule as SuccessSchedule,
     SymmetryParameters as SymmetryParameters,
-    TimedGoalSpace as TimedGoalSpace,
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
-)
-from coach_rl.core.inspection import (
-    InspectParameters as InspectParameters,
 )
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
@@ -198,17 +146,86 @@ from coach_rl.exploration_policies import (
     ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
 )
+from coach_rl.extensions.curricula.curriculum import (
+    Curriculum as Curriculum,
+)
+from coach_rl.extensions.data.minari_data import (
+    read_minari as read_minari,
+    write_minari as write_minari,
+)
+from coach_rl.extensions.data.prefill import (
+    DataSetParameters as DataSetParameters,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
 from coach_rl.extensions.films.episode_recorder import (
     VideoParameters as VideoParameters,
 )
+from coach_rl.extensions.groups.agent_group import (
+    AgentGroupParameters as AgentGroupParameters,
+    GroupMember as GroupMember,
+)
+from coach_rl.extensions.groups.arbiters import (
+    EnvironmentTurns as EnvironmentTurns,
+    SelectedTurns as SelectedTurns,
+    Turns as Turns,
+)
+from coach_rl.extensions.groups.level_graph import (
+    LevelGraph as LevelGraph,
+)
+from coach_rl.extensions.groups.trained_opponent import (
+    TrainedOpponent as TrainedOpponent,
+)
+from coach_rl.extensions.hac.hac_agent import (
+    HACAgentParameters as HACAgentParameters,
+)
+from coach_rl.extensions.hac.hac_graph import (
+    HACGraphManager as HACGraphManager,
+    HACGraphParameters as HACGraphParameters,
+)
+from coach_rl.extensions.hac.hindsight_actions import (
+    HindsightActionParameters as HindsightActionParameters,
+)
+from coach_rl.extensions.hiro.hiro_agent import (
+    HIROAgentParameters as HIROAgentParameters,
+    SubGoalCorrectionParameters as SubGoalCorrectionParameters,
+)
+from coach_rl.extensions.hiro.landmarks import (
+    LandmarkParameters as LandmarkParameters,
+    NoveltyParameters as NoveltyParameters,
+)
+from coach_rl.extensions.hiro.sub_goal_guide import (
+    AdjacencyParameters as AdjacencyParameters,
+    SubGoalGuideParameters as SubGoalGuideParameters,
+)
+from coach_rl.extensions.hits.timed_goals import (
+    TimedGoalSpace as TimedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.learned_goals import (
+    LearnedGoals as LearnedGoals,
+    LearnedGoalSpace as LearnedGoalSpace,
+)
+from coach_rl.extensions.learned_goals.lesson_goals import (
+    LESSONGoalSpace as LESSONGoalSpace,
+)
+from coach_rl.extensions.learned_goals.metra_goals import (
+    METRAGoalSpace as METRAGoalSpace,
+)
 from coach_rl.extensions.looking.histograms import (
     HistogramParameters as HistogramParameters,
 )
+from coach_rl.extensions.looking.inspect_parameters import (
+    InspectParameters as InspectParameters,
+)
+from coach_rl.extensions.looking.notebook import (
+    NotebookSink as NotebookSink,
+)
 from coach_rl.extensions.looking.profile import (
     ProfileParameters as ProfileParameters,
+)
+from coach_rl.extensions.looking.trackers.tracker import (
+    TrackerParameters as TrackerParameters,
 )
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
@@ -220,6 +237,17 @@ from coach_rl.extensions.planning.graph_agent import (
 from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.skills.diayn_agent import (
+    DIAYNAgentParameters as DIAYNAgentParameters,
+    DiscriminatorParameters as DiscriminatorParameters,
+)
+from coach_rl.extensions.skills.option_critic_agent import (
+    OptionCriticAgentParameters as OptionCriticAgentParameters,
+    TerminationParameters as TerminationParameters,
+)
+from coach_rl.extensions.skills.skill_agents import (
+    SkillAgentsParameters as SkillAgentsParameters,
 )
 from coach_rl.extensions.studies.job import (
     Needs as Needs,
@@ -264,9 +292,8 @@ from coach_rl.graph_managers import (
     CollectionParameters as CollectionParameters,
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
-    HACGraphManager as HACGraphManager,
-    HACGraphParameters as HACGraphParameters,
     HRLGraphManager as HRLGraphManager,
+    LevelChain as LevelChain,
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
     SignalParameters as SignalParameters,
@@ -277,9 +304,7 @@ from coach_rl.memories import (
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SequenceParameters as SequenceParameters,
-)
-from coach_rl.memories.hindsight_actions import (
-    HindsightActionParameters as HindsightActionParameters,
+    SingleTransitions as SingleTransitions,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,
@@ -291,15 +316,6 @@ from coach_rl.sessions import (
     RunSettings as RunSettings,
     train as train,
     TrainedAgent as TrainedAgent,
-)
-from coach_rl.sessions.trained_opponent import (
-    TrainedOpponent as TrainedOpponent,
-)
-from coach_rl.telemetry.notebook import (
-    NotebookSink as NotebookSink,
-)
-from coach_rl.telemetry.trackers.tracker import (
-    TrackerParameters as TrackerParameters,
 )
 
 __all__: list[str]

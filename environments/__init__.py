@@ -1,9 +1,9 @@
 """Environments: simulators that keep the `Environment` contract, batched and exactly reproducible.
 
-May import core only, and never filters, agents or levels. Start with `by_name` (a name becomes an
-environment); then a small one, `toy/point_mass.py` on `world.py`; then `mujoco/` for speed,
-`goal_worlds/` for hierarchies, `gymnasium/` for breadth and `pettingzoo/` for several agents.
-`inbox` is what simulators share; `coach_rl.extensions.testing` proves that one keeps the contract.
+May import core, processes, and the tables of extensions in configuration. Start with `by_name` (a
+name becomes an environment); then a small one, `toy/point_mass.py` on `world.py`; then `mujoco/`
+for speed and `gymnasium/` for breadth. `inbox` is what simulators share;
+`coach_rl.extensions.testing` proves that one keeps the contract.
 """
 
 from typing import TYPE_CHECKING

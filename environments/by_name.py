@@ -5,14 +5,19 @@ description = parameters("point_mass", max_episode_steps=100)       # what a pre
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+import pkgutil
+from collections.abc import Callable, Iterable
 
 import gymnasium
 
+from coach_rl.configuration.extensions import (
+    Extension,
+    installed_extensions,
+    own_extensions,
+)
 from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.shown_text import name_of_class
-from coach_rl.environments.goal_worlds import GOAL_WORLDS, GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.recipe import how_to_name
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
@@ -20,7 +25,6 @@ from coach_rl.environments.toy import (
     BitFlipParameters,
     CablesParameters,
     ChainParameters,
-    ConnectFourParameters,
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
@@ -34,7 +38,6 @@ TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "bit_flip": (BitFlipParameters, {}),
     "cables_8": (CablesParameters, {}),
     "chain": (ChainParameters, {}),
-    "connect_four": (ConnectFourParameters, {}),
     "gates": (GatesParameters, {}),
     "goal_point_mass": (GoalPointMassParameters, {}),
     "one_step": (OneStepParameters, {}),
@@ -67,8 +70,8 @@ def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
 
     Args:
         level: A MuJoCo task by short name or Gymnasium id (`half_cheetah`, `HalfCheetah-v5`), a
-            goal world (`goal_pendulum`), a toy world (`point_mass`), any other registered
-            Gymnasium id (`CartPole-v1`), or `module:Class` or `module:Id-v0` (see
+            toy world (`point_mass`), a task of an extension (`goal_pendulum`), any other
+            registered Gymnasium id (`CartPole-v1`), or `module:Class` or `module:Id-v0` (see
             `GymnasiumParameters`).
         kwargs: Fields of its parameters, e.g. `max_episode_steps`.
 
@@ -80,20 +83,40 @@ def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
         raise ParameterError(f"a task must be a name, got {level!r}{name_of_class(level)}")
     if level in TASKS:
         return _filled(MujocoParameters, level, {"level": level}, kwargs)
-    if level in GOAL_WORLDS:
-        return _filled(GoalWorldParameters, level, {"level": level}, kwargs)
     if level in TOYS:
         toy, fixed = TOYS[level]
         return _filled(toy, level, fixed, kwargs)
+    if level in (ours := _tasks(own_extensions())):
+        return _of_extension(ours[level], level, kwargs)
     if ":" in level or level in gymnasium.registry:
         return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
+    if level in (others := _tasks(installed_extensions()[0])):
+        return _of_extension(others[level], level, kwargs)
     raise UnknownNameError("task", level, level_names(), how_to_name(level))
 
 
 def level_names() -> list[str]:
-    """Every task that `make` knows by name, ours first."""
-    ours: Sequence[str] = [*TASKS, *GOAL_WORLDS, *TOYS]
-    return [*ours, *(name for name in gymnasium.registry if name not in TASKS)]
+    """Every task that `make` knows by name, ours and those of extensions first."""
+    added = [*_tasks(own_extensions()), *_tasks(installed_extensions()[0])]
+    named = list(dict.fromkeys([*TASKS, *TOYS, *added]))
+    return [*named, *(name for name in gymnasium.registry if name not in named)]
+
+
+def _tasks(extensions: Iterable[Extension]) -> dict[str, str]:
+    """The tasks of extensions, with the places of their parameters."""
+    return {
+        name: place
+        for extension in extensions
+        for place, names in extension.tasks.items()
+        for name in names
+    }
+
+
+def _of_extension(place: str, level: str, kwargs: dict[str, object]) -> EnvironmentParameters:
+    """The parameters of an extension's task; its name is one of their fields, or they need none."""
+    kind = pkgutil.resolve_name(place)
+    is_named = "level" in inspect.signature(kind).parameters
+    return _filled(kind, level, {"level": level} if is_named else {}, kwargs)
 
 
 def _filled(

@@ -33,7 +33,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         learning=rl.LearningParameters(batch=512, updates_per_step=1 / 16, learning_starts=2_000),
         memory=rl.ReplayMemoryParameters(
             capacity=100_000,
-            sequences=None if layer is None else rl.SequenceParameters(length=64),
+            draws=rl.SingleTransitions() if layer is None else rl.SequenceParameters(length=64),
         ),
         exploration=rl.EpsilonGreedy(epsilon=falling),
         network=rl.QNetworkParameters(torso=torso),

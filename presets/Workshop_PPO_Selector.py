@@ -66,18 +66,12 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         "press": panel.press,
         "push": panel.push,
     }
-    selector = rl.LevelParameters(
-        name="select",
-        agent=selecting(panel),
-        below=tuple(parts),
-        preempt=panel.preempt,
-    )
+    selector = rl.LevelParameters(name="select", agent=selecting(panel))
     acting = (
         rl.LevelParameters(
             name=name,
             agent=ppo(panel, rollout=4096, discount=0.97) if panel.robot == "ball" else ant(name),
             horizon=panel.horizon,
-            below=(),
             load=None if run is None else f"{run}:main",
             frozen=run is not None,
         )
@@ -86,6 +80,10 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     return rl.GraphManager(
         rl.GraphParameters(
             levels=(selector, *acting),
+            arrangement=rl.LevelGraph(
+                below={selector.name: tuple(parts)},
+                preempt=(selector.name,) if panel.preempt else (),
+            ),
             environment=world(panel.robot, "all"),
             num_envs=panel.num_envs,
             schedule=panel.schedule(panel.interval(20_000), evaluation_episodes=100),

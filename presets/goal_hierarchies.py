@@ -57,7 +57,7 @@ class GoalPanel:
     evaluation_interval: int
     """Environment steps between evaluations."""
 
-    def world(self, **kwargs: object) -> rl.GoalWorldParameters:
+    def world(self, **kwargs: object) -> "rl.GoalWorldParameters":
         """The goal world with these fields; UnknownNameError for a world of other presets."""
         if self.level not in self.LEVELS:
             raise rl.UnknownNameError(
@@ -65,7 +65,7 @@ class GoalPanel:
             )
         return rl.GoalWorldParameters(level=self.level, kwargs=kwargs)
 
-    def evaluation_world(self, **kwargs: object) -> rl.GoalWorldParameters:
+    def evaluation_world(self, **kwargs: object) -> "rl.GoalWorldParameters":
         """The same with its goals of evaluations, where they differ from those of training."""
         return self.world(**kwargs, **({"targets": "evaluation"} if self.has("targets") else {}))
 
@@ -147,7 +147,7 @@ class SubGoalLearning:
 
 def hac_experiment(
     panel: HACPanel,
-    world: rl.GoalWorldParameters,
+    world: "rl.GoalWorldParameters",
     *,
     horizons: tuple[int, ...],
     subgoals: tuple[rl.GoalSpace, ...],
@@ -156,7 +156,7 @@ def hac_experiment(
     planner: rl.AgentParameters | None = None,
     planner_at: int = 0,
     hidden: rl.InputFilter | None = None,
-    evaluation_world: rl.GoalWorldParameters | None = None,
+    evaluation_world: "rl.GoalWorldParameters | None" = None,
 ) -> rl.GraphManager:
     """HAC in a goal world, or one agent of the same kind alone.
 
@@ -342,10 +342,10 @@ class GuidedPanel(HIROPanel):
 
     def guide(
         self,
-        adjacency: rl.AdjacencyParameters | None = None,
-        landmarks: rl.LandmarkParameters | None = None,
-    ) -> rl.SubGoalGuideParameters | None:
-        """The terms of the upper actor's loss that guide its sub-goals; None for HIRO.
+        adjacency: "rl.AdjacencyParameters | None" = None,
+        landmarks: "rl.LandmarkParameters | None" = None,
+    ) -> "tuple[rl.SubGoalGuideParameters, ...]":
+        """The terms of the upper actor's loss that guide its sub-goals; none for HIRO.
 
         HIGL's program has the landmark loss instead of HRAC's penalty, and its adjacent places are
         half as many steps apart.
@@ -359,13 +359,13 @@ class GuidedPanel(HIROPanel):
         landmarks = landmarks or rl.LandmarkParameters()
         match self.hierarchy:
             case "hrac":
-                return rl.SubGoalGuideParameters(adjacency=adjacency)
+                return (rl.SubGoalGuideParameters(adjacency=adjacency),)
             case "higl":
                 near = replace(adjacency, weight=0.0, steps=max(2, self.horizon // 2))
                 novelty = rl.NoveltyParameters(updates_per_step=self.novelty_updates)
                 few = replace(landmarks, decisions=self.landmark_decisions, novelty=novelty)
-                return rl.SubGoalGuideParameters(adjacency=near, landmarks=few)
-        return None
+                return (rl.SubGoalGuideParameters(adjacency=near, landmarks=few),)
+        return ()
 
 
 def point_maze_learner(panel: HIROPanel) -> rl.TD3AgentParameters:
@@ -403,14 +403,14 @@ def ways_to_go(places: rl.GoalSpace, reach: float) -> rl.GoalSpace:
 
 def hiro_experiment(
     panel: HIROPanel,
-    world: rl.GoalWorldParameters,
+    world: "rl.GoalWorldParameters",
     learner: rl.TD3AgentParameters,
     *,
     subgoals: rl.GoalSpace,
     reward_scale: float,
     schedule: rl.ScheduleParameters,
-    guide: rl.SubGoalGuideParameters | None = None,
-    evaluation_world: rl.GoalWorldParameters | None = None,
+    guide: "tuple[rl.SubGoalGuideParameters, ...]" = (),
+    evaluation_world: "rl.GoalWorldParameters | None" = None,
     validation: rl.ValidationParameters | None,
 ) -> rl.GraphManager:
     """HIRO, HRAC or HIGL in a goal world, or TD3 alone.
@@ -423,7 +423,7 @@ def hiro_experiment(
         subgoals: The goal space of the lower level.
         reward_scale: Multiplies the environment's rewards.
         schedule: The lengths of the phases.
-        guide: The guide of sub-goals, for HRAC and HIGL; None for HIRO.
+        guide: The guide of sub-goals, for HRAC and HIGL; empty for HIRO.
         evaluation_world: The world of evaluations; None where it is the same.
         validation: The acceptance test, if there is one.
     """
@@ -447,7 +447,7 @@ def hiro_experiment(
         critic_optimizer=learner.critic_optimizer,
         input_filter=rewards,
         correction=rl.SubGoalCorrectionParameters() if panel.correction else None,
-        guide=guide,
+        actor_terms=guide,
     )
     top = rl.LevelParameters(name="top", agent=upper)
     low = rl.LevelParameters(name="low", agent=learner, goal_space=subgoals, horizon=panel.horizon)

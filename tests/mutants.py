@@ -25,7 +25,8 @@ LEARNING = (
     "coach_rl/functional/*.py", "coach_rl/memories/*.py", "coach_rl/agents/*_agent.py",
     "coach_rl/agents/learner.py", "coach_rl/agents/actor_critic_learner.py",
     "coach_rl/agents/discrete_sac.py", "coach_rl/agents/branching_dqn.py",
-    "coach_rl/agents/hierarchies/*.py", "coach_rl/architectures/*.py", "coach_rl/core/goals.py",
+    "coach_rl/extensions/hac/*.py", "coach_rl/extensions/hiro/*.py", "coach_rl/architectures/*.py",
+    "coach_rl/core/goals.py",
     "coach_rl/exploration_policies/*.py", "coach_rl/levels/[!c]*.py",
     "coach_rl/core/running_statistics.py", "filters/*.py",
 )  # fmt: skip

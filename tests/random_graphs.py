@@ -53,7 +53,7 @@ def random_space(rng):
 
 
 def random_levels(rng):
-    """A top, one to three levels below it, and up to two below these."""
+    """A top, one to three levels below it, and up to two below these; with their arrangement."""
     layers = [["top"], ["left", "middle", "right"][: rng.integers(1, 4)]]
     layers.append(["deep", "deeper"][: rng.integers(0, 3)])
     links = {"top": layers[1], **{name: [] for name in layers[1] + layers[2]}}
@@ -63,7 +63,7 @@ def random_levels(rng):
             links[each].append(name)
     if layers[2] and rng.random() < 0.5:
         links["top"] = [*links["top"], layers[2][0]]
-    levels = []
+    levels, preempt = [], []
     for name, below in links.items():
         above = [each for each in links if name in links[each]]
         space = None if name == "top" else random_space(rng)
@@ -74,13 +74,13 @@ def random_levels(rng):
             rl.LevelParameters(
                 name=name,
                 agent=ppo(remembers=remembers, input_filter=STACKED),
-                below=tuple(below),
                 goal_space=space,
                 horizon=None if name == "top" else int(rng.integers(2, 6)),
-                preempt=bool(below) and bool(rng.random() < 0.4),
             )
         )
-    return tuple(levels)
+        if below and rng.random() < 0.4:
+            preempt.append(name)
+    return {"levels": tuple(levels), "arrangement": rl.LevelGraph(below=links, preempt=preempt)}
 
 
 def to_the_left(observation, _space):

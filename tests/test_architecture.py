@@ -16,7 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "agents": {"core", "functional", "architectures", "memories", "exploration_policies"},
     "levels": {"core"},
     "processes": {"core"},
-    "graph_managers": {"core", "levels", "telemetry", "processes"},
+    "graph_managers": {"core", "levels", "processes"},
     "configuration": {"core", "graph_managers"},
     "runs": {"core", "telemetry", "graph_managers", "configuration"},
     "sessions": {"core", "telemetry", "graph_managers", "configuration", "runs", "processes"},
@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
         "core",
         "environments",
     },
-    "environments": {"core", "processes"},
+    "environments": {"core", "processes", "configuration"},
     "filters": {"core"},
     "extensions": {
         "core",
@@ -64,7 +64,7 @@ CORE = (
     "filters",
 )
 """The rooms that are the engine."""
-SERVED_BY = {"processes", "telemetry"}
+SERVED_BY = {"processes"}
 """Rooms beside it that it still imports."""
 
 

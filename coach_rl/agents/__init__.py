@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.learner import ActingPolicy, Guide, Learner
+    from coach_rl.agents.learner import ActingPolicy, ActorTerm, ActorTermParameters, Learner
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,
@@ -28,10 +28,10 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ActingPolicy", "DDPGAgentParameters", "DDPGAlgorithmParameters", "DQNAgentParameters",
-    "DQNAlgorithmParameters", "FilteredAgent", "Guide", "Learner", "LearningParameters",
-    "OffPolicyAgent", "OffPolicyAgentParameters", "PPOAgent", "PPOAgentParameters",
-    "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
+    "ActingPolicy", "ActorTerm", "ActorTermParameters", "DDPGAgentParameters",
+    "DDPGAlgorithmParameters", "DQNAgentParameters", "DQNAlgorithmParameters", "FilteredAgent",
+    "Learner", "LearningParameters", "OffPolicyAgent", "OffPolicyAgentParameters", "PPOAgent",
+    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
     "ScriptedAgentParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
     "UniformAgentParameters",
 ]  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Generic
 from torch import Tensor
 
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuide, SubGoalGuideParameters
 from coach_rl.agents.learner import (
     ActingPolicy,
+    ActorTerm,
+    ActorTermParameters,
     AnyActingPolicy,
     PerturbedPolicy,
 )
@@ -35,10 +36,11 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
     TargetSync,
 )
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward, recurrent_forward, torch_forward
-from coach_rl.architectures.torso import require_memoryless
 from coach_rl.core.agents import AgentContext, RowState
+from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.exploration_policies import (
@@ -63,14 +65,20 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
     """Optimiser of the actor."""
     critic_optimizer: OptimizerParameters = field(default_factory=AdamParameters)
     """Optimiser of the critics."""
-    guide: SubGoalGuideParameters | None = None
-    """Terms of the actor's loss that keep sub-goals within reach of the level below; None: none."""
+    actor_terms: tuple[ActorTermParameters, ...] = ()
+    """Terms of the actor's loss beside the critic's value of its actions."""
 
-    def build_guide(
+    def build_actor_terms(
         self, agent: FilteredAgent[RowState], context: AgentContext
-    ) -> SubGoalGuide | None:
-        """The guide of sub-goals; ConfigurationErrors name the level that does not fit."""
-        return None if self.guide is None else self.guide.build(agent, context)
+    ) -> dict[str, ActorTerm]:
+        terms = [each.build(agent, context) for each in self.actor_terms]
+        found = {term.name: term for term in terms}
+        require(
+            len(found) == len(terms),
+            f"two actor_terms of agent '{self.name}' have one name, got "
+            f"{[term.name for term in terms]}; give each its own",
+        )
+        return found
 
 
 @parameter_class
@@ -115,7 +123,7 @@ class ActorCriticLearner(ABC, Generic[Batch]):
         actor_follows: bool,
         more: Sequence[Objective[Batch]] = (),
     ) -> None:
-        self._guide = agent.guide
+        self._terms = tuple(agent.actor_terms.values())
         self.actor = NetworkWrapper(actor, device=agent.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=agent.device, with_target=True)
         self.policy = recurrent_forward(
@@ -166,17 +174,21 @@ class ActorCriticLearner(ABC, Generic[Batch]):
         return forward({**observation, _ACTION: action})
 
     def prepared(self, batch: TransitionBatch) -> TransitionBatch:
-        """The batch with what `guided` needs, for steps of the actor."""
-        return batch if self._guide is None else self._guide.prepared(batch)
+        """The batch with what `with_terms` reads from its extras, for steps of the actor."""
+        for term in self._terms:
+            batch = term.prepared(batch)
+        return batch
 
-    def guided(
+    def with_terms(
         self, loss: Tensor, action: Tensor, batch: TransitionBatch
     ) -> tuple[Tensor, Numbers]:
-        """The loss of the actor's actions [B, A] with the guide's terms, and its metrics."""
-        if self._guide is None:
-            return loss, {"actor_loss": loss}
-        more, metrics = self._guide.loss(action, batch)
-        return loss + more, {"actor_loss": loss, **metrics}
+        """The loss of the actor's actions [B, A] with the further terms, and its metrics."""
+        metrics = {"actor_loss": loss}
+        for term in self._terms:
+            more, shown = term.loss(action, batch)
+            loss = loss + more
+            metrics |= shown
+        return loss, metrics
 
 
 class DeterministicLearner(ActorCriticLearner[Batch]):

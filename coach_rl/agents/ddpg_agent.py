@@ -77,4 +77,4 @@ class DDPGLearner(DeterministicLearner[TransitionBatch]):
         if self._algorithm.action_penalty:
             normalised = self.to_box.inverse(action)  # to [-1, 1]
             loss = loss + self._algorithm.action_penalty * batch.mean((normalised**2).T)
-        return self.guided(loss, action, batch)
+        return self.with_terms(loss, action, batch)

@@ -13,7 +13,6 @@ from torch import Tensor
 from coach_rl.agents.learner import ActingPolicy
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner
-from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.continuous_control import (
     Actor,
     ChoiceCritics,
@@ -44,6 +43,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
     def __init__(self, params: SACAgentParameters, agent: OffPolicyAgent) -> None:
         space = agent.action_space
         _require_discrete_settings(params, agent)
+        self.output_rules = agent.output_rules
         self.sizes = discrete_choices(space)
         first = first_action(space).reshape(-1)
         self._first_actions = torch.from_numpy(first).to(agent.device)  # [D]
@@ -133,8 +133,8 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
     def _log_prob(self, flat: Tensor, observation: Tensors) -> Tensor:
         """Log-probabilities of every action, [B, M]."""
         logits = self.actor.call(flat, observation)
-        if ALLOWED in observation:
-            logits = masked(logits, observation[ALLOWED])
+        for rule in self.output_rules:
+            logits = rule(logits, observation)
         return log_probabilities(logits, self.sizes)
 
     def _choices(self, action: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent
     plain = CriticParameters()
     given = {
         "greedy_candidates": params.greedy_candidates > 0,
-        "guide": params.guide is not None,
+        "actor_terms": bool(params.actor_terms),
         "critic.action_layers": params.critic.action_layers != plain.action_layers,
         "critic.action_unit": params.critic.action_unit != plain.action_unit,
     }

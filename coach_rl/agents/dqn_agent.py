@@ -21,7 +21,6 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
-from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -30,12 +29,13 @@ from coach_rl.architectures.gradient_step import (
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, quick_forward, recurrent_forward
+from coach_rl.architectures.numpy_policy import quick_forward, recurrent_forward
+from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import ALLOWED, FloatArray, Observation
+from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import Space, first_action
 from coach_rl.exploration_policies import (
     AnyExplorationPolicy,
@@ -90,6 +90,7 @@ class DQNLearner:
 
     def __init__(self, params: DQNAgentParameters, agent: OffPolicyAgent) -> None:
         self._algorithm = params.algorithm
+        self.output_rules = agent.output_rules
         network = QNetwork(params.network, *agent.network_arguments)
         self._returns = network.returns
         self._first_action = first_action(agent.action_space).tolist()
@@ -137,13 +138,15 @@ class DQNLearner:
     def next_values(self, batch: TransitionBatch) -> tuple[Tensor, Tensor]:
         """The target network's numbers [B, n, K] after transitions, and values to choose by [B, n].
 
-        The values are those of the online network if `double`; forbidden actions are masked.
+        The values are those of the online network if `double`, by the rules for outputs.
         """
         network, after = self.network, batch.next_observation
         judged = network.call(network.target, after)
         chooser = network.call(network.online, after) if self._algorithm.double else judged
         values = self._returns.mean(chooser)
-        return judged, masked(values, after[ALLOWED]) if ALLOWED in after else values
+        for rule in self.output_rules:
+            values = rule(values, after)
+        return judged, values
 
 
 def _learner(params: DQNAgentParameters, agent: OffPolicyAgent) -> DQNLearner:

@@ -22,22 +22,19 @@ from coach_rl.agents.agent_rows import (
     warn_of_rounding,
     write_rows,
 )
-from coach_rl.agents.own_filters import (
-    MaskedInput,
-    UnfilteredInput,
-    UnfilteredOutput,
-    masked_input,
-)
+from coach_rl.agents.masked_input import MaskedInput, masked_input
+from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
-from coach_rl.architectures.torso import HiddenState, hidden_state_of
+from coach_rl.architectures.hidden_states import HiddenState, hidden_state_of
+from coach_rl.architectures.output_rules import OutputRule
 from coach_rl.core.agents import Symmetry, TrainingReport
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     SpaceError,
 )
-from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,
@@ -160,6 +157,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """True if it learns only from its newest policy's decisions: those of HEATUP aren't stored."""
     explores: bool = True
     """True if it does not always act greedily in training."""
+    output_rules: tuple[OutputRule, ...] = ()
+    """Rules for the outputs of the network that it acts by."""
     hidden_state: HiddenState | None = None
     """Hidden state of its recurrent networks; None: it has none."""
 
@@ -207,6 +206,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         if key is not None:
             self.mask = masked_input(self.input_filter, key, spaces, self.output_filter, name)
             self.input_filter = self.mask
+            self.output_rules = self.mask.output_rules
         remembers = any(path.startswith("observation/") for path in self.input_filter.new_rows(1))
         if symmetry is not None and remembers:
             raise ConfigurationError(

@@ -39,18 +39,33 @@ def check_filters(
         memory: Parameters of its memory.
         place: Its place in the stack.
     """
-    learned = place.goal is not None and place.goal.learns
-    if not isinstance(memory, ReplayMemoryParameters):
+    if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
         return
-    if memory.hindsight is None and not learned:
-        return
-    sub_goal = None if memory.hindsight_actions is None else place.sub_goal
-    keys = {GOAL_KEY}
-    if memory.hindsight is not None and not learned:
-        keys.add(memory.hindsight.at(place).goal.key)
-    if sub_goal is not None:
-        keys.add(sub_goal.key)
-    reader = "its memory, as its goals learn," if learned else "hindsight"
+    read = memory.hindsight.at(place).goal.keys_read
+    require_unfiltered(agent, read.union(*(part.reads(place) for part in memory.parts)))
+    for part in memory.parts:
+        actions = part.actions(place)
+        reason = None if actions is None else _no_way_back(agent.output_filter, actions)
+        if reason is not None:
+            kind = type(part).__name__
+            raise ConfigurationError(
+                f"agent '{agent.name}': {kind} shows what was achieved as actions, and the "
+                f"OutputFilter has no exact way back to the agent's space: {reason}; use "
+                f"LinearBoxToBoxMap or none, or leave out {kind}"
+            )
+
+
+def require_unfiltered(
+    agent: FilteredAgent[RowState], keys: Set[str], reader: str = "hindsight"
+) -> None:
+    """Raise `ConfigurationError` where an agent's filters change goals, or their rewards.
+
+    Args:
+        agent: The owner of the filters.
+        keys: Observation keys that goals are read from, beside the goals' own.
+        reader: What reads them.
+    """
+    keys = {GOAL_KEY, *keys}
     changed = keys & agent.input_filter.changed_keys
     if changed:
         raise ConfigurationError(
@@ -68,15 +83,6 @@ def check_filters(
             f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, without "
             "the bonus; leave the bonus out"
         )
-    if sub_goal is not None:
-        reason = _no_way_back(agent.output_filter, sub_goal.space)
-        if reason is not None:
-            raise ConfigurationError(
-                f"agent '{agent.name}': hindsight actions are sub-goals that were achieved, and "
-                f"the OutputFilter has no exact way back to the agent's space: {reason}; use "
-                "LinearBoxToBoxMap or none, or show sub-goals as they were requested (hindsight "
-                "actions None)"
-            )
 
 
 def check_units(agent: "OffPolicyAgent", memory: Memory) -> None:

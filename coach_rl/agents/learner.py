@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward, torch_forward
+from coach_rl.architectures.numpy_policy import torch_forward
+from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.agents import RowState
+from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import ActionRequest, Array, FloatArray, Observation
 from coach_rl.core.saved import Saved
@@ -188,15 +190,24 @@ class Learner(Protocol):
         ...
 
 
-class Guide(Stateful, Protocol):
-    """Terms of an actor's loss beside the critic's value of its actions."""
+class ActorTerm(Stateful, Protocol):
+    """A term of an actor's loss beside the critic's value of its actions.
+
+    Its methods are called where the agent learns; an agent that only acts has none. A term with
+    networks of its own takes their gradient steps in `learn`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the term among the agent's parts, and of its state in the agent's."""
+        ...
 
     def prepared(self, batch: TransitionBatch) -> TransitionBatch:
         """The batch with what `loss` reads from its extras."""
         ...
 
     def loss(self, action: Tensor, batch: TransitionBatch) -> tuple[Tensor, Numbers]:
-        """The terms for the actor's actions [B, A] in a prepared batch, and metrics; pure."""
+        """The term for the actor's actions [B, A] in a prepared batch, and metrics; pure."""
         ...
 
     def learn(self) -> None:
@@ -205,4 +216,12 @@ class Guide(Stateful, Protocol):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call."""
+        ...
+
+
+class ActorTermParameters(Protocol):
+    """A frozen description of a term of an actor's loss."""
+
+    def build(self, agent: FilteredAgent[RowState], context: AgentContext) -> ActorTerm:
+        """The term of an agent; ConfigurationErrors name the level that does not fit."""
         ...

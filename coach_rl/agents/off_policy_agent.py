@@ -24,19 +24,18 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgentParameters,
 )
 from coach_rl.agents.hindsight_filters import check_filters, check_units
-from coach_rl.agents.learner import Guide, Learner
+from coach_rl.agents.learner import ActorTerm, Learner
 from coach_rl.agents.points import points_of_replay
-from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import require_memoryless
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.inspection import PointsFunction
+from coach_rl.core.goals import KeptForGoals
 from coach_rl.core.parameter_classes import (
     KeepingParameters,
     LearnerParameters,
@@ -133,7 +132,7 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
         starts, batch = self.learning.learning_starts, self.learning.batch
         kept = steps
         if isinstance(self.memory, ReplayMemoryParameters):
-            if self.memory.prefill:
+            if self.memory.is_filled:
                 return None
             kept = min(steps, self.memory.capacity)
         if steps <= starts:
@@ -155,13 +154,13 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
         kind = OffPolicyAgent if self.AGENT is None else self.AGENT
         return kind(self, context, discount=discount, make_learner=make_learner)
 
-    def build_guide(
+    def build_actor_terms(
         self,
         agent: FilteredAgent[RowState],
         context: AgentContext,
-    ) -> Guide | None:
-        """Terms of the actor's loss beside the critic's value; None: none."""
-        return None
+    ) -> dict[str, ActorTerm]:
+        """Terms of the actor's loss beside the critic's value, by name; empty without an actor."""
+        return {}
 
 
 MakeLearner: TypeAlias = "Callable[[OffPolicyAgent], Learner]"
@@ -185,7 +184,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             the arguments of the networks' constructors after their parameters.
         new_engine: Makes an `UpdateEngine` of objectives and targets.
         noise: Draws standard normal numbers [...] of a shape for losses, the same on every device.
-        guide: Terms of the actor's loss beside the critic's value; None: none.
+        actor_terms: Terms of the actor's loss beside the critic's value, by name; it saves and
+            trains them.
         goals: The goals of its level if they learn, which it saves and trains; None: they don't.
     """
 
@@ -193,7 +193,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         SavedAttribute("_networks", policy=True),
         SavedAttribute("_normaliser", policy=True),
         SavedAttribute("goals", key="goal_space", optional=True, policy=True),
-        SavedAttribute("guide", optional=True),
+        SavedAttribute("actor_terms", inline=True),
         SavedAttribute("stores", optional=True, policy=False),
         "_engine",
         "memory",
@@ -253,24 +253,26 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             owner=owner,
             runtime=context.runtime,
         )
-        self.guide = None if context.runtime.acts_only else params.build_guide(self, context)
-        goals = _changing(context.place.goal, "learns")
+        self.actor_terms = (
+            {} if context.runtime.acts_only else params.build_actor_terms(self, context)
+        )
+        goals = context.place.goal
+        sub_goals = context.place.sub_goal
         self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        if self.mask is not None:
-            self.learner.acting.outputs = masked_forward(self.learner.acting.outputs)
+        for rule in self.output_rules:
+            self.learner.acting.outputs = rule.acting(self.learner.acting.outputs)
         self._recur(network.module for network in self.learner.networks.values())
         if self.hidden_state is not None:
             self._check_recurrence()
         self.explores = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
         extras = self._infos.extras
-        if goals is not None:
-            extras += goals.attach(self)
-        if (sub_goals := _changing(context.place.sub_goal, "action_changes")) is not None:
-            extras += sub_goals.attach_above(self)
-        keeping = _keeping(params.memory, extras)
+        kept = KeptForGoals() if goals is None else goals.attach(self)
+        above = KeptForGoals() if sub_goals is None else sub_goals.attach_above(self)
+        extras += (*kept.extras, *above.extras)
+        keeping = _keeping(params.memory, extras, (*kept.parts, *above.parts))
         if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
             keeping = keeping.keeping_nothing()
         self.memory: Memory = keeping.build(
@@ -355,17 +357,12 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def _check_recurrence(self) -> None:
         """Raise `ConfigurationError` where a recurrent network cannot learn."""
-        if self.guide is not None:
+        for name in self.actor_terms:
             networks = (network.module for network in self.learner.networks.values())
-            require_memoryless(networks, f"agent '{self.name}' with its guide")
+            require_memoryless(networks, f"agent '{self.name}' with its {name}")
         memory, batch = self.params.memory, self.params.learning.batch
-        sequences = memory.sequences if isinstance(memory, ReplayMemoryParameters) else None
-        if sequences is not None and batch % sequences.length:
-            raise ConfigurationError(
-                f"agent '{self.name}' learns from whole sequences of {sequences.length} "
-                f"transitions, and learning.batch={batch} is no multiple of it; use "
-                f"{-(-batch // sequences.length) * sequences.length}, or change sequences.length"
-            )
+        if isinstance(memory, ReplayMemoryParameters):
+            memory.draws.check_batch(batch, f"agent '{self.name}'")
 
     def _kept_space(self) -> spaces.Dict:
         """The observation space with mask and hidden state, which the memory keeps too."""
@@ -429,8 +426,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         due = int(self.params.learning.ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
-        if self.guide is not None:
-            self.guide.learn()
+        for term in self.actor_terms.values():
+            term.learn()
         factor = self.params.learning_rate_schedule(clock)
         rates = {name: rate * factor for name, rate in self.learner.learning_rates.items()}
         self._engine.set_scalars(**rates)
@@ -447,14 +444,16 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return per_sample
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        guide = {} if self.guide is None else self.guide.metrics()
-        return self.memory.metrics() | self.learner.acting.metrics(clock) | guide
+        found = self.memory.metrics() | self.learner.acting.metrics(clock)
+        for term in self.actor_terms.values():
+            found |= term.metrics()
+        return found
 
     def parts(self) -> Mapping[str, object]:
         own = {
             "engine": self.learner.engine,
             "memory": self.memory,
-            "guide": self.guide,
+            **self.actor_terms,
             "goal_space": self.goals,
         }
         return {**super().parts(), **self.learner.networks, **own}
@@ -490,11 +489,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return {f"train/{name}": value for name, value in own.items()} | self.metrics(clock)
 
 
-def _changing(goals: GoalSpace | None, what: str) -> Any:
-    """The goals, `ChangingGoals`, if they change in what an attribute names; else None."""
-    return goals if goals is not None and getattr(goals, what) else None
-
-
 def _normal(rng: torch.Generator, device: torch.device, *shape: int) -> Tensor:
     """Standard normal numbers, drawn on the CPU."""
     return torch.randn(shape, generator=rng).to(device, non_blocking=True)
@@ -504,9 +498,11 @@ def _generator(seed: int, *names: str) -> torch.Generator:
     return torch.Generator().manual_seed(integer_seed(seed, *names))
 
 
-def _keeping(memory: MemoryParameters, extras: tuple[str, ...]) -> MemoryParameters:
-    """The same memory, keeping these extras as well."""
-    if not extras:
+def _keeping(
+    memory: MemoryParameters, extras: tuple[str, ...], parts: tuple[Any, ...]
+) -> MemoryParameters:
+    """The same memory, keeping these extras, and with these parts, as well."""
+    if not extras and not parts:
         return memory
     require(
         isinstance(memory, ReplayMemoryParameters),
@@ -514,4 +510,4 @@ def _keeping(memory: MemoryParameters, extras: tuple[str, ...]) -> MemoryParamet
         f"ReplayMemoryParameters, got {memory!r:.80}",
     )
     assert isinstance(memory, ReplayMemoryParameters)
-    return replace(memory, extras=(*memory.extras, *extras))
+    return replace(memory, extras=(*memory.extras, *extras), parts=(*parts, *memory.parts))

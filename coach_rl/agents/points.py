@@ -1,4 +1,4 @@
-"""Points of agents where an inspection can read values; see `core.inspection`."""
+"""Points of agents where data pass; see `core.data_points`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
-from coach_rl.core.inspection import (
-    InspectionPoint,
+from coach_rl.core.data_points import (
+    DataPoint,
     Observer,
     after_calls,
     before_calls,
@@ -39,7 +39,7 @@ _KEPT = (
 )
 
 
-def points_of_filters(agent: "FilteredAgent[Any]") -> list[InspectionPoint]:
+def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
     """Points at the filters of an agent, and where its transitions are stored."""
     observed = agent.observation_space.spaces
 
@@ -54,20 +54,20 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[InspectionPoint]:
         return flat({name: getattr(transition, name) for name in _KEPT})
 
     return [
-        InspectionPoint(
+        DataPoint(
             name="filter/observation",
             watch=after_calls(agent.input_filter, "observation", filtered),
             spaces=observed,
         ),
-        InspectionPoint(
+        DataPoint(
             name="filter/reward", watch=after_calls(agent.input_filter, "reward", filtered_reward)
         ),
-        InspectionPoint(
+        DataPoint(
             name="filter/action",
             watch=after_calls(agent, "act", lambda action, *_: flat({"": action})),
             spaces=flat({"": agent.acts_in}),
         ),
-        InspectionPoint(
+        DataPoint(
             name="memory",
             watch=before_calls(agent, "store", stored),
             spaces=flat({"observation": observed, "next_observation": observed}),
@@ -75,7 +75,7 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[InspectionPoint]:
     ]
 
 
-def points_of_replay(agent: "OffPolicyAgent") -> list[InspectionPoint]:
+def points_of_replay(agent: "OffPolicyAgent") -> list[DataPoint]:
     """Points at the sampler of a replay memory, at batches and at the network.
 
     Only this engine's memory has a sampler with points, and the age of transitions.
@@ -94,22 +94,23 @@ def points_of_replay(agent: "OffPolicyAgent") -> list[InspectionPoint]:
     sampler = SamplerChain(()) if replay is None else replay.sampler
     return [
         *(
-            InspectionPoint(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
+            DataPoint(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
             for each in sampler.units
         ),
-        InspectionPoint(
+        DataPoint(
             name="batch",
             watch=before_calls(learner, "learn_from_batch", learned_from),
             ages=() if replay is None else (AGE_IN_DECISIONS,),
         ),
-        InspectionPoint(
+        DataPoint(
             name="network",
             watch=after_calls(learner.acting, "outputs", lambda outputs, *_: {"": outputs}),
+            is_acting=True,
         ),
     ]
 
 
-def points_of_rollouts(agent: "PPOAgent") -> list[InspectionPoint]:
+def points_of_rollouts(agent: "PPOAgent") -> list[DataPoint]:
     """Points at minibatches of a rollout, and at the network."""
 
     def learned_from(minibatch: Minibatch) -> dict[str, Array]:
@@ -119,13 +120,15 @@ def points_of_rollouts(agent: "PPOAgent") -> list[InspectionPoint]:
         return {**as_arrays(named_tensors(batch)), AGE_IN_UPDATES: ages}
 
     return [
-        InspectionPoint(
+        DataPoint(
             name="batch",
             watch=before_calls(agent, "learn_from_batch", learned_from),
             ages=(AGE_IN_UPDATES,),
         ),
-        InspectionPoint(
-            name="network", watch=after_calls(agent, "policy", lambda made, *_: {"": made})
+        DataPoint(
+            name="network",
+            watch=after_calls(agent, "policy", lambda made, *_: {"": made}),
+            is_acting=True,
         ),
     ]
 

@@ -26,7 +26,6 @@ from coach_rl.agents.own_filters import (
     warn_of_endless,
 )
 from coach_rl.agents.points import points_of_rollouts
-from coach_rl.architectures.action_masks import masked_forward
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -40,8 +39,8 @@ from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
+from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.inspection import PointsFunction
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
     parameter_class,
@@ -91,7 +90,6 @@ from coach_rl.functional.policy_gradient import (
 )
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
-from coach_rl.memories.sequences import rollout_sequences
 
 ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
 """Key and value that name the units of actions in a saved policy; absent where not scaled."""
@@ -256,8 +254,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.distribution = self.model.distribution
         self.sampler = sampler_for(self.action_space)
         self.policy = policy_forward(self.model, device)
-        if self.mask is not None:
-            self.policy = masked_forward(self.policy)
+        self.model.output_rules = self.output_rules
+        for rule in self.output_rules:
+            self.policy = rule.acting(self.policy)
         self._first_action = first_action(self.action_space)
         rounds = context.planned_steps // params.algorithm.rollout.count
         self.engine = UpdateEngine(
@@ -424,8 +423,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         """Positions of all transitions, [C]; of sequences that are learned together, [S, W]."""
         if self.hidden_state is None:
             return np.arange(len(self.memory))
-        return rollout_sequences(
-            grid,
+        return grid.sequences(
             ended=(rollout.terminated | rollout.truncated).cpu().numpy(),
             follows=rollout.follows.cpu().numpy(),
             length=self.params.algorithm.sequence,

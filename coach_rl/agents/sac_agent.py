@@ -36,7 +36,7 @@ from coach_rl.architectures.gradient_step import (
 )
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import Forward
+from coach_rl.architectures.output_rules import Forward
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
@@ -251,7 +251,7 @@ class SACLearner(SoftLearner[SACBatch]):
         alpha = self.temperature.online.exp()
         mean = noisy.transitions.mean
         loss = mean(alpha * log_prob - values.amin(dim=0))
-        loss, metrics = self.guided(loss, action, noisy.transitions)
+        loss, metrics = self.with_terms(loss, action, noisy.transitions)
         return loss, {**metrics, "entropy": -mean(log_prob), "log_prob": log_prob}
 
     def temperature_loss(

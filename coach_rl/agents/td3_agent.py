@@ -98,4 +98,4 @@ class TD3Learner(DeterministicLearner[TD3Batch]):
         action = self.actor.call(flat, before)
         values = self.critics.call(self.critics.online, before, action, members=1)
         loss = -noisy.transitions.mean(values)
-        return self.guided(loss, action, noisy.transitions)
+        return self.with_terms(loss, action, noisy.transitions)

@@ -1,10 +1,9 @@
 """Action masks at a network's outputs: what stands for an action that is not allowed."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
+from coach_rl.architectures.output_rules import Forward
 from coach_rl.core.records import ALLOWED, FloatArray, Observation
 from coach_rl.core.spaces import FORBIDDEN
 
@@ -21,16 +20,18 @@ def masked(outputs: Tensor, mask: Tensor) -> Tensor:
     return torch.cat([outputs[:, :count].masked_fill(~mask, FORBIDDEN), outputs[:, count:]], dim=1)
 
 
-def masked_forward(
-    forward: Callable[[Observation], FloatArray],
-) -> Callable[[Observation], FloatArray]:
-    """The function of observations that hold a mask, with `FORBIDDEN` among its outputs."""
+class AllowedOutputs:
+    """The outputs for observations that hold a mask, with `FORBIDDEN` among them."""
 
-    def outputs(observation: Observation) -> FloatArray:
-        values, mask = forward(observation), observation[ALLOWED]
-        count = mask.shape[1]
-        part = values if count == values.shape[1] else values[:, :count]
-        part[~mask] = FORBIDDEN
-        return values
+    def __call__(self, outputs: Tensor, observation: dict[str, Tensor]) -> Tensor:
+        return masked(outputs, observation[ALLOWED])
 
-    return outputs
+    def acting(self, forward: Forward) -> Forward:
+        def outputs(observation: Observation) -> FloatArray:
+            values, mask = forward(observation), observation[ALLOWED]
+            count = mask.shape[1]
+            part = values if count == values.shape[1] else values[:, :count]
+            part[~mask] = FORBIDDEN
+            return values
+
+        return outputs

@@ -8,12 +8,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.action_masks import masked
 from coach_rl.architectures.layers import linear
+from coach_rl.architectures.output_rules import OutputRule
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import ALLOWED
 from coach_rl.core.spaces import MixedSpace, Space, choice_sizes
 from coach_rl.functional.distributions import (
     Categorical,
@@ -45,11 +44,6 @@ class ActorCriticParameters:
             "ActorCriticParameters.critic_torso is not used where shared_torso is set",
         )
 
-    @property
-    def is_recurrent(self) -> bool:
-        """True if a torso has a recurrent layer."""
-        return any(getattr(each, "recurrence", None) for each in (self.torso, self.critic_torso))
-
     def build(
         self, *, observation_space: spaces.Dict, action_space: Space, rng: torch.Generator
     ) -> "ActorCritic":
@@ -69,6 +63,8 @@ class ActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         self.distribution = distribution
+        self.output_rules: tuple[OutputRule, ...] = ()
+        """Rules for the policy's outputs before they become parameters of a distribution."""
         critic_torso = params.critic_torso or params.torso
         self.actor_torso = params.torso.build(observation_space, rng)
         self.critic_torso = (
@@ -110,8 +106,8 @@ class ActorCritic(nn.Module):
 
     def _distribution_parameters(self, features: Tensor, observation: dict[str, Tensor]) -> Tensor:
         outputs: Tensor = self.policy_head(features)
-        if ALLOWED in observation:
-            outputs = masked(outputs, observation[ALLOWED])
+        for rule in self.output_rules:
+            outputs = rule(outputs, observation)
         if self.log_std is None:
             return outputs
         return torch.cat([outputs, self.log_std.expand(outputs.shape[0], -1)], dim=-1)

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coach_rl.architectures.hidden_states import NumpyStep
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.recurrence import Cell, NumpyStep, RecurrentLayerParameters
+from coach_rl.architectures.recurrence import Cell, RecurrentLayerParameters
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
@@ -39,7 +40,7 @@ class Attention(RecurrentLayerParameters):
             f"Attention.heads must divide size ({self.size}), got {self.heads}",
         )
 
-    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "AttentionCell":
+    def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "AttentionCell":
         return AttentionCell(inputs, self, rng, orthogonal=orthogonal)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.architectures.recurrence import Cell, GatedLayerParameters, NumpyStep
+from coach_rl.architectures.hidden_states import NumpyStep
+from coach_rl.architectures.recurrence import Cell, GatedLayerParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
 

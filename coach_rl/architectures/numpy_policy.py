@@ -16,16 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
+from coach_rl.architectures.hidden_states import has_hidden_state
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
-from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso, is_recurrent
+from coach_rl.architectures.output_rules import Forward
+from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso
 from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import HIDDEN_STATE, Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
-Forward = Callable[[Observation], FloatArray]
-"""Outputs [R, P] of numpy observations [R, ...] each."""
 
 ACTIVATIONS: dict[str, Layer] = {
     "tanh": lambda values: np.tanh(values, out=values),
@@ -70,7 +70,7 @@ def recurrent_forward(
         The function; None where there is no hidden state.
     """
     others = () if other is None else (other,)
-    if not is_recurrent((torso, *others)):
+    if not has_hidden_state((torso, *others)):
         return None
 
     def advanced(observation: dict[str, Tensor]) -> Tensor:
@@ -172,18 +172,15 @@ def _embedder(
         key: _layers(layers) for key, layers in zip(embedder.keys, embedder.embedders, strict=True)
     }
     known = {key: layers for key, layers in embedders.items() if layers is not None}
-    recurrence = embedder.recurrence
-    step = None if recurrence is None else recurrence.cell.numpy_step()
-    if len(known) < len(embedders) or (recurrence is not None and step is None):
+    layer = embedder.recurrence
+    step = None if layer is None else layer.numpy_step()
+    if len(known) < len(embedders) or (layer is not None and step is None):
         return None
 
     def embedded(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
         parts = [_through(layers, observation[key]) for key, layers in known.items()]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        if recurrence is None or step is None:
-            return values, None
-        outputs, state = step(values, observation[HIDDEN_STATE][:, recurrence.place])
-        return np.concatenate([outputs, values], axis=1) if recurrence.skip else outputs, state
+        return (values, None) if step is None else step(values, observation[HIDDEN_STATE])
 
     return embedded
 

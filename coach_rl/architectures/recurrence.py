@@ -8,50 +8,22 @@ it passes over the observations under `BURN_IN`, without gradients, which renews
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar
 
+import numpy as np
 import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
+from coach_rl.architectures.hidden_states import NumpyStep, Reset, StatefulLayer
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArray
 
-Reset = Literal["sub_episode", "episode"]
-
-
-NumpyStep = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
-"""Outputs [R, F] and states [R, H] after inputs [R, I] in states [R, H]."""
-
-
-class RecurrenceParameters(Protocol):
-    """A frozen description of a recurrent layer: `GRU`, `LSTM`, `MinGRU`, `Attention`."""
-
-    @property
-    def reset(self) -> Reset:
-        """The start at which the state becomes 0: of each sub-episode, or of each episode."""
-        ...
-
-    @property
-    def skip(self) -> bool:
-        """True if the layer's input is part of its output."""
-        ...
-
-    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
-        """The layer for that many inputs.
-
-        Args:
-            inputs: Size of its input.
-            rng: Where the weights are drawn from.
-            orthogonal: Orthogonal weights and zero biases; else PyTorch's default.
-        """
-        ...
-
 
 @parameter_class
-class RecurrentLayerParameters:
-    """Settings of every recurrent layer."""
+class RecurrentLayerParameters(ABC):
+    """Settings of every recurrent layer: `GRU`, `LSTM`, `MinGRU`, `Attention`."""
 
     size: Positive[int] = 64
     """Numbers in its output, and in its state."""
@@ -61,6 +33,14 @@ class RecurrentLayerParameters:
     skip: bool = False
     """The layer's input is part of its output, so that what follows sees the newest observation
     beside what is remembered."""
+
+    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Recurrence":
+        cell = self.cell(inputs, rng, orthogonal=orthogonal)
+        return Recurrence(cell, inputs, reset=self.reset, skip=self.skip)
+
+    @abstractmethod
+    def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
+        """What the layer computes; arguments as for `StatefulLayerParameters.build`."""
 
 
 @parameter_class
@@ -75,7 +55,7 @@ class GatedLayerParameters(RecurrentLayerParameters):
     (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
     or three."""
 
-    def build(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
+    def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
         return self.CELL(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
@@ -99,39 +79,40 @@ class Cell(nn.Module, ABC):
     def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs [S, L, F] and the last states [S, H] of inputs [S, L, I]; equal to L steps."""
 
-    def numpy_step(self) -> "NumpyStep | None":
+    def numpy_step(self) -> NumpyStep | None:
         """`step` as a function of numpy arrays that reads the parameters in place.
 
-        Acting evaluates a few rows at a time, where it takes a third of the time. None: there is
-        none, or the parameters are not on the CPU.
+        Of its own states [R, H]. None: there is none, or the parameters are not on the CPU.
         """
         return None
 
 
-class Recurrence(nn.Module):
-    """The recurrent layer of a torso, with its place in the agent's hidden state.
+class Recurrence(StatefulLayer):
+    """A recurrent layer with its place in the agent's hidden state.
 
     Args:
-        params: Which layer it is.
+        cell: What it computes.
         inputs: I, the size of its input.
-        rng: Where the weights are drawn from.
-        orthogonal: Orthogonal weights and zero biases; else PyTorch's default.
+        reset: The start at which its state becomes 0.
+        skip: Its input is part of its output.
     """
 
-    def __init__(
-        self, params: RecurrenceParameters, inputs: int, rng: torch.Generator, *, orthogonal: bool
-    ) -> None:
-        super().__init__()
-        self.cell, self.reset = params.build(inputs, rng, orthogonal=orthogonal), params.reset
-        self.skip = params.skip
-        self.output_size = self.cell.output_size + inputs * params.skip
-        self.begin = 0
-        """Index of its first number in the agent's hidden state."""
+    def __init__(self, cell: Cell, inputs: int, *, reset: Reset, skip: bool) -> None:
+        super().__init__(
+            output_size=cell.output_size + inputs * skip, state_size=cell.state_size, reset=reset
+        )
+        self.cell, self.skip = cell, skip
 
-    @property
-    def place(self) -> slice:
-        """The columns of its state in the agent's hidden state."""
-        return slice(self.begin, self.begin + self.cell.state_size)
+    def numpy_step(self) -> NumpyStep | None:
+        step = self.cell.numpy_step()
+        if step is None:
+            return None
+
+        def stepped(values: FloatArray, states: FloatArray) -> tuple[FloatArray, FloatArray]:
+            outputs, state = step(values, states[:, self.place])
+            return np.concatenate([outputs, values], axis=1) if self.skip else outputs, state
+
+        return stepped
 
     def forward(
         self,
@@ -139,13 +120,6 @@ class Recurrence(nn.Module):
         observation: dict[str, Tensor],
         embed: Callable[[dict[str, Tensor]], Tensor],
     ) -> tuple[Tensor, Tensor]:
-        """Outputs [B, F], and the states [S, H] after the last observation of each sequence.
-
-        Args:
-            values: The embedded observations, [B, I].
-            observation: With the hidden states [S, *], and observations to burn in.
-            embed: Embeds observations.
-        """
         state = observation[HIDDEN_STATE][:, self.place]
         if BURN_IN_MASK in observation:
             with torch.no_grad():

@@ -1,7 +1,6 @@
 """Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
 
@@ -10,11 +9,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
 from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.architectures.recurrence import Recurrence, RecurrenceParameters, Reset
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
-from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
+from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.spaces import Space, choice_sizes, first_action
@@ -46,9 +45,9 @@ class TorsoParameters:
     """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
     auto: bytes are images with the channels last, others need an explicit choice.
     """
-    recurrence: RecurrenceParameters | None = None
-    """Recurrent layer between embedder and middleware: GRU, LSTM, MinGRU, Attention; None: features
-    depend on the newest observation alone."""
+    recurrence: StatefulLayerParameters | None = None
+    """Layer with a hidden state between embedder and middleware, such as GRU; None: features depend
+    on the newest observation alone."""
     middleware: tuple[Positive[int], ...] = (64, 64)
     """Dense layers after the keys are merged."""
     activation: Activation = "tanh"
@@ -84,7 +83,7 @@ class TorsoParameters:
 class ObservationEmbedder(nn.Module):
     """Observation keys, each embedded, concatenated in the space's order.
 
-    A recurrent layer follows where the parameters have one.
+    A layer with a hidden state follows where the parameters have one.
 
     Boxes are flattened, Discrete and MultiDiscrete observations become one-hot, images are
     convolved, bytes divided by 255 first.
@@ -109,12 +108,10 @@ class ObservationEmbedder(nn.Module):
             layers = dense_layers(width, params.embedder, params, rng)
             self.embedders.append(nn.Sequential(*first, encoder, *layers))
             self.output_size += params.embedder[-1] if layers else width
-        self.recurrence: Recurrence | None = None
+        self.recurrence: StatefulLayer | None = None
         if params.recurrence is not None:
-            self.recurrence = Recurrence(
-                params.recurrence, self.output_size, rng, orthogonal=params.orthogonal
-            )
-            self.output_size = self.recurrence.output_size
+            layer = params.recurrence.build(self.output_size, rng, orthogonal=params.orthogonal)
+            self.recurrence, self.output_size = layer, layer.output_size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, output_size] of observations [B, ...] each."""
@@ -263,62 +260,6 @@ class LatentNetwork(nn.Module):
         """Latents [B, G] of observations [B, ...] each."""
         latents: Tensor = self.head(self.torso({self.key: observation[self.key]}))
         return latents
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """The hidden state of an agent's networks."""
-
-    size: int
-    """Numbers per row, over all recurrent layers."""
-    reset: Reset
-    """The start at which it becomes 0."""
-
-
-def is_recurrent(networks: Iterable[nn.Module]) -> bool:
-    """Return whether any of the networks has a recurrent layer."""
-    return bool(_layers(networks))
-
-
-def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
-    """Raise `ConfigurationError` if any of the networks has a recurrent layer.
-
-    Args:
-        networks: Networks that are shown single observations.
-        what: Beginning of the message: who judges them.
-    """
-    if is_recurrent(networks):
-        raise ConfigurationError(
-            f"{what} judges observations out of their order, which no recurrent network can; leave "
-            "out its TorsoParameters.recurrence"
-        )
-
-
-def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
-    """The hidden state of networks, whose layers get their places in it; None: it has none.
-
-    Raises:
-        ConfigurationError: Two layers are reset at different times.
-    """
-    layers = _layers(networks)
-    if not layers:
-        return None
-    resets = sorted({layer.reset for layer in layers})
-    if len(resets) > 1:
-        raise ConfigurationError(
-            f"the networks of an agent have one reset, got {' and '.join(resets)}; give all of "
-            "them the same"
-        )
-    size = 0
-    for layer in layers:
-        layer.begin = size
-        size += layer.cell.state_size
-    return HiddenState(size=size, reset=layers[0].reset)
-
-
-def _layers(networks: Iterable[nn.Module]) -> list[Recurrence]:
-    modules = (module for network in networks for module in network.modules())
-    return [module for module in modules if isinstance(module, Recurrence)]
 
 
 def _encoder(

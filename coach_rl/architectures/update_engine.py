@@ -43,13 +43,13 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import Learner, StepMetrics, diagnosis, is_sound
-from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
-from coach_rl.core.inspection import (
-    InspectionPoint,
+from coach_rl.core.data_points import (
+    DataPoint,
     PointsFunction,
     after_calls,
     before_calls,
 )
+from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.runtime import COMPILING, ON_CPU, RECORDING, Runtime, UpdateMode, cannot_run
@@ -59,7 +59,7 @@ FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
 """The slow work of the first step in a mode."""
 
 
-def points_of_updates(engine: "UpdateEngine[Any]") -> list[InspectionPoint]:
+def points_of_updates(engine: "UpdateEngine[Any]") -> list[DataPoint]:
     """Points at the numbers of each step, at its samples, and at the networks after it."""
 
     def numbers(names: tuple[str, ...], values: Tensor) -> dict[str, Array]:
@@ -81,7 +81,7 @@ def points_of_updates(engine: "UpdateEngine[Any]") -> list[InspectionPoint]:
         "update/parameters": after_calls(engine, "step", of("parameters")),
         "update/gradients": after_calls(engine, "step", of("gradients")),
     }
-    return [InspectionPoint(name=name, watch=watch) for name, watch in watched.items()]
+    return [DataPoint(name=name, watch=watch) for name, watch in watched.items()]
 
 
 class UpdateEngine(Generic[Batch]):

@@ -15,14 +15,13 @@ from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core import AgentParameters, EnvironmentParameters
-from coach_rl.core.inspection import MEANINGS
 from coach_rl.core.ranges import has_range
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import printable_lines
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
+from coach_rl.graph_managers.data_points import Points, points_of_graph
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.inspections import Points, inspection_points
 from coach_rl.telemetry.tables import plain_lines, written
 
 Row = tuple[str, ...]
@@ -67,8 +66,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
         *_section("levels and networks", graph_manager.graph.description().splitlines()),
-        *_section("points of --inspect", _table(_point_rows(inspection_points(graph)))),
-        *_section("checks of --inspect", _table(MEANINGS.items())),
+        *_section("points where data pass", _table(_point_rows(points_of_graph(graph)))),
     ]
     return "\n".join(parts)
 

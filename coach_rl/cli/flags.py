@@ -15,7 +15,6 @@ from pathlib import Path
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.telemetry.trackers.command_line import flag_help, flag_parameters
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
@@ -155,15 +154,6 @@ RUNS = (
             of=_PRESET,
         ),
         Flag("--toml", "print the preset's settings as a file for --config", of="describe"),
-        Flag(
-            "--inspect POINTS",
-            'inspect points of the flow of data: "batch:nan,stats@100; network:range=-5..5:warn" '
-            "(points: environment, filter, memory, sampler, batch, network, update; checks: nan, "
-            "shape, range, stats, staleness; what is wrong: warn, dump or stop, the default); "
-            "off: at none",
-            sets=values.inspections,
-            of=f"{_TRAINED} describe",
-        ),
     ),
     *group(
         "where and how it runs",
@@ -184,12 +174,6 @@ RUNS = (
             name="tensorboard",
             value=False,
             sets="RunSettings.tensorboard",
-            of=f"{_TRAINED} begun",
-        ),
-        Flag(
-            "--tracker SERVICE",
-            flag_help(),
-            sets=flag_parameters,
             of=f"{_TRAINED} begun",
         ),
         *group(
@@ -282,13 +266,13 @@ def again(spelling: str, **changes: object) -> Flag:
     return replace(flag, **{"of": "", "group": "", **changes})  # type: ignore[arg-type]  # by name
 
 
-TRAINED = Flag(
+A_RUN = Flag(
     "RUN",
     "a run's folder (its last checkpoint), one of its checkpoints, RUN@STEP, a folder of "
     "runs (the newest), or trained:NAME",
     Path,
 )
-"""The agents of a run."""
+"""The run that a command is about."""
 NEW = (
     Flag("KIND", "what to write", choices=("preset", "environment", "agent")),
     Flag("NAME", "its name, such as Docking"),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from coach_rl import environments  # whose names are imported when they are used
+from coach_rl.cli.commands import COMMANDS as OWN_COMMANDS
 from coach_rl.cli.commands import TAKEN, commands_of, parse_arguments
 from coach_rl.cli.parser import Given
 from coach_rl.cli.terminal import program
@@ -96,7 +97,10 @@ def _is_argparse(error: SystemExit) -> bool:
 def _run(words: list[str]) -> int:
     require_unix()
     if not words:
-        print(_FIRST_COMMANDS.format(coach=program("coach")))
+        lines = _FIRST_COMMANDS.splitlines()
+        begun = {line: line.partition("{coach} ")[2].partition(" ")[0] for line in lines}
+        shown = [line for line in lines if begun[line] in {"", *OWN_COMMANDS}]
+        print("\n".join(shown).format(coach=program("coach")))
         return 0
     installed = _installed_command(words)
     if installed is not None:

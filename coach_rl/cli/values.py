@@ -106,13 +106,6 @@ def until_solved(text: str) -> Mapping[str, object]:
     return changes
 
 
-def inspections(text: str) -> Mapping[str, object]:
-    """The parameters that inspections stand for."""
-    from coach_rl.core.inspection import parse_inspections
-
-    return {"inspect": parse_inspections(text)}
-
-
 def no_checkpoints(_: object) -> Mapping[str, object]:
     """The parameters of a run without checkpoints."""
     from coach_rl.graph_managers.parameters import CheckpointParameters

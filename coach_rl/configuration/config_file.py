@@ -18,7 +18,13 @@ from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
 from pathlib import Path
 
-from coach_rl.configuration.overrides import Component, parameter_paths, parse_overrides, short_name
+from coach_rl.configuration.overrides import (
+    Component,
+    InPlaceOf,
+    parameter_paths,
+    parse_overrides,
+    short_name,
+)
 from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, is_same_setting
 from coach_rl.configuration.strict_json import read_text
@@ -171,6 +177,10 @@ def config_text(preset: Preset, parameters: object, overrides: Mapping[str, obje
         lines += [f"# {argument.meaning}"] if argument.meaning else []
         lines.append(f"# {argument.name} = ..." if text is None else f"{argument.name} = {text}")
     if by_path:
+        resolved = {path: value for path, value, _ in parameter_paths(parameters)}
+        by_path |= {
+            path: resolved[path] for path, value in by_path.items() if isinstance(value, InPlaceOf)
+        }
         lines += ["", "# changed parameters"]
         lines += [f"{path} = {_required(path, value)}" for path, value in by_path.items()]
     lines += ["", "# all other parameters: without the '# ' a line sets one"]

@@ -13,6 +13,9 @@ Each has a file `extension.toml`:
     [names]                                        # public names, by their module
     "coach_rl.extensions.planning.places" = ["GridPlaces", "FarthestPoints"]
 
+    [tasks]                                        # environments by name, by their parameters
+    "coach_rl.environments.gait.parameters:GaitParameters" = ["trot", "walk"]
+
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
@@ -21,6 +24,9 @@ Each has a file `extension.toml`:
     description = "Print the gait of a run."
     run = "my_package.gaits.commands:gait"         # from `Given` to the exit code
     flags = "my_package.gaits.commands:FLAGS"      # a sequence of `Flag`; none without it
+
+A task is one that `coach_rl.environments.parameters` and `coach -lvl` find. Its parameters get its
+name where they have a field `level`, and are made without any where they have none.
 
 A command named `train --seeds` is the form of `train` that is meant where that flag is given.
 `coach_rl.NAME` is a public name of the core or of an extension that is there; deleting a folder
@@ -74,7 +80,7 @@ class Extension:
     needs: tuple[str, ...] = ()
     """The extensions without which it does not work."""
     presets: tuple[str, ...] = ()
-    """Its presets."""
+    """The presets that do not work without it; one that needs two is in both tables."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
     pages: tuple[str, ...] = ()
@@ -87,6 +93,8 @@ class Extension:
     """Its public names by module."""
     commands: Mapping[str, Mapping[str, str]]
     """Its commands by name, with the fields of each."""
+    tasks: Mapping[str, tuple[str, ...]]
+    """Names of the tasks of its environments, by the place of their parameters."""
     offers: Mapping[str, tuple[str, ...]]
     """Its modules that another extension imports, by the name of that one; with them it knows what
     this one adds, without needing it."""
@@ -215,7 +223,7 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "flags", "names", "offers", "commands")
+    known = ("summary", *_LISTS, "flags", "names", "tasks", "offers", "commands")
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
@@ -223,7 +231,7 @@ def _extension(name: str, document: Document) -> Extension:
         raise ValueError("it lacks a summary, which states its purpose")
     lists_by_name = {
         key: {name: _list(each, f"{key}.{name}") for name, each in _table(document, key).items()}
-        for key in ("names", "offers")
+        for key in ("names", "tasks", "offers")
     }
     commands = {
         name: _texts(each, f"commands.{name}")
@@ -243,6 +251,7 @@ def _extension(name: str, document: Document) -> Extension:
         tests=lists["tests"],
         flags=flags,
         names=lists_by_name["names"],
+        tasks=lists_by_name["tasks"],
         commands=commands,
         offers=lists_by_name["offers"],
     )
@@ -253,6 +262,9 @@ def _check_names(extension: Extension) -> None:
     for public, (module, _) in extension.public_names().items():
         if not re.fullmatch(_PLACE, f"{module}:{public}"):
             raise ValueError(f'names has \'{module}:{public}\'; write "package.module" = ["Name"]')
+    for place in extension.tasks:
+        if not re.fullmatch(_PLACE, place):
+            raise ValueError(f'tasks has \'{place}\'; write "package.module:Name" = ["task"]')
     for name, modules in extension.offers.items():
         for module in modules:
             if not re.fullmatch(_MODULE, module):

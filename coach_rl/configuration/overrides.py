@@ -125,6 +125,26 @@ class Component:
         return f"{self.name}({arguments})"
 
 
+@dataclass(frozen=True)
+class InPlaceOf:
+    """Elements of a tuple in place of those of their classes; the others stay, and come first.
+
+    The flag of a callback sets `{"callbacks": InPlaceOf({Gait: (Gait(legs=4),)})}`.
+    """
+
+    elements: Mapping[type[object], tuple[object, ...]]
+    """The new elements by their class; none where those of the class are left out."""
+
+    def __or__(self, other: "InPlaceOf") -> "InPlaceOf":
+        """Both at once."""
+        return InPlaceOf({**self.elements, **other.elements})
+
+    def within(self, current: tuple[object, ...]) -> tuple[object, ...]:
+        """The elements of a tuple with these in it."""
+        kept = [each for each in current if type(each) not in self.elements]
+        return (*kept, *(new for several in self.elements.values() for new in several))
+
+
 def component_type(name: str) -> type[object]:
     """The class of a component.
 
@@ -414,7 +434,7 @@ def _plain(value: object) -> object:
     return value.count if isinstance(value, StepUnit) else value
 
 
-def _replace(current: object, changes: Mapping[str, object], annotation: object, path: str) -> Any:
+def _replace(current: Any, changes: Mapping[str, object], annotation: object, path: str) -> Any:
     """The value at `path` after changes by the paths below it; an empty path is its own."""
     if "" in changes:
         if len(changes) > 1:
@@ -422,7 +442,10 @@ def _replace(current: object, changes: Mapping[str, object], annotation: object,
             raise ConfigurationError(
                 f"the override '{last}' overlaps another one; give one of them"
             )
-        value = made(changes[""], annotation, path)
+        given = changes[""]
+        if isinstance(given, InPlaceOf):
+            given = given.within(current)
+        value = made(given, annotation, path)
         try:
             return fit(value, annotation, current, path)
         except ParameterError as error:

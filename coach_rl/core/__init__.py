@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         GoalContext,
         GoalSpace,
         GoalStep,
-        TimedGoalSpace,
         Verdict,
     )
     from coach_rl.core.interfaces import (
@@ -132,6 +131,6 @@ __all__ = [
     "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule", "Signals", "Sink",
     "SinkParameters", "SinkRun", "Space", "SpaceError", "State", "Stateful", "StepUnit",
     "SuccessRate", "SuccessSchedule", "Symmetry", "SymmetryParameters", "TimedCall",
-    "TimedGoalSpace", "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
+    "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
     "Verdict", "generator", "parameter_class",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
@@ -280,30 +280,23 @@ class DrawnAgent(Protocol[Held]):
 
 
 @runtime_checkable
-class TurnAgent(Protocol[Held]):
-    """An agent of several members, of which films name the one that acts."""
+class NamedDecisions(Protocol[Held]):
+    """An agent that names what in it has made a decision; films show that."""
 
-    takes_turns: bool
-    """True if one member acts in each row, and not all at once."""
+    def acting(self, row_state: Held, row: int) -> str:
+        """Return what made the latest decision of a row; `none` before there was one."""
+        ...
+
+
+@runtime_checkable
+class LastingDecisions(Protocol[Held]):
+    """An agent with decisions that last beyond the answers of its level."""
 
     def freeze(self, row_state: Held, rows: IntArray, clock: Clock) -> None:
         """Drop the open decisions of rows [R] from what is learned: the agent is frozen for a time.
 
-        Members continue to act on the newest observations, and remember the earlier ones.
+        It continues to act on the newest observations, and remembers the earlier ones.
         """
-        ...
-
-    def switch(
-        self, row_state: Held, rows: IntArray, observation: Observation, clock: Clock
-    ) -> None:
-        """End the sub-episodes of rows [R], truncated where they show [R, ...] each.
-
-        The level above takes control back between two decisions of the level.
-        """
-        ...
-
-    def acting_member(self, row_state: Held, row: int) -> str:
-        """Return the member that made the latest decision of a row, or `none`."""
         ...
 
 
@@ -316,7 +309,7 @@ def freeze(agent: AnyAgent, row_state: RowState, rows: IntArray, clock: Clock) -
 
     Its later transitions don't continue the earlier ones.
     """
-    stop = agent.freeze if isinstance(agent, TurnAgent) else agent.cut_off
+    stop = agent.freeze if isinstance(agent, LastingDecisions) else agent.cut_off
     stop(row_state, rows, clock)
 
 
@@ -369,7 +362,7 @@ class LevelPlace:
         Args:
             owner: The agent whose goals have no time.
         """
-        if self.below is not None and isinstance(self.below.goal_space, TimedGoalSpace):
+        if self.below is not None and self.sub_goal is not None and self.sub_goal.ages:
             raise ConfigurationError(
                 f"{owner} sets goals without a time, and the goals of level "
                 f"'{self.below.name}' have a time; give that level a GoalSpace"

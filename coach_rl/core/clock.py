@@ -63,7 +63,7 @@ class Clock:
     levels: Mapping[str, Phase] = field(default_factory=dict)
     """Phases of single levels that are in another one than `phase`, by their names."""
     stages: Mapping[str, int] = field(default_factory=dict)
-    """Values that success schedules of curricula are at, by `level/setting`; others are at 0."""
+    """Values that success schedules are at, by `level/setting`; others are at 0."""
 
     @property
     def learns(self) -> bool:

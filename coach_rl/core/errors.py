@@ -12,7 +12,6 @@ CoachError
     │   └── DivergedError   what an agent has learned is not finite any more
     ├── ActionError         an action outside its space, or for a row that cannot take one
     ├── CallbackError       a callback of the user's failed
-    ├── InspectionError     an inspection that was to stop the run has found something
     └── CheckpointError     a checkpoint that cannot be written or read
 
 A message names what is wrong, the value received, what is allowed, and what to do next. What the
@@ -130,10 +129,6 @@ class ActionError(RunError):
 
 class CallbackError(RunError):
     """A callback of the user's failed."""
-
-
-class InspectionError(RunError):
-    """An inspection that was to stop the run has found something."""
 
 
 class CheckpointError(RunError):

@@ -22,8 +22,6 @@ LevelSpace = GoalSpace | OptionSpace
 """The spaces of what a level can receive."""
 DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
-CHOICE = "choice"
-"""The part of a selecting level's action that is the number of the level below."""
 
 
 _SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")
@@ -62,7 +60,7 @@ class SuccessSchedule:
     over: Positive[int] = 100
     """Number of these sub-episodes; they are counted from the last change of the level on."""
     level: str | None = None
-    """The level's name; None: the level of the curriculum."""
+    """The level's name; None: the level that changes."""
 
     def __post_init__(self) -> None:
         require(
@@ -72,7 +70,7 @@ class SuccessSchedule:
         )
 
 
-class CurriculumParameters(Protocol):
+class LevelChange(Protocol):
     """A frozen description of how settings of a level change while a run trains."""
 
     @property
@@ -87,14 +85,14 @@ class CurriculumParameters(Protocol):
         ...
 
     def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":
-        """The level, with settings that follow the clock of the stack that trains."""
+        """The level, whose goals are built, with settings that follow the clock of training."""
         ...
 
     def in_evaluations(self, level: "LevelT") -> "LevelT":
         """The level that `build` returned, as evaluations judge it."""
         ...
 
-    def factors(self, level: str, clock: Clock) -> dict[str, float]:
+    def values(self, level: str, clock: Clock) -> dict[str, float]:
         """The values that hold now in a stack, by name, for the log of a level of this name."""
         ...
 
@@ -150,14 +148,8 @@ class LevelDescription:
     turn: Positive[EnvironmentSteps] | None = None
     """Environment steps for which the agent learns while others with a turn are frozen, before it
     is their turn; the lowest level begins. None: it takes no turns."""
-    curriculum: CurriculumParameters | None = None
-    """Schedules of thresholds, reach, bounds and horizon. None: they stay as they are."""
-    below: tuple[str, ...] | None = None
-    """Names of the levels directly below. Of several, each decision selects the one that carries it
-    out. None: the next level of the stack; empty: the environment."""
-    preempt: bool = False
-    """If True, the level decides again after each decision of the level that carries out its
-    decision: that one continues under an equal decision, and is cut off under another."""
+    changes: tuple[LevelChange, ...] = ()
+    """Changes of its settings while the run trains, the first one first; empty: none."""
 
     def __post_init__(self) -> None:
         scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
@@ -190,27 +182,6 @@ class LevelDescription:
 
 
 LevelT = TypeVar("LevelT", bound=LevelDescription)
-
-
-def links_of(levels: Sequence[LevelDescription]) -> tuple[tuple[int, ...], ...]:
-    """Return the levels directly below each level, by number; empty above the environment.
-
-    Args:
-        levels: Top first, each before those below it.
-    """
-    numbers = {level.name: number for number, level in enumerate(levels)}
-
-    def below(number: int, level: LevelDescription) -> tuple[int, ...]:
-        if level.below is None:
-            return (number + 1,) if number + 1 < len(levels) else ()
-        return tuple(numbers[name] for name in level.below)
-
-    return tuple(below(number, level) for number, level in enumerate(levels))
-
-
-def is_chain(levels: Sequence[LevelDescription]) -> bool:
-    """Return whether each level acts through the next alone, and waits for it."""
-    return all(level.below is None and not level.preempt for level in levels)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,16 +31,16 @@ Kind = Literal[
     "note",
     "file",
     "histogram",
-    "inspection",
 ]
-"""The subject of a record; metrics.toml has when each is written, and what it carries."""
+"""The subjects of records; metrics.toml has when each is written, and what it carries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogRecord:
     """An event of a run, the run's counters when it happened, and its metrics."""
 
-    kind: Kind
+    kind: str
+    """Its subject: one of `Kind`, or one of an extension."""
     phase: Phase
     """The phase in which it happened."""
     environment_steps: int
@@ -66,6 +66,15 @@ class LogRecord:
     """Pictures of a note by `room/quantity`, uint8 [H, W] or [H, W, 3]."""
     is_in_files: bool = True
     """False if the run's files leave it out because a long run has too many of its kind."""
+    table: str = ""
+    """End of the name of its table, where that is not the one of its kind, or of its level and
+    agent."""
+    problem: str = ""
+    """Name of the problem that it reports, such as `fault`, by which problems are counted."""
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    """Arrays by name that are written to a file of their own, and not into logs."""
+    file: str = ""
+    """Path of that file in the run's folder, without its ending."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,19 +85,9 @@ class Evaluation(LogRecord):
     """Statistics of the sub-episodes of each level of a hierarchy, top first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inspection(LogRecord):
-    """The record of an inspection of a point of the data flow, and data to write to a file."""
-
-    columns: Mapping[str, Array] = field(default_factory=dict)
-    """The inspected columns, if they are to be written to a file."""
-    name: str = ""
-    """Name for that file, different for every inspection of a run."""
-
-
 AUTO = "auto"
 """Stands for the success rate where success is reported, and for the mean reward elsewhere."""
-FILES: Mapping[Kind, str] = {
+FILES: Mapping[str, str] = {
     "episode": "episodes",
     "fault": "faults",
     "evaluation": "evaluations",

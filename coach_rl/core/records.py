@@ -249,15 +249,10 @@ class ActionRequest:
     starts: BoolArray
     """[R] the first decision of a (sub-)episode."""
     episode_start: BoolArray
-    """[R] the first decision of a real episode, or since other levels of a graph have acted (then
-    `starts` is true as well)."""
+    """[R] the first decision of an episode, to the agent: of a real one, or after others have acted
+    in its place (then `starts` is true as well)."""
     greedy: BoolArray
     """[R] the decision is to be made without exploration."""
-
-    @property
-    def real_starts(self) -> BoolArray:
-        """[R] the first decision of a real episode."""
-        return self.episode_start
 
     def rows_of(self, index: Array) -> "ActionRequest":
         """The request of some of its rows: their places in it, or a mask [R]."""
@@ -268,18 +263,6 @@ class ActionRequest:
             episode_start=self.episode_start[index],
             greedy=self.greedy[index],
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphRequest(ActionRequest):
-    """The request of a level of a graph."""
-
-    real: BoolArray
-    """[R] the first decision of a real episode."""
-
-    @property
-    def real_starts(self) -> BoolArray:
-        return self.real
 
 
 @dataclass(frozen=True, kw_only=True)

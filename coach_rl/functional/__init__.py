@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from coach_rl.functional.distributions import Categorical, squashed_sample
     from coach_rl.functional.policy_gradient import (
         clipped_surrogate,
-        diversity_reward,
         normalised,
-        termination_loss,
         value_loss,
     )
     from coach_rl.functional.temporal_difference import (
@@ -34,8 +32,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Categorical", "advantages_of_rows", "clipped_surrogate", "critic_loss", "diversity_reward",
-    "dueling_values", "explained_variance", "gae", "normalised", "projected", "quantile_loss",
-    "regression_loss", "segment_ends", "squashed_sample", "td_target", "termination_loss",
-    "value_loss",
+    "Categorical", "advantages_of_rows", "clipped_surrogate", "critic_loss", "dueling_values",
+    "explained_variance", "gae", "normalised", "projected", "quantile_loss", "regression_loss",
+    "segment_ends", "squashed_sample", "td_target", "value_loss",
 ]  # fmt: skip

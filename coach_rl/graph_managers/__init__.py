@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.graph_managers.arrangement import LevelChain
     from coach_rl.graph_managers.graph_manager import (
         BasicRLGraphManager,
         GraphManager,
-        HACGraphManager,
         HRLGraphManager,
     )
     from coach_rl.graph_managers.parameters import (
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         CheckpointParameters,
         CollectionParameters,
         GraphParameters,
-        HACGraphParameters,
         LevelParameters,
         ScheduleParameters,
         ValidationParameters,
@@ -33,7 +32,7 @@ else:
 
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "EvaluationWatcher", "GraphManager", "GraphParameters", "HACGraphManager",
-    "HACGraphParameters", "HRLGraphManager", "LevelParameters", "ScheduleParameters",
-    "SignalParameters", "ValidationParameters", "bootstrap_interval", "interquartile_mean",
+    "EvaluationWatcher", "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain",
+    "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

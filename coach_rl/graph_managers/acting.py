@@ -28,7 +28,6 @@ from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.graph_managers.stacking import build_stack
 
 
 @parameter_class
@@ -99,7 +98,7 @@ class Actor:
         self._environment = OutsideEnvironment(
             graph.evaluation.simulators.spaces, num_envs=num_envs
         )
-        self._stack = build_stack(
+        self._stack = graph.arrangement.build_stack(
             tuple(levels),
             self._environment,
             agent=lambda index, _spaces: agents[graph.levels[index].name],

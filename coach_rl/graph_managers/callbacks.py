@@ -16,7 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
-from coach_rl.core.errors import CallbackError, ParameterError, close_safely, warn
+from coach_rl.core.errors import (
+    CallbackError,
+    ConfigurationError,
+    ParameterError,
+    close_safely,
+    warn,
+)
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.shown_text import shown_error
 from coach_rl.core.state import State
@@ -25,7 +31,9 @@ Callback: TypeAlias = Callable[..., LogRecord | Iterable[LogRecord] | None]
 """Called with a record and the graph manager; returns or yields the records that it adds.
 
 A callback that remembers something is an object with `state_dict` and `load_state_dict`, so that a
-resumed run continues exactly; one that holds something open has `close`.
+resumed run continues exactly; one that holds something open has `close`. One with `begin` is given
+the graph manager when its graph has been built: `points_of_graph` has the points where it can
+observe data, and `run.progress.added` takes records while a tick lasts.
 """
 
 
@@ -52,6 +60,28 @@ class Callbacks:
             counts[name] += 1
             name = name if counts[name] == 1 else f"{name} {counts[name]}"
             self._callbacks[name] = each.build() if hasattr(each, "build") else each
+
+    def begin(self, run: object) -> None:
+        """Call those that have a `begin`.
+
+        Args:
+            run: The graph manager, whose graph has just been built.
+
+        Raises:
+            ConfigurationError: A callback does not fit the run.
+            CallbackError: A callback failed.
+        """
+        for name, callback in self._callbacks.items():
+            if hasattr(callback, "begin"):
+                try:
+                    callback.begin(run)
+                except (KeyboardInterrupt, ConfigurationError):
+                    raise
+                except BaseException as error:  # of whatever the user's code does
+                    raise CallbackError(
+                        f"the callback {name} failed at the beginning: {shown_error(error)}; "
+                        "correct it, or leave it out"
+                    ) from error
 
     def with_added(self, record: LogRecord, run: object) -> list[LogRecord]:
         """A record and those that the callbacks add to it, in their order.
@@ -98,10 +128,14 @@ class Callbacks:
 
 
 def name_of(callback: Callback | CallbackParameters) -> str:
-    """Its name in messages and checkpoints: the function's, or that of the object's class."""
+    """Its name in messages and checkpoints: the function's, or the object's.
+
+    The object's is its `str` where its class defines one, and the name of its class elsewhere.
+    """
     if isinstance(callback, types.FunctionType | types.MethodType):
         return callback.__name__
-    return type(callback).__name__
+    has_text = type(callback).__str__ is not object.__str__
+    return str(callback) if has_text else type(callback).__name__
 
 
 def require_callbacks(callbacks: Sequence[object]) -> None:

@@ -34,7 +34,6 @@ from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.graph_managers.parameters import CollectionParameters, GraphParameters
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.graph_managers.stacking import build_stack
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.processes.collectors import BlockOfRows, Blocks, BlockTick, rows_of
 from coach_rl.processes.worker_places import Worker, workers_at
@@ -102,7 +101,7 @@ class BlockWorker:
 
     def _new_stack(self, stream: int) -> Stack:
         seed = self._runtime.seed
-        return build_stack(
+        return self._parameters.arrangement.build_stack(
             self._agents.levels(self._simulators.spaces.observation),
             self._simulators,
             agent=self._agents,
@@ -213,10 +212,10 @@ def _check_collection(stack: Stack, collection: CollectionParameters) -> None:
                 "use synchronous, or an off-policy agent"
             )
         goals = level.params.goal_space
-        if collection.mode == "asynchronous" and level.params.curriculum is not None:
+        if collection.mode == "asynchronous" and level.params.changes:
             raise ConfigurationError(
-                f"level '{level.name}' has a curriculum, and collection.mode='asynchronous' lets "
-                "workers follow an older moment of it; use synchronous"
+                f"level '{level.name}' changes while it trains, and collection.mode='asynchronous' "
+                "lets workers follow an older moment; use synchronous"
             )
         if collection.mode == "asynchronous" and isinstance(goals, GoalSpace) and goals.learns:
             raise ConfigurationError(

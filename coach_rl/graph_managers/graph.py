@@ -16,8 +16,7 @@ from functools import cached_property
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, warn
-from coach_rl.core.goals import TimedGoalSpace
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
@@ -27,6 +26,7 @@ from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.arrangement import Arrangement
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
@@ -120,6 +120,11 @@ class Graph:
     def levels(self) -> tuple[LevelParameters, ...]:
         """The levels' parameters, top first."""
         return self._parameters.levels
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """Which level acts through which."""
+        return self._parameters.arrangement
 
     @property
     def agents(self) -> Mapping[str, AnyAgent]:
@@ -223,13 +228,18 @@ class Graph:
     def description(self) -> str:
         """A readable description of the levels, their goals and agents, and the environment."""
         lines: list[str] = []
-        stack, links, depths = self.training, links_of(self.levels), [0] * len(self.levels)
+        links = self.arrangement.links(self.levels)
+        stack, depths = self.training, [0] * len(self.levels)
         for index, (level, params) in enumerate(zip(stack.levels, self.levels, strict=True)):
             spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
             for each in links[index]:
                 depths[each] = max(depths[each], depths[index] + 1)
             below = [stack.levels[each] for each in links[index]]
-            settings = _of_level(params, index == 0, level.name in self.unloaded)
+            settings = [
+                *_of_level(params, index == 0),
+                *self.arrangement.settings(params),
+                *_of_learning(params, level.name in self.unloaded),
+            ]
             agent = self.agents[level.name]
             about = [
                 f"level {level.name}: {params.agent.name}",
@@ -324,7 +334,7 @@ def _at(depth: int, lines: Sequence[str]) -> list[str]:
     return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
 
 
-def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Iterator[str]:
+def _of_level(params: LevelParameters, is_top: bool) -> Iterator[str]:
     """Describe the settings by which a level differs from a single one."""
     if is_top and params.goal_space is not None:
         yield f"has the environment's {_orders(params)}"
@@ -338,8 +348,10 @@ def _of_level(params: LevelParameters, is_top: bool, is_unloaded: bool) -> Itera
         yield f"stops{when} where the level below misses its goal"
     if not params.goal_is_terminal:
         yield "its goals are to be held"
-    if params.preempt:
-        yield "takes control back after each decision below"
+
+
+def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
+    """Describe what a level explores and learns, and what it begins with."""
     if params.testing_rate:
         yield f"tests {params.testing_rate:.4g} of its decisions"
     if params.frozen:
@@ -356,8 +368,8 @@ def _of_schedule(params: LevelParameters) -> Iterator[str]:
         yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
     if params.warmup is not None:
         yield f"warm-up on random goals until {params.warmup}"
-    if params.curriculum is not None:
-        yield f"curriculum of {', '.join(params.curriculum.scheduled)}"
+    for change in params.changes:
+        yield f"changes by schedule: {', '.join(change.scheduled)}"
     if params.turn is not None:
         yield f"learns in turns of {params.turn}"
 
@@ -370,31 +382,4 @@ def _orders(level: LevelDescription) -> str:
     if isinstance(space, OptionSpace):
         own = " and ".join(name for name in ("rewards", "ends") if getattr(space, name))
         return f"one of {space.count} options" + f" with {own} of their own" * bool(own)
-    if space.learns:
-        low, high = min(space.low), max(space.high)
-        relative = ", as changes" if space.relative else ""
-        return (
-            f"goals: {space.size} latents of {type(space).__name__} in [{low:.4g}, {high:.4g}] by "
-            f"'{space.key}'{relative}"
-        )
-    elements = space.elements or range(space.size)
-    bounds = zip(elements, space.low, space.high, space.threshold, strict=True)
-    parts = [
-        f"{space.key}[{element}] in [{low:.4g}, {high:.4g}] within {threshold:.4g}"
-        + (" (an angle)" if position in space.angles else "")
-        for position, (element, low, high, threshold) in enumerate(bounds)
-    ]
-    if space.relative:
-        reach = space.space.high
-        parts.append(
-            "relative to the state, by at most " + ", ".join(f"{each:.4g}" for each in reach)
-        )
-    if space.reached_within == "ball":
-        parts.append("all together as a ball")
-    if isinstance(space, TimedGoalSpace):
-        parts.append(f"each at a time of 1 to {space.longest} steps")
-    if space.reward == "dense":
-        parts.append("rewarded by distance")
-    elif callable(space.reward):
-        parts.append(f"rewarded by {space.reward_named.partition('=')[2]}")
-    return "goals: " + "; ".join(parts)
+    return "goals: " + "; ".join(space.descriptions())

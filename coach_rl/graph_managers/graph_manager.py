@@ -36,11 +36,9 @@ from coach_rl.graph_managers.evaluations import (
     never,
 )
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.graph_managers.inspections import Inspections
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
-    HACGraphParameters,
 )
 from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.run_warnings import (
@@ -60,7 +58,6 @@ class _Built:
     progress: Progress
     evaluations: EvaluationSchedule
     callbacks: Callbacks
-    inspections: Inspections
 
 
 class GraphManager:
@@ -135,18 +132,17 @@ class GraphManager:
             watchers=watchers,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
-        try:
-            inspections = Inspections(parameters.inspect if training else (), graph, progress)
-        except ConfigurationError:
-            graph.close()
-            raise
         self._built = _Built(
             graph=graph,
             progress=progress,
             evaluations=EvaluationSchedule(parameters, graph, progress),
             callbacks=Callbacks((*parameters.callbacks, *callbacks) if training else ()),
-            inspections=inspections,
         )
+        try:
+            self._built.callbacks.begin(self)
+        except BaseException:
+            self.close()
+            raise
 
     def improve(
         self,
@@ -325,8 +321,6 @@ class GraphManager:
         }
         if callbacks := parts.callbacks.state_dict():
             state["callbacks"] = callbacks
-        if inspections := parts.inspections.state_dict():
-            state["inspections"] = inspections
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
@@ -337,7 +331,6 @@ class GraphManager:
         parts.graph.clock.wall_seconds = parts.progress.wall_seconds
         parts.evaluations.load_state_dict(state)
         parts.callbacks.load_state_dict(state.get("callbacks", {}))
-        parts.inspections.load_state_dict(state.get("inspections", {}))
         parts.progress.is_settled = True
 
     def close(self) -> None:
@@ -391,16 +384,6 @@ class BasicRLGraphManager(GraphManager):
     parameters: BasicGraphParameters
 
 
-class HACGraphManager(GraphManager):
-    """A graph manager of a HAC stack.
-
-    HACGraphManager(HACGraphParameters(stack=(top, middle, low), environment=...))
-    """
-
-    described_by = HACGraphParameters
-    parameters: HACGraphParameters
-
-
 def run_phase(
     phase: Phase,
     graph: Graph,
@@ -432,6 +415,8 @@ def run_phase(
         clock.wall_seconds = progress.seconds_at(now)
         # All of the tick's state is settled before the first record is yielded.
         records: list[LogRecord] = []
+        if progress.added:
+            records += progress.take_added()
         if tick.answer.faults:
             records += progress.fault_records(tick.answer.faults, graph.tracker.faults)
         if tick.finished is not None:

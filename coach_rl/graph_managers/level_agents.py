@@ -3,22 +3,22 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
+from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.inspection import stand_before
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
+from coach_rl.graph_managers.arrangement import Links
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 
 
@@ -28,7 +28,7 @@ class LevelAgents:
     Args:
         parameters: The experiment.
         runtime: The run's.
-        clock: Of the stack that trains; curricula follow it.
+        clock: Of the stack that trains; changes of levels follow it.
     """
 
     def __init__(self, parameters: GraphParameters, runtime: Runtime, clock: Clock) -> None:
@@ -54,28 +54,24 @@ class LevelAgents:
             )
         if purpose == "training":
             return self._levels
-        return tuple(
-            level if level.curriculum is None else level.curriculum.in_evaluations(level)
-            for level in self._levels
-        )
+        return tuple(_in_evaluations(level) for level in self._levels)
 
     def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
-        """The level, with goals that are built; itself where they are as described."""
-        if not isinstance(level.goal_space, GoalSpace) and level.curriculum is None:
-            return level
+        """The level, with goals that are built, and its changes; itself where it has neither."""
         with _naming(level, self._parameters.levels):
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
             context = GoalContext(level=level.name, observation=observation, runtime=runtime)
-            if level.curriculum is not None:
-                return level.curriculum.build(level, context, self._clock)
-            assert isinstance(level.goal_space, GoalSpace)
-            goals = level.goal_space.build(context)
-        return level if goals is level.goal_space else replace(level, goal_space=goals)
+            goals = level.goal_space
+            if isinstance(goals, GoalSpace) and (own := goals.build(context)) is not goals:
+                level = replace(level, goal_space=own)
+            for change in level.changes:
+                level = change.build(level, context, self._clock)
+        return level
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
         levels, runtime = self._levels, self._runtime
-        links = links_of(levels)
+        links = self._parameters.arrangement.links(levels)
         level, below = levels[index], [levels[each] for each in links[index]]
         if level.name not in self.built:
             with _naming(level, levels):
@@ -84,11 +80,13 @@ class LevelAgents:
                     below=below[0] if len(below) == 1 else None,
                     agent_below=self.built[below[0].name] if len(below) == 1 else None,
                 )
-                planned = self._parameters.schedule.training
+                planned = 0
+                if not runtime.acts_only:
+                    planned = _decisions(levels, links, index, self._parameters.schedule.training)
                 context = self.contexts[level.name] = AgentContext(
                     spaces=spaces,
                     num_envs=self._parameters.num_envs,
-                    planned_steps=0 if runtime.acts_only else _decisions(levels, index, planned),
+                    planned_steps=planned,
                     place=place,
                     decision_infos=self._parameters.decision_infos,
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
@@ -104,32 +102,34 @@ class LevelAgents:
         return self.built[level.name]
 
 
+def _in_evaluations(level: LevelParameters) -> LevelParameters:
+    """The level as evaluations judge it."""
+    for change in level.changes:
+        level = change.in_evaluations(level)
+    return level
+
+
 def _check_learning(
     level: LevelParameters, agent: AnyAgent, below: Sequence[LevelParameters]
 ) -> None:
     """Raise `ConfigurationError` where goals learn, and their level or the one above cannot."""
     for each in below:
         sent = each.goal_space
-        if isinstance(sent, GoalSpace) and sent.action_changes:
-            _raise_obstacle(sent, "obstacle_above", agent)
+        if isinstance(sent, GoalSpace) and (obstacle := sent.obstacle_above(agent)) is not None:
+            raise ConfigurationError(obstacle)
     goals = level.goal_space
-    if isinstance(goals, GoalSpace) and goals.learns:
-        _raise_obstacle(goals, "obstacle", agent)
-
-
-def _raise_obstacle(goals: Any, which: str, agent: AnyAgent) -> None:
-    """Raise `ConfigurationError` where goals that change do not fit an agent."""
-    if (obstacle := getattr(goals, which)(agent)) is not None:
+    if isinstance(goals, GoalSpace) and (obstacle := goals.obstacle(agent)) is not None:
         raise ConfigurationError(obstacle)
 
 
-def _decisions(levels: Sequence[LevelDescription], index: int, length: RunLength) -> int:
+def _decisions(
+    levels: Sequence[LevelDescription], links: Links, index: int, length: RunLength
+) -> int:
     """Decisions that level `index` can be expected to make at least, over all rows.
 
     An episode, and a gradient update, counts as one environment step, a second as a hundred.
     """
     steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
-    links = links_of(levels)
 
     def longest(number: int) -> int:
         """Steps that a decision of a level takes at most."""

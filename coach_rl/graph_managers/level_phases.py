@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from coach_rl.core.agents import freeze
-from coach_rl.core.clock import Clock, Phase, Schedule
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, Moment, SuccessRate, SuccessSchedule
@@ -46,7 +46,8 @@ class LevelPhases(Saved):
         self._in_steps = [
             (level, setting, schedule)
             for level in levels
-            for setting, schedule in _scheduled(level).items()
+            for change in level.changes
+            for setting, schedule in change.scheduled.items()
             if isinstance(schedule, SuccessSchedule)
         ]
         self._reached: list[str] = []
@@ -76,7 +77,7 @@ class LevelPhases(Saved):
             levels: The levels that train; agents are frozen and thawed by it.
         """
         if self._in_steps and clock.phase is Phase.TRAIN:
-            self._step_curricula(clock, {level.name: level for level in levels})
+            self._step(clock, {level.name: level for level in levels})
         if not self.are_scheduled:
             if clock.levels:  # they were in the run that was saved
                 clock.levels = {}
@@ -118,8 +119,8 @@ class LevelPhases(Saved):
         """True if success rates, or phases of single levels, may change a run at any tick."""
         return self.are_scheduled or bool(self._in_steps)
 
-    def _step_curricula(self, clock: Clock, named: Mapping[str, LevelManager]) -> None:
-        """Bring the success schedules of curricula, on the clock, up to date."""
+    def _step(self, clock: Clock, named: Mapping[str, LevelManager]) -> None:
+        """Bring the success schedules of changes, on the clock, up to date."""
         stages, changed = dict(clock.stages), set[str]()
         for level, setting, schedule in self._in_steps:
             whose, key = schedule.level or level.name, f"{level.name}/{setting}"
@@ -198,9 +199,11 @@ def check_level_phases(
         if isinstance(moment, SuccessRate):
             _check_success_rate(moment.level, level, field, levels)
     for level in levels:
-        for setting, schedule in _scheduled(level).items():
-            if isinstance(schedule, SuccessSchedule):
-                _check_success_rate(schedule.level, level, f"curriculum.{setting}", levels)
+        for change in level.changes:
+            for setting, schedule in change.scheduled.items():
+                if isinstance(schedule, SuccessSchedule):
+                    field = f"{type(change).__name__}.{setting}"
+                    _check_success_rate(schedule.level, level, field, levels)
     for index, level in enumerate(levels):
         begin, end = level.frozen_from, level.frozen_until
         require(
@@ -293,11 +296,6 @@ def _moments(
     for level in levels:
         for field in ("frozen_from", "frozen_until", "warmup"):
             yield level, field, getattr(level, field)
-
-
-def _scheduled(level: LevelDescription) -> Mapping[str, Schedule | SuccessSchedule]:
-    """The schedules of a level's curriculum."""
-    return {} if level.curriculum is None else level.curriculum.scheduled
 
 
 def _key(level: LevelDescription, field: str, moment: SuccessRate) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Annotated, Literal
 
 from annotated_types import Interval
@@ -15,13 +15,12 @@ from coach_rl.core.errors import (
     require,
     require_no_problems,
 )
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
-from coach_rl.core.inspection import InspectParameters
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import EnvironmentParameters
-from coach_rl.core.levels import LevelDescription, is_chain, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads, UnitInterval
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
 from coach_rl.core.records import Over, Sums
 from coach_rl.core.runtime import DivergenceParameters
 from coach_rl.core.steps import (
@@ -32,8 +31,8 @@ from coach_rl.core.steps import (
     TrainingSteps,
 )
 from coach_rl.core.typed_values import FrozenMapping
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
-from coach_rl.graph_managers.level_links import problems_of_links
 from coach_rl.graph_managers.level_phases import check_level_phases
 from coach_rl.graph_managers.stack import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
@@ -336,6 +335,8 @@ class GraphParameters:
     """Top first."""
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
+    arrangement: Arrangement = LevelChain()
+    """Which level acts through which: by default each through the next."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1
@@ -370,9 +371,6 @@ class GraphParameters:
     """Further sinks of its records besides the files in its folder, such as a tracker."""
     signals: SignalParameters = field(default_factory=SignalParameters)
     """The infos of the environment that are logged."""
-    inspect: tuple[InspectParameters, ...] = ()
-    """Points of the flow of data to inspect, the checks, and the reaction; see
-    docs/debugging.md."""
 
     def __post_init__(self) -> None:
         require_no_problems(self.problems())
@@ -386,12 +384,12 @@ class GraphParameters:
         """The rules between its parts that are broken, each with what to do."""
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
-        yield from self._problems_of_links()
+        yield from self._problems_of_levels()
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
         for level in self.levels:
-            if level.curriculum is not None:
-                yield from level.curriculum.problems(level, self.levels)
+            for change in level.changes:
+                yield from change.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
         names, taken = [level.name for level in self.levels], {"", *FILES.values()}
@@ -404,18 +402,11 @@ class GraphParameters:
             )
         yield from problems_of(self.checkpoints.require_known_metric, names)
 
-    def _problems_of_links(self) -> Iterator[str | ConfigurationError]:
+    def _problems_of_levels(self) -> Iterator[str | ConfigurationError]:
         levels = self.levels
-        if not is_chain(levels):
-            broken = list(problems_of_links(levels))
-            if broken:
-                yield from broken
-                return
-        for index, (level, below) in enumerate(zip(levels, links_of(levels), strict=True)):
-            needs_goals = index > 0 and is_chain(levels)  # of a graph that is known by now
-            yield from _problems_of_level(
-                level, [levels[each] for each in below], needs_goals=needs_goals
-            )
+        yield from self.arrangement.problems(levels)
+        for level, below in zip(levels, self.arrangement.links(levels), strict=True):
+            yield from _problems_of_level(level, [levels[each] for each in below])
 
     def _problems_of_size(self) -> Iterator[str]:
         workers = self.collection.workers
@@ -425,11 +416,6 @@ class GraphParameters:
             yield (
                 f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, "
                 "because each worker has an environment at least; lower it, or raise num_envs (-n)"
-            )
-        if workers and any(each.point == "network" for each in self.inspect):
-            yield (
-                "inspect cannot read 'network', which acts in the workers of collection.workers "
-                f"({workers}); leave out the workers, or inspect other points"
             )
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
@@ -458,11 +444,7 @@ class GraphParameters:
             )
 
 
-def _problems_of_level(
-    level: LevelParameters, below: Sequence[LevelParameters], *, needs_goals: bool
-) -> Iterator[str]:
-    if level.goal_space is None and needs_goals:
-        yield f"level '{level.name}' needs a goal_space: the level above acts in it"
+def _problems_of_level(level: LevelParameters, below: Sequence[LevelParameters]) -> Iterator[str]:
     has_goals = any(isinstance(each.goal_space, GoalSpace) for each in below)
     if level.stops_on_failure != "never" and not has_goals:
         yield (
@@ -495,50 +477,12 @@ class BasicGraphParameters(GraphParameters):
     all of it has to fit."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
+    arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
+    """Arrangement of the one level."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
     """Discount without effect here: one level adds nothing up."""
 
     def __post_init__(self) -> None:
         level = LevelParameters(agent=self.agent, load=self.load, load_partly=self.load_partly)
         object.__setattr__(self, "levels", (level,))
-        super().__post_init__()
-
-
-@parameter_class
-class HACGraphParameters(GraphParameters):
-    """Hierarchical actor-critic (Levy et al. 2019, arXiv:1712.00948).
-
-    Every level has goals, and those above the lowest test their sub-goals.
-    """
-
-    stack: NonEmpty[tuple[LevelParameters, ...]]
-    """Top first, each with a horizon. The top level's goal_space defines how the environment's
-    goals are judged; the others' are what the level above acts in."""
-    testing_rate: UnitInterval = 0.3
-    """Share of sub-goals that are tested in training, by levels without a testing_rate of their
-    own: lambda of the paper."""
-    levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
-    """The stack, with the testing rates filled in."""
-    reward_discount: float = field(init=False, default=1.0, repr=False)
-    """Discount without effect here: no level learns from rewards that were added up."""
-
-    def __post_init__(self) -> None:
-        for level in self.stack:
-            require(
-                isinstance(level.goal_space, GoalSpace),
-                f"level '{level.name}' of a HAC stack needs goals: a GoalSpace as goal_space",
-            )
-            require(
-                level.horizon is not None or isinstance(level.goal_space, TimedGoalSpace),
-                f"level '{level.name}' of a HAC stack needs a horizon, or goals with a time: that "
-                "bounds its values",
-            )
-        lowest = [level.below == () for level in self.stack[:-1]] + [True]
-        levels = (
-            replace(level, testing_rate=self.testing_rate)
-            if level.testing_rate is None and not is_lowest
-            else level
-            for level, is_lowest in zip(self.stack, lowest, strict=True)
-        )
-        object.__setattr__(self, "levels", tuple(levels))
         super().__post_init__()

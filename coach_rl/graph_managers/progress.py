@@ -7,24 +7,23 @@ on.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.log_records import Evaluation, Inspection, Kind, LogRecord
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.records import Array, Fault
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
 from coach_rl.graph_managers.level_phases import WORDS
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
-from coach_rl.telemetry.inspection import Finding
 
 SOLVED = "solved"
 """The reason why training is over where its target was reached."""
 
 
-FREQUENT = frozenset({"episode", "train", "progress", "level", "signals", "inspection"})
+FREQUENT = frozenset({"episode", "train", "progress", "level", "signals"})
 """Kinds of records that a long run has many of."""
 WHOLE = 5_000
 """Records of a series that files take before they leave out any."""
@@ -92,6 +91,9 @@ class Progress(Saved):
 
         A state saved while this is false is as good, but the run that continues from it does not
         yield the records that were pending."""
+        self.added: list[Callable[[], LogRecord]] = []
+        """Makers of records that callbacks add while a tick lasts. They are called when it is over,
+        and their records come before its others."""
         self.wants_checkpoint = False
         """True if a callback has requested a checkpoint; reset by the session that writes it."""
         self._thinning = Thinning()
@@ -182,7 +184,7 @@ class Progress(Saved):
 
     def record(
         self,
-        kind: Kind,
+        kind: str,
         metrics: Mapping[str, float] | None = None,
         *,
         clock: Clock | None = None,
@@ -190,6 +192,7 @@ class Progress(Saved):
         level: str = "",
         agent: str = "",
         arrays: Mapping[str, Array] | None = None,
+        is_frequent: bool = False,
     ) -> LogRecord:
         """A record of this moment.
 
@@ -201,11 +204,12 @@ class Progress(Saved):
             level: The level it belongs to.
             agent: The agent it belongs to.
             arrays: Arrays; None for none.
+            is_frequent: Whether a long run has many of its kind; those of `FREQUENT` are.
         """
         self.wall_seconds = time.perf_counter() - self._since
         clock = clock or self._clock
         is_in_files, scalars = True, metrics or {}
-        if kind in FREQUENT and phase is None:
+        if (is_frequent or kind in FREQUENT) and phase is None:
             stride, is_in_files = self._thinning.stride(f"{kind}/{level}/{agent}")
             if stride > 1:
                 scalars = {**scalars, "log/thinned": float(stride)}
@@ -222,6 +226,13 @@ class Progress(Saved):
             arrays=arrays or {},
             is_in_files=is_in_files,
         )
+
+    def take_added(self) -> Iterator[LogRecord]:
+        """The records that callbacks have added in the tick that is over; they are removed."""
+        added = self.added
+        self.added = []
+        for make in added:
+            yield make()
 
     def settling(self, records: Sequence[LogRecord]) -> Iterator[LogRecord]:
         """The records of one moment; the run is settled when the last has left."""
@@ -285,13 +296,6 @@ class Progress(Saved):
             record = self.record("level_phase", phase=phase, level=name)
             yield replace(record, text=f"level '{name}' {WORDS[phase]}")
 
-    def inspection_record(self, finding: Finding) -> Inspection:
-        """The record of an inspection's finding."""
-        level, agent = finding.level, finding.agent
-        record = self.record("inspection", finding.scalars, level=level, agent=agent)
-        own = vars(record) | {"text": finding.text}
-        return Inspection(**own, columns=finding.columns, name=finding.name)
-
     def signal_records(self, metrics: Mapping[str, float]) -> Iterator[LogRecord]:
         """A record of the signals since the last, where there are any."""
         if metrics:
@@ -300,6 +304,7 @@ class Progress(Saved):
 
     def note_loaded(self) -> None:
         """Drop what no longer holds: another target was solved, or another length was stopped."""
+        self.added = []  # of a tick that was not completed
         if self.solved is not None:
             target = {} if self._target is None else self._target.wanted()
             is_same = target.items() <= self.solved.items()

@@ -155,6 +155,11 @@ class Stack:
         """N."""
         return self.levels[0].num_envs
 
+    @property
+    def acts_here(self) -> bool:
+        """True if its agents act in this process."""
+        return self.collection is None
+
     def reset(self, seed: int | Sequence[int]) -> None:
         """Reset all rows, with these seeds."""
         self.levels[0].reset(seed)

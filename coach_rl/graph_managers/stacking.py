@@ -1,23 +1,16 @@
 """Building stacks: levels on a set of environments."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.interfaces import DrawableParameters, Environment, EnvironmentParameters
-from coach_rl.core.levels import is_chain
-from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.graph_managers.arrangement import AgentSource
 from coach_rl.graph_managers.level_agents import LevelAgents
-from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.stack import Stack, StackSignals
-from coach_rl.levels.level_manager import LevelManager, agent_spaces, check_ending, check_level
-
-AgentSource = Callable[[int, EnvironmentSpaces], AnyAgent]
-"""(index of the level, what its agent sees and where it acts) to the agent."""
 
 
 class StackBuilder:
@@ -88,7 +81,7 @@ class StackBuilder:
         agent: AgentSource,
     ) -> Stack:
         """All levels on simulators."""
-        return build_stack(
+        return self._parameters.arrangement.build_stack(
             self._agents.levels(simulators.spaces.observation, purpose),
             simulators,
             agent=agent,
@@ -102,69 +95,6 @@ class StackBuilder:
             ),
             sums=self._parameters.sums,
         )
-
-
-def build_stack(
-    levels: tuple[LevelParameters, ...],
-    environment: Environment,
-    *,
-    agent: AgentSource,
-    clock: Clock,
-    seed: int,
-    purpose: str,
-    signals: StackSignals | None = None,
-    sums: Sums = PLAIN_SUMS,
-) -> Stack:
-    """Stack levels on an environment, from the lowest up.
-
-    Args:
-        levels: Top first.
-        environment: The simulators; closed with the stack, and by the caller if building fails.
-        agent: Source of each level's agent.
-        clock: The stack's clock.
-        seed: The run's seed.
-        purpose: Names the random streams of the rows, e.g. `training`.
-        signals: Collects the stack's signals; None: none are collected.
-        sums: What decisions are of those of the level below.
-    """
-    if not is_chain(levels):
-        # Here, so that a chain does not load what only a graph needs.
-        from coach_rl.graph_managers.graph_stack import build_graph_stack
-
-        return build_graph_stack(
-            levels,
-            environment,
-            agent=agent,
-            clock=clock,
-            seed=seed,
-            purpose=purpose,
-            signals=signals,
-            sums=sums,
-        )
-
-    built: list[LevelManager] = []
-    below = environment
-    for index in reversed(range(len(levels))):
-        params = levels[index]
-        check_level(params, below.spaces, is_top=index == 0)
-        owned = agent(index, agent_spaces(below.spaces, params.goal_space))
-        check_ending(params, owned, is_top=index == 0)
-        if built:
-            built[-1].note_above(owned)
-        level = LevelManager(
-            params,
-            agent=owned,
-            environment=below,
-            clock=clock,
-            seed=integer_seed(seed, purpose, params.name),
-            above=levels[:index],
-            sums=sums,
-        )
-        built.append(level)
-        below = level
-    if signals is None:
-        signals = StackSignals(num_envs=environment.num_envs)
-    return Stack(levels=tuple(reversed(built)), clock=clock, signals=signals)
 
 
 def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:

@@ -216,9 +216,10 @@ def failure_reward(level: LevelDescription) -> float | None:
     space = level.goal_space
     if level.failure_reward is not None or not isinstance(space, GoalSpace):
         return level.failure_reward
-    if space.reward != "sparse" or (level.horizon is None and space.sent_size == space.size):
+    returns = space.returns(level.horizon)
+    if returns is None:
         raise ConfigurationError(
             f"level '{level.name}' stops on failure, which is worth minus its horizon under "
             "rewards of -1 and 0; it has no horizon or other rewards: give its failure_reward"
         )
-    return 0.0 if space.sent_size > space.size else -float(level.horizon or 0)
+    return returns[0]

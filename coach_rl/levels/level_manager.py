@@ -1,7 +1,6 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium import spaces
@@ -10,7 +9,7 @@ from coach_rl.core.agents import (
     AnyAgent,
     DrawnAgent,
     EndingAgent,
-    TurnAgent,
+    NamedDecisions,
     following,
 )
 from coach_rl.core.clock import Clock
@@ -32,7 +31,6 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     Directive,
-    End,
     EnvResponse,
     FloatArray,
     InfoWatch,
@@ -51,7 +49,6 @@ from coach_rl.levels.horizons import Draws, Horizons
 from coach_rl.levels.judging import (
     Judgement,
     checked_ends,
-    end_bits,
     failure_reward,
     judged,
     moved_goals,
@@ -61,9 +58,6 @@ from coach_rl.levels.judging import (
 from coach_rl.levels.level_clock import LevelClock, SubGoalTesting
 from coach_rl.levels.rows import LevelRows, RowIndex
 from coach_rl.levels.sub_episodes import SubEpisodes
-
-if TYPE_CHECKING:
-    from coach_rl.levels.junction import Junction
 
 
 def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
@@ -98,51 +92,48 @@ def check_ending(params: LevelDescription, agent: AnyAgent, *, is_top: bool) -> 
             f"{ends}, which is for levels that receive goals or options from a level above; leave "
             "out the method `ends`"
         )
-    if space.sent_size > space.size:
+    if isinstance(space, GoalSpace) and space.ages:
         raise ConfigurationError(
             f"{ends}, and its goals end when their time is up; use a GoalSpace, or leave out the "
             "method `ends`"
         )
 
 
-def check_level(
-    params: LevelDescription,
-    below: EnvironmentSpaces,
-    *,
-    is_top: bool,
-    needs_goals: bool = True,
-) -> None:
+def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: bool) -> None:
     """Raise a ConfigurationError that names the level unless it fits on what is below.
 
     Args:
         params: What the level is like.
         below: What the simulator or the level below shows and takes.
         is_top: Whether no level is above.
-        needs_goals: Whether the levels above do not select among several.
     """
     name, space = params.name, params.goal_space
     if params.stops_on_failure != "never":
         failure_reward(params)
     if space is None:
-        if needs_goals and not is_top:
-            raise ConfigurationError(
-                f"level '{name}' needs a goal_space: the level above acts in it"
-            )
         return
     try:
         space.check(below.observation)
         if isinstance(space, GoalSpace):
             check_judging(space, below.observation)
-        if not params.goal_is_terminal and space.sent_size > space.size:
-            raise SpaceError(
-                "goals with a time have nothing behind it; leave goal_is_terminal at True"
-            )
+            if not params.goal_is_terminal and space.ages:
+                raise SpaceError(
+                    "goals with a time have nothing behind it; leave goal_is_terminal at True"
+                )
         if is_top:
             if isinstance(space, OptionSpace):
                 raise SpaceError("the top level has no options, as no level above chooses one")
             space.check_given(below.observation)
     except SpaceError as error:
         raise SpaceError(f"level '{name}': {error}") from error
+
+
+def require_goal_space(params: LevelDescription) -> None:
+    """Raise a ConfigurationError unless a level can receive what the level above sends."""
+    if params.goal_space is None:
+        raise ConfigurationError(
+            f"level '{params.name}' needs a goal_space: the level above acts in it"
+        )
 
 
 class LevelManager:
@@ -160,7 +151,6 @@ class LevelManager:
         seed: Seed of the rows' random streams.
         above: The levels above, top first.
         sums: What its decisions are for the level above.
-        junction: Where the level stands in a graph; None in a chain.
 
     Raises:
         ConfigurationError: Something does not fit; the line names the level.
@@ -176,20 +166,14 @@ class LevelManager:
         seed: int,
         above: Sequence[LevelDescription] = (),
         sums: Sums = PLAIN_SUMS,
-        junction: "Junction | None" = None,
     ) -> None:
-        is_selected = junction is not None and junction.is_selected
-        check_level(params, environment.spaces, is_top=not above, needs_goals=not is_selected)
+        check_level(params, environment.spaces, is_top=not above)
         self.params, self.agent, self.environment = params, agent, environment
         self._above = above[-1].name if above else ""
-        self._takes_goals = bool(above) and not (params.goal_space is None and junction is None)
-        self._junction = junction
-        self._request = ActionRequest if junction is None else junction.request
-        self.sub_episodes = SubEpisodes(
-            params,
-            own_ends=bool(above) and isinstance(agent, EndingAgent),
-            preempted=junction is not None and junction.is_preempted,
-        )
+        self._takes_goals = bool(above) and params.goal_space is not None
+        self._request: Callable[..., ActionRequest] = ActionRequest
+        own_ends = bool(above) and isinstance(agent, EndingAgent)
+        self.sub_episodes = SubEpisodes(params, own_ends=own_ends)
         """Statistics of sub-episodes, for the logs."""
         self.on_decision: Callable[[Observation, Action], None] | None = None
         """Called with what the agent saw and its actions, [R, ...] each; None for no call."""
@@ -200,8 +184,7 @@ class LevelManager:
             self._drawn_ends = Draws(f"ends of {params.name}", num_envs=n, seed=seed)
         self._rewards: GoalRewards | None = None
         if isinstance(space, GoalSpace) and callable(space.reward):
-            chain = above if junction is None else ()
-            self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=chain)
+            self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=above)
         goals = space if isinstance(space, GoalSpace) else None
         self._rounding = GoalRounding(goals, within_bounds=bool(above))
         self._watch = InfoWatch(sums.infos, f"level '{params.name}'")
@@ -299,34 +282,10 @@ class LevelManager:
         self._rows.begin(rows, self.target(directive.action, rows), directive)
 
     def target(self, action: Array, rows: IntArray) -> FloatArray:
-        """The goals that an action of the level above sets in some rows, [R, G]; G 0 for none."""
+        """The goals that an action of the level above sets in some rows, [R, G]."""
         space = self.params.goal_space
-        if space is None:
-            return np.zeros((len(rows), 0), np.float32)
+        assert space is not None, "a level without goals takes none"
         return space.target(action, take(self._rows.observation, rows))
-
-    def switch(self, rows: IntArray) -> None:
-        """End open sub-episodes before their next decision: the level above takes control back."""
-        sums, clock, space = self._rows, self._clock.now(), self.params.goal_space
-        seen, agent = take(sums.observation, rows), self.agent
-        everywhere, difference = np.ones(len(rows), np.bool_), None
-        if isinstance(agent, TurnAgent):
-            agent.switch(self.agent_rows, rows, self._shown(rows, seen), clock)
-        else:
-            agent.cut_off(self.agent_rows, rows, clock)
-        if isinstance(space, GoalSpace):
-            difference = space.difference(sums.goal[rows], seen)
-        ended = Judgement(
-            reward=np.zeros(len(rows), np.float64),
-            terminated=~everywhere,
-            truncated=everywhere,
-            end=end_bits(everywhere, End.SWITCHED),
-            is_over=everywhere,
-            difference=difference,
-        )
-        self.sub_episodes.note(sums, rows, np.arange(len(rows)), ended, phase=clock.phase)
-        sums.open[rows] = sums.waiting[rows] = False
-        sums.starts[rows] = True
 
     def recv(self) -> EnvResponse:
         """One tick: decide where due, step the environment and process its answer."""
@@ -407,19 +366,17 @@ class LevelManager:
         return answer if rows.is_top else self._upwards(answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
-        """Figures of its sub-episodes and plans since the last call, and its curriculum."""
+        """Figures of its sub-episodes and plans since the last call, and values that change."""
         agent = self.agent
         plans = agent.planning(self.agent_rows) if isinstance(agent, DrawnAgent) else {}
-        shares = {} if self._junction is None else self._junction.drain()
-        curriculum = self.params.curriculum
-        factors = {} if curriculum is None else curriculum.factors(self.name, self._clock.stack)
-        return self.sub_episodes.drain() | plans | shares | factors
+        found = self.sub_episodes.drain() | plans
+        for change in self.params.changes:
+            found |= change.values(self.name, self._clock.stack)
+        return found
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the statistics of other rows than these, [N], until they are drained."""
         self.sub_episodes.count_only(rows)
-        if self._junction is not None:
-            self._junction.count_only(rows)
 
     def decisions(self) -> State:
         """Return the decision that each row made last, as a level elsewhere can `follow` it."""
@@ -451,10 +408,10 @@ class LevelManager:
             raise RunError(f"{name} failed: {in_one_line(error)}") from error
 
     def acting(self, row: int) -> str:
-        """Return the level's name, with the member or the option that acted last in a row."""
+        """Return the level's name, with what its agent names, or the option that acts in a row."""
         agent = self.agent
-        if isinstance(agent, TurnAgent) and agent.takes_turns:
-            return f"{self.name}/{agent.acting_member(self.agent_rows, row)}"
+        if isinstance(agent, NamedDecisions):
+            return f"{self.name}/{agent.acting(self.agent_rows, row)}"
         if isinstance(self.params.goal_space, OptionSpace):
             return f"{self.name}/option {self._rows.goal[row].argmax()}"
         return self.name
@@ -491,7 +448,6 @@ class LevelManager:
             "horizons": self._horizons,
             "drawn_ends": self._drawn_ends,
             "goal_rewards": self._rewards,
-            "junction": self._junction,
         }
         return parts | {name: part for name, part in more.items() if part is not None}
 

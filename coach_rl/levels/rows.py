@@ -102,10 +102,8 @@ class LevelRows(Saved):
     """The level is the top: its rows begin without a goal from above, and nothing is added up."""
     sums: Sums
     """Rules for the sums that go to the level above."""
-    own_time: bool
-    """The level's own goals have a time."""
-    outer_times: tuple[int, ...]
-    """The places of the outer goals that have one."""
+    aging: tuple[tuple[int, GoalSpace], ...]
+    """Spaces of the goals that change as steps pass: 0 the level's own, 1 the outermost, ..."""
 
     @classmethod
     def new(
@@ -152,9 +150,10 @@ class LevelRows(Saved):
             is_top=is_top,
             sums=sums,
             totals={} if sums.infos else None,
-            own_time=sent_size > goal_size,
-            outer_times=tuple(
-                depth for depth, each in enumerate(outer_spaces) if each.sent_size > each.size
+            aging=tuple(
+                (place, each)
+                for place, each in enumerate((space, *outer_spaces))
+                if isinstance(each, GoalSpace) and each.ages
             ),
         )
 
@@ -200,10 +199,9 @@ class LevelRows(Saved):
         if not self.is_top:
             self._add_up(answer, index)
         self.duration[index] += answer.duration
-        if self.own_time:
-            self.goal[index, -1] -= answer.duration
-        for depth in self.outer_times:
-            self.outer_goals[depth][index, -1] -= answer.duration
+        for place, space in self.aging:
+            goals = self.outer_goals[place - 1] if place else self.goal
+            space.age(goals, index, answer.duration)
 
     def advance(self, answer: EnvResponse, index: RowIndex, is_over: BoolArray) -> None:
         """Update the rows for the next decision.

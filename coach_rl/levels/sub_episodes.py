@@ -2,6 +2,8 @@
 
 import math
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -23,8 +25,9 @@ _ENDS = {
     "truncated": End.TRUNCATED,
     "failure": End.FAILURE,
     "own_end": End.OPTION,
-    "switched": End.SWITCHED,
 }
+NO_OTHERS: Mapping[str, End] = MappingProxyType({})
+"""No ends but those of every level."""
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
 _MEANS = (*_DISTANCES, "decisions", "return")
@@ -53,11 +56,15 @@ class SubEpisodes:
             distances, among the means, and so is the share that ends by a failure where it stops on
             those.
         own_ends: Whether its agent may end its goals itself; the share of these is shown then.
-        preempted: The same for a level above that takes control back.
+        others: Further ends by name, whose shares are shown.
     """
 
     def __init__(
-        self, level: LevelDescription, *, own_ends: bool = False, preempted: bool = False
+        self,
+        level: LevelDescription,
+        *,
+        own_ends: bool = False,
+        others: Mapping[str, End] = NO_OTHERS,
     ) -> None:
         space = level.goal_space
         goals = isinstance(space, GoalSpace)
@@ -65,12 +72,11 @@ class SubEpisodes:
             "goal": goals,
             "failure": level.stops_on_failure != "never",
             "own_end": own_ends and goals,
-            "switched": preempted,
         }
         left_out = [name for name, shown in is_shown.items() if not shown]
-        self._shown = tuple(name for name in _ENDS if name not in left_out)
+        self._ends = {**_ENDS, **others}
+        self._shown = tuple(name for name in self._ends if name not in left_out)
         self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
-        self._ends = {name: bit for name, bit in _ENDS.items() if preempted or name != "switched"}
         self._sums = dict.fromkeys(("count", *self._ends, *_MEANS, *_COUNTS), 0.0)
         is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
         options = space.size if space is not None and is_numbered else 0

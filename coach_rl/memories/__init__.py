@@ -11,9 +11,16 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch, TransitionBatch
+    from coach_rl.memories.draws import SingleTransitions
     from coach_rl.memories.hindsight import HindsightParameters
     from coach_rl.memories.memory import Memory, MemoryParameters
-    from coach_rl.memories.minari_data import read_minari, write_minari
+    from coach_rl.memories.parts import (
+        DrawParameters,
+        MemoryPart,
+        MemoryPartParameters,
+        PartContext,
+        Stored,
+    )
     from coach_rl.memories.prioritised import PrioritisedParameters
     from coach_rl.memories.replay_memory import ReplayMemory
     from coach_rl.memories.replay_parameters import ReplayMemoryParameters, SamplerUnitParameters
@@ -25,8 +32,9 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Columns", "HindsightParameters", "Memory", "MemoryParameters", "Minibatch",
+    "Columns", "DrawParameters", "HindsightParameters", "Memory", "MemoryParameters", "MemoryPart",
+    "MemoryPartParameters", "Minibatch", "PartContext",
     "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
     "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
-    "SamplerUnitParameters", "SequenceParameters", "TransitionBatch", "read_minari", "write_minari",
+    "SamplerUnitParameters", "SequenceParameters", "SingleTransitions", "Stored", "TransitionBatch",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY
+from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import HIDDEN_STATE, Array, Transition
 
 Columns = dict[str, Tensor]
@@ -32,12 +32,6 @@ POSITIONS, WEIGHTS, DISCOUNTS = "/positions", "/weights", "/discounts"
 ACHIEVED, REACHED, FAILED = "/achieved_goals", "/reached", "/failed"
 """For hindsight: the goal that each next observation achieves, whether it was the desired one, and
 whether the level stopped there because the one below missed its goal."""
-TIMES_LEFT = "/times_left"
-"""For hindsight where goals have a time: the steps left after each transition."""
-ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
-PENALISED = "/penalised"
-"""For hindsight actions: the achieved sub-goal as an action, whether the sub-goal that was sent was
-missed, whether it was tested, and whether it is penalised."""
 LOW_BEGIN, LOW_END = "/low_begin", "/low_end"
 """Steps [begin, end) of a decision's row in the memory of the level below; kept where a sampler
 unit reads them."""
@@ -45,10 +39,6 @@ END_BITS, BELOW_BITS = "/end", "/below"
 """Bits of `End` at the level itself, and those that the level below reported; kept where a
 sampler unit reads them, or the memory's `extras` name them."""
 OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
-OBSERVED_TIMES = (f"{OBSERVATIONS}{TIME_KEY}", f"{NEXT_OBSERVATIONS}{TIME_KEY}")
-
-RAW = ("/goal_space/before/", "/goal_space/after/")
-"""An observation key follows: unfiltered observations before and after, for goals that learn."""
 
 INTERNAL = "/sampling/"
 """Columns under this prefix pass between sampler units and are not part of a batch."""
@@ -59,8 +49,6 @@ WINDOW_REWARDS = f"{INTERNAL}window/rewards"
 WINDOW_TERMINATED = f"{INTERNAL}window/terminated"
 WINDOW_DURATIONS = f"{INTERNAL}window/durations"
 GOALS, RELABELLED = f"{INTERNAL}hindsight/goals", f"{INTERNAL}hindsight/relabelled"
-TIMES = f"{INTERNAL}hindsight/times"
-TESTS, KEEPS = f"{INTERNAL}hindsight/tests", f"{INTERNAL}hindsight/keeps_action"
 
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)

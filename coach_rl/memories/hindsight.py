@@ -5,6 +5,7 @@ its reward that of the goal space for this goal and the next observation. Nothin
 """
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -42,6 +43,7 @@ from coach_rl.memories.batches import (
     Columns,
     under,
 )
+from coach_rl.memories.parts import ReplaySettings
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import SamplerUnit
 from coach_rl.memories.tables import Field
@@ -73,6 +75,12 @@ class HindsightParameters:
                 its own would be shown otherwise, or have to be built; or the agent acts in turn.
         """
         place.require_single_decisions("hindsight judges single decisions")
+        if self.goal is not None and place.goal is not None and place.goal.learns:
+            raise ConfigurationError(
+                f"HindsightParameters.goal is a {type(self.goal).__name__}, and the level's goals "
+                f"learn or follow a curriculum ({type(place.goal).__name__}); leave it at None: it "
+                "takes those"
+            )
         goal = self.goal or place.goal
         if goal is None:
             raise ConfigurationError(
@@ -93,6 +101,22 @@ class HindsightParameters:
             )
         stops = place.level is not None and place.level.stops_on_failure != "never"
         return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelabellingRequest:
+    """A memory's question to the goals of its level: what relabels its transitions."""
+
+    params: HindsightParameters | None
+    """Hindsight of the memory; None: goals stay as they were."""
+    memory: ReplaySettings
+    """The memory's settings."""
+    place: LevelPlace
+    """The place of its agent."""
+
+    def plain(self) -> "Hindsight | None":
+        """The relabelling of goals that need nothing more; None: goals stay as they were."""
+        return None if self.params is None else self.params.at(self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +151,12 @@ class Hindsight(HindsightParameters):
             REACHED: Field((), np.bool_),
         }
         return fields | {FAILED: Field((), np.bool_)} if self.stops_on_failure else fields
+
+    def observed(
+        self, keys: Iterable[str], columns: Mapping[str, Array]
+    ) -> tuple[Observation, Observation]:
+        """The observations before and after stored transitions, as `ledger_values` reads them."""
+        return observed(keys, columns)
 
     def ledger_values(
         self,
@@ -226,6 +256,17 @@ class Hindsight(HindsightParameters):
                 f"hindsight shows its goals as GoalSpace.show does, and {kind} overrides "
                 f"{showing[0]}; leave that out, or set hindsight=None"
             )
+
+
+def observed(keys: Iterable[str], columns: Mapping[str, Array]) -> tuple[Observation, Observation]:
+    """The observations before and after transitions, [R, ...] each.
+
+    Args:
+        keys: Of the observations.
+        columns: Of the transitions.
+    """
+    before = {key: columns[f"{OBSERVATIONS}{key}"] for key in keys}
+    return before, {key: columns[f"{NEXT_OBSERVATIONS}{key}"] for key in keys}
 
 
 class HindsightUnits(NamedTuple):

@@ -40,7 +40,6 @@ from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     BELOW_BITS,
-    DURATIONS,
     END_BITS,
     FOLLOWS,
     LOW_BEGIN,
@@ -48,7 +47,6 @@ from coach_rl.memories.batches import (
     MASK,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
-    RAW,
     REWARDS,
     ROWS,
     TERMINATED,
@@ -57,16 +55,13 @@ from coach_rl.memories.batches import (
     columns_of,
     extra,
     shown_as,
-    under,
 )
 from coach_rl.memories.frame_ring import frames_per_row
-from coach_rl.memories.hindsight import Hindsight, HindsightGoals
-from coach_rl.memories.hindsight_actions import HindsightActions
-from coach_rl.memories.minari_data import read_minari
+from coach_rl.memories.hindsight import Hindsight, HindsightGoals, observed
+from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
 from coach_rl.memories.prioritised import PrioritisedPositions, tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
 from coach_rl.memories.samplers import SamplerChain
-from coach_rl.memories.sequences import SequenceParameters
 from coach_rl.memories.tables import Field, kept_dtype
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -156,12 +151,12 @@ class ReplayLayout:
     """Observation keys whose frames are kept once each."""
     keeps_follows: bool
     """True if each transition's `follows` is kept, for n-step returns."""
-    sequences: SequenceParameters | None
-    """Sequences that are drawn; None: transitions are drawn alone."""
+    draws: DrawParameters
+    """What is drawn."""
     hindsight: Hindsight | None
     """Relabelling of goals; None: no relabelling."""
-    hindsight_actions: HindsightActions | None
-    """Hindsight actions, i.e. how sub-goals are shown; None: as they were sent."""
+    parts: tuple[MemoryPart, ...]
+    """Parts that keep columns of their own."""
 
     @cached_property
     def observations(self) -> dict[str, Field]:
@@ -189,8 +184,8 @@ class ReplayLayout:
         for key, field in self.observations.items():
             if key not in self.frame_stack:
                 fields[f"{OBSERVATIONS}{key}"] = fields[f"{NEXT_OBSERVATIONS}{key}"] = field
-        if self.sequences is not None:
-            fields[extra(HIDDEN_STATE)] = _field(self.observation_space[HIDDEN_STATE])
+        for key in self.draws.states:
+            fields[extra(key)] = _field(self.observation_space[key])
         return fields
 
     @cached_property
@@ -199,9 +194,10 @@ class ReplayLayout:
         fields: dict[str, Field] = {}
         if self.keeps_follows:
             fields[FOLLOWS] = Field((), np.bool_)
-        for part in (self.hindsight, self.hindsight_actions):
-            if part is not None:
-                fields |= part.ledger
+        if self.hindsight is not None:
+            fields |= self.hindsight.ledger
+        for part in self.parts:
+            fields |= part.ledger
         return fields
 
     @property
@@ -238,41 +234,39 @@ class ReplayLayout:
     def columns(self, transition: Transition) -> dict[str, Array]:
         """Everything that is kept of a transition, [R, ...] each."""
         columns = columns_of(transition)
-        states = () if self.sequences is None else (HIDDEN_STATE,)
-        columns |= {extra(name): transition.extras[name] for name in (*self.extras, *states)}
-        columns |= self.hindsight_ledger(columns, transition.below, transition.tested)
+        names = (*self.extras, *self.draws.states)
+        columns |= {extra(name): transition.extras[name] for name in names}
+        columns |= self.kept(columns, transition.below, transition.tested)
         if self.keeps_follows:
             columns[FOLLOWS] = transition.follows_or_all
         return columns
 
-    def hindsight_ledger(
+    def kept(
         self,
         columns: Mapping[str, Array],
         below: Array | None = None,
         tested: BoolArray | None = None,
     ) -> dict[str, Array]:
-        """Return the columns that hindsight keeps of transitions, [R, ...] each.
+        """Return the columns that hindsight and parts keep of transitions, [R, ...] each.
 
         Args:
             columns: The transitions' other columns.
             below: Bits of `End` of the level below, [R]; None: not known.
             tested: Whether the decisions were tested, [R]; None: none was.
         """
-        if self.hindsight is None:
+        if self.hindsight is None and not self.parts:
             return {}
-        seen, followed = (
-            {key: columns[f"{prefix}{key}"] for key in self.observations}
-            for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS)
-        )
-        if self.hindsight.goal.learns:  # what it reads is kept unfiltered
-            seen, followed = (seen | under(RAW[0], columns), followed | under(RAW[1], columns))
-        kept = self.hindsight.ledger_values(
-            seen, followed, terminated=columns[TERMINATED], below=below
-        )
-        if self.hindsight_actions is not None:
-            kept |= self.hindsight_actions.ledger_values(
-                seen, followed, duration=columns[DURATIONS], below=below, tested=tested
+        seen = observed if self.hindsight is None else self.hindsight.observed
+        before, after = seen(self.observations, columns)
+        kept: dict[str, Array] = {}
+        if self.hindsight is not None:
+            kept = self.hindsight.ledger_values(
+                before, after, terminated=columns[TERMINATED], below=below
             )
+        if self.parts:
+            stored = Stored(before, after, columns, below, tested)
+            for part in self.parts:
+                kept |= part.kept(stored)
         return kept
 
 
@@ -383,8 +377,8 @@ class ReplayMemory:
         self._recorded = recorded
         self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
-        self._sequences = 0
-        """Sequences of the last batch."""
+        self._drawn = 0
+        """How many were drawn for the last batch."""
 
     def __len__(self) -> int:
         return len(self.store)
@@ -429,9 +423,8 @@ class ReplayMemory:
         self.store.truncate(rows)
 
     def sample(self, size: int) -> TransitionBatch:
-        if self.layout.sequences is not None:
-            self._sequences = size = size // self.layout.sequences.length
-        return as_batch(self.sampler(size))
+        self._drawn = self.layout.draws.count(size)
+        return as_batch(self.sampler(self._drawn))
 
     def as_shown(self, observation: Observation) -> Observation:
         if self._relabel is None or not self._relabel.fraction:
@@ -442,13 +435,9 @@ class ReplayMemory:
         """Record the learner's errors, [B] each; on a CUDA device this waits for them."""
         if self.priorities is None:
             return
-        drawn, sizes = positions.detach().cpu().numpy(), errors.detach().cpu().numpy()
-        if self.layout.sequences is not None:
-            shape = self._sequences, -1
-            drawn, sizes = self.layout.sequences.priorities(
-                drawn.reshape(shape), sizes.reshape(shape)
-            )
-        self.priorities.note_errors(drawn, sizes)
+        drawn = positions.detach().cpu().numpy()
+        sizes = errors.detach().cpu().numpy()
+        self.priorities.note_errors(*self.layout.draws.priorities(drawn, sizes, self._drawn))
 
     def metrics(self) -> dict[str, float]:
         return {"memory/transitions": float(len(self)), **self.sampler.metrics()}
@@ -458,32 +447,33 @@ class ReplayMemory:
         if self.priorities is not None:
             self.priorities.clear()
 
-    def prefill(self, source: str) -> None:
-        """Add the episodes of a Minari data set, each to the row that has fewest transitions.
+    def fill(self, episodes: Iterable[Mapping[str, Array]], owner: str) -> None:
+        """Add whole episodes, each to the row that has fewest transitions.
 
         Args:
-            source: The data set's id or path.
+            episodes: Their columns, [T, ...] each.
+            owner: What they are from, for messages.
 
         Raises:
-            ConfigurationError: The data set has other spaces, or doesn't fit in.
+            ConfigurationError: They don't fit in.
         """
-        layout, capacity = self.layout, self.store.row_capacity
+        layout = self.layout
+        capacity = self.store.row_capacity
         rows = np.minimum(self.store.counts, capacity)
-        for episode in read_minari(
-            source, observation_space=layout.observation_space, action_space=layout.action_space
-        ):
-            row, time = int(rows.argmin()), len(episode[REWARDS])
+        for episode in episodes:
+            row = int(rows.argmin())
+            time = len(episode[REWARDS])
             rows[row] += time
             if rows[row] > capacity:
                 raise ConfigurationError(
-                    f"data set '{source}' does not fit into the memory: each of its {len(rows)} "
-                    f"rows holds {capacity:,} transitions and whole episodes go to one row; raise "
-                    f"`capacity` ({self.capacity:,})"
+                    f"{owner} does not fit into the memory: each of its {len(rows)} rows holds "
+                    f"{capacity:,} transitions and whole episodes go to one row; raise `capacity` "
+                    f"({self.capacity:,})"
                 )
-            values = episode | layout.hindsight_ledger(episode)
+            values = {**episode, **layout.kept(episode)}
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
-            self._check_casts(values, f"data set '{source}'")
+            self._check_casts(values, owner)
             positions = self.store.extend(row, values)
             if self.priorities is not None:
                 self.priorities.added(positions, 0)

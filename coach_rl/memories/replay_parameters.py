@@ -1,22 +1,27 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from dataclasses import field, replace
+from typing import Literal, Protocol, Self
 
 import torch
 from gymnasium import spaces
 
 from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters, parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.memories.batches import ACTIONS, extra
-from coach_rl.memories.hindsight import Hindsight, HindsightParameters, HindsightUnits
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
+from coach_rl.memories.batches import extra
+from coach_rl.memories.draws import SingleTransitions
+from coach_rl.memories.hindsight import (
+    Hindsight,
+    HindsightParameters,
+    HindsightUnits,
+    RelabellingRequest,
+)
+from coach_rl.memories.parts import DrawParameters, MemoryPartParameters, PartContext
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
     RECORDED,
@@ -37,12 +42,7 @@ from coach_rl.memories.samplers import (
     UnitContext,
     Window,
 )
-from coach_rl.memories.sequences import GatherSequences, SequenceParameters, Sequences
 from coach_rl.memories.tables import DeviceTable, PinnedTable, Table
-from coach_rl.memories.timed_hindsight import timed
-
-if TYPE_CHECKING:
-    from coach_rl.memories.changing_goals import ChangingGoals
 
 END = "sample"
 """The end of a chain of sampler units, behind the last one."""
@@ -80,41 +80,28 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """Sample in proportion to errors; None: uniformly."""
     hindsight: HindsightParameters | None = None
     """Relabel goals in sampled transitions; None: leave them."""
-    hindsight_actions: HindsightActionParameters | None = None
-    """Show sub-goals in hindsight, and tests of them, beside relabelled goals; None:
-    show actions as they were."""
-    sequences: SequenceParameters | None = None
-    """Draw sequences, for recurrent networks; None: draw transitions alone."""
+    draws: DrawParameters = field(default_factory=SingleTransitions)
+    """What is drawn: transitions one by one or, for recurrent networks, sequences
+    (SequenceParameters)."""
     frame_stack: tuple[str, ...] = ()
     """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
     extras: tuple[str, ...] = ()
     """Extras of the agent's actions to keep, as the `extras` of a batch."""
-    prefill: str | None = None
-    """A Minari data set, by id or path, whose transitions are there from the start."""
+    parts: tuple[MemoryPartParameters, ...] = ()
+    """What is kept and sampled beside transitions and goals, e.g. hindsight actions or a data
+    set."""
     units: tuple[SamplerUnitParameters, ...] = ()
     """Sampler units of your own."""
 
     def __post_init__(self) -> None:
-        require(
-            self.hindsight_actions is None or self.hindsight is not None,
-            "ReplayMemoryParameters.hindsight_actions go with hindsight; "
-            "set hindsight too (its ratio may be 0)",
-        )
-        for name, value in (
-            ("n_step", self.n_step if self.n_step > 1 else None),
-            ("hindsight", self.hindsight),
-            ("prefill", self.prefill),
-        ):
-            require(
-                self.sequences is None or value is None,
-                f"ReplayMemoryParameters.sequences are of one-step returns, of transitions as an "
-                f"agent stored them, which {name}={value} is not; leave out {name} or sequences",
-            )
-        require(
-            self.prefill is None or not self.extras,
-            f"a data set has no extras: prefill {self.prefill!r} and extras {self.extras} exclude "
-            "each other",
-        )
+        self.draws.check(self)
+        for part in self.parts:
+            part.check(self)
+
+    @property
+    def is_filled(self) -> bool:
+        """True if transitions are there from the start."""
+        return any(part.fills for part in self.parts)
 
     def build(
         self,
@@ -130,11 +117,15 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     ) -> ReplayMemory:
         self._check(observation_space, num_envs, device)
         hindsight = self._relabelling(place)
-        actions = None
         if hindsight is not None:
             hindsight.check(observation_space)
-            if self.hindsight_actions is not None:
-                actions = self.hindsight_actions.at(place, hindsight.goal, output_filter)
+        part_context = PartContext(
+            observation_space=observation_space,
+            action_space=action_space,
+            place=place,
+            output_filter=output_filter,
+            hindsight=hindsight,
+        )
         layout = ReplayLayout(
             num_rows=num_envs,
             row_capacity=self.capacity // num_envs,
@@ -145,10 +136,10 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             action_space=action_space,
             extras=self.extras,
             frame_stack=self.frame_stack,
-            keeps_follows=self.n_step > 1 or self.sequences is not None,
-            sequences=self.sequences,
+            keeps_follows=self.n_step > 1 or not self.draws.is_single,
+            draws=self.draws,
             hindsight=hindsight,
-            hindsight_actions=actions,
+            parts=tuple(part.at(part_context) for part in self.parts),
         )
         check_size(layout.size, capacity=self.capacity, device=device)
         store = RingStore(
@@ -168,8 +159,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             output_filter=output_filter,
         )
         memory = self._memory(layout, context, discount)
-        if self.prefill is not None and self.storage != "none":
-            memory.prefill(self.prefill)
+        if self.storage != "none":
+            for part in layout.parts:
+                memory.fill(part.episodes(), part.owner)
         return memory
 
     def moved_to(self, device: str) -> Self:
@@ -193,7 +185,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                 f"storage 'pinned' feeds a CUDA device, the learner is on '{device}'; "
                 "use storage 'cpu'"
             )
-        self._check_sequences(observation_space, self.capacity // num_envs)
+        self.draws.check_space(observation_space, self.capacity // num_envs)
         for key in self.frame_stack:
             if key not in observation_space.spaces:
                 raise SpaceError(
@@ -207,59 +199,26 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                     "put ObservationStackingFilter into the agent's InputFilter"
                 )
 
-    def _check_sequences(self, observation_space: spaces.Dict, row_capacity: int) -> None:
-        recurrent = HIDDEN_STATE in observation_space.spaces
-        if self.sequences is None and recurrent:
-            raise ConfigurationError(
-                "a recurrent network learns from sequences; set ReplayMemoryParameters.sequences="
-                "SequenceParameters(length=...)"
-            )
-        if self.sequences is None:
-            return
-        if not recurrent:
-            raise ConfigurationError(
-                "ReplayMemoryParameters.sequences are for recurrent networks, and this agent has "
-                "none; set TorsoParameters.recurrence, or leave out sequences"
-            )
-        length = self.sequences.length + self.sequences.burn_in
-        if length > row_capacity:
-            raise ConfigurationError(
-                f"a sequence of {length} transitions (length and burn_in) does not fit into the "
-                f"{row_capacity} that are kept of each environment; raise memory.capacity, or "
-                "lower sequences.length"
-            )
-
     def _relabelling(self, place: LevelPlace) -> Hindsight | None:
         """The relabelling of a level's goals; None where they stay as they were."""
-        goal: Any = place.goal
-        if goal is None or not goal.learns:
-            return None if self.hindsight is None else timed(self.hindsight.at(place))
-        place.require_single_decisions(f"{type(goal).__name__} judges single decisions")
-        if self.n_step > 1 or self.sequences is not None or self.prefill is not None:
-            raise ConfigurationError(
-                f"{type(goal).__name__} learns or follows a curriculum, and judges single "
-                f"transitions when they are drawn; leave out n_step={self.n_step}, sequences and "
-                "prefill"
-            )
-        changing: ChangingGoals = goal
-        return changing.relabelling(self.hindsight, place, self.extras)
+        request = RelabellingRequest(params=self.hindsight, memory=self, place=place)
+        given = None if self.hindsight is None else self.hindsight.goal
+        goal = given or place.goal
+        return request.plain() if goal is None else goal.relabelling(request)
 
     def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
-        store, rng = context.store, context.rng
+        store = context.store
+        rng = context.rng
         own = [(each.after, each.build(context)) for each in self.units]
-        if layout.hindsight is not None and layout.hindsight_actions is not None:
-            for unit in (unit for _, unit in own if ACTIONS in unit.outputs):
-                raise ConfigurationError(
-                    f"sampler unit '{unit.name}' and hindsight actions both replace sub-goals; "
-                    "leave out the unit, or the actions (HACAgentParameters.actions=None)"
-                )
-            own = [*layout.hindsight_actions.units(context, layout.hindsight.ratio), *own]
+        beside = [unit for _, unit in own]
+        own = [unit for part in layout.parts for unit in part.units(context, beside)] + own
         read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
         more = tuple(sorted((RECORDED & read) - set(self.extras)))
-        if more and self.prefill is not None:
+        if more and self.is_filled:
+            brought = next(part for part in self.parts if part.fills)
             raise ConfigurationError(
-                f"a data set has no {', '.join(more)}, which a sampler unit reads; leave out "
-                f"prefill={self.prefill!r}, or the unit"
+                f"{brought} has no {', '.join(more)}, which a sampler unit reads; leave that, or "
+                "the unit, out"
             )
         layout = replace(layout, extras=(*layout.extras, *more))
         priorities = None
@@ -267,22 +226,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         if self.prioritised is not None:
             priorities = PrioritisedPositions(store, rng, self.prioritised)
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
-        columns = layout.gathered, layout.gathered_next
-        if self.sequences is None:
-            units += self._return_units(store, relabel, discount)
-            units.append(Gather(store, *columns))
-        else:
-            units.append(Sequences(store, self.sequences))
-            units += self._return_units(store, relabel, discount)
-            units.append(GatherSequences(store, *columns, burn_in=self.sequences.burn_in))
+        units += self.draws.units(store)
+        units += self._return_units(store, relabel, discount)
+        units.append(self.draws.gather(Gather(store, layout.gathered, layout.gathered_next)))
         if relabel is not None:
             units.append(relabel.observations)
-        if layout.hindsight is not None and layout.hindsight.goal.learns:
-            changing: Any = layout.hindsight
-            units += changing.columns(store)
-        sub_goal: Any = context.place.sub_goal
-        if sub_goal is not None and sub_goal.action_changes:
-            units += sub_goal.units_above(context.output_filter, self.extras)
         return ReplayMemory(
             layout,
             store=store,

@@ -230,13 +230,15 @@ class Gather(SamplerUnit):
     inputs = (POSITIONS, ENDS)
 
     def __init__(self, store: RingStore, paths: Sequence[str], next_paths: Sequence[str]) -> None:
-        self._store, self._paths, self._next_paths = store, tuple(paths), tuple(next_paths)
+        self.store = store
+        self._paths = tuple(paths)
+        self._next_paths = tuple(next_paths)
         self.outputs = (*self._paths, *self._next_paths)
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """The columns, [B, ...] each, on the learner's device."""
         here, ends = batch[POSITIONS].numpy(), batch[ENDS].numpy()
-        return self._store.take(self._paths, here) | self._store.take(self._next_paths, ends)
+        return self.store.take(self._paths, here) | self.store.take(self._next_paths, ends)
 
 
 class Window(SamplerUnit):

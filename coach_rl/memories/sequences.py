@@ -1,15 +1,15 @@
-"""Sequences of transitions for recurrent networks: of a rollout, and drawn from a replay memory.
+"""Sequences of transitions for recurrent networks, drawn from a replay memory.
 
 Replay follows R2D2 (Kapturowski et al. 2019): sequences of fixed length that overlap by half. They
 begin in the hidden state stored with their first transition, which may be brought up to date by
 passing over the transitions before it.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
+from gymnasium import spaces
 
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
@@ -32,8 +32,9 @@ from coach_rl.memories.batches import (
     Columns,
     extra,
 )
+from coach_rl.memories.parts import ReplaySettings
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.rollout_memory import RowGrid
+from coach_rl.memories.rollout_memory import power_of_two
 from coach_rl.memories.samplers import Gather, SamplerUnit
 
 BEFORE, BEFORE_MASK = f"{INTERNAL}sequences/before", f"{INTERNAL}sequences/before_mask"
@@ -62,16 +63,71 @@ class SequenceParameters:
         """Transitions from the begin of a sequence to that of the next."""
         return max(1, self.length // 2)
 
-    def priorities(self, positions: IntArray, errors: FloatArray) -> tuple[IntArray, FloatArray]:
+    @property
+    def is_single(self) -> bool:
+        return False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return (HIDDEN_STATE,)
+
+    def check(self, memory: ReplaySettings) -> None:
+        filling = [part for part in memory.parts if part.fills]
+        n_step = f"n_step={memory.n_step}" if memory.n_step > 1 else None
+        hindsight = memory.hindsight and f"hindsight={memory.hindsight}"
+        other = n_step or hindsight or (f"parts={filling[0]}" if filling else None)
+        require(
+            other is None,
+            "ReplayMemoryParameters.draws=SequenceParameters are of one-step returns, of "
+            f"transitions as an agent stored them, which {other} is not; leave out one of them",
+        )
+
+    def check_space(self, observation_space: spaces.Dict, row_capacity: int) -> None:
+        if HIDDEN_STATE not in observation_space.spaces:
+            raise ConfigurationError(
+                "SequenceParameters are for recurrent networks, and this agent has none; set "
+                "TorsoParameters.recurrence, or leave out ReplayMemoryParameters.draws"
+            )
+        length = self.length + self.burn_in
+        if length > row_capacity:
+            raise ConfigurationError(
+                f"a sequence of {length} transitions (length and burn_in) does not fit into the "
+                f"{row_capacity} that are kept of each environment; raise memory.capacity, or "
+                "lower SequenceParameters.length"
+            )
+
+    def check_batch(self, batch: int, owner: str) -> None:
+        if batch % self.length:
+            raise ConfigurationError(
+                f"{owner} learns from whole sequences of {self.length} transitions, and "
+                f"learning.batch={batch} is no multiple of it; use "
+                f"{-(-batch // self.length) * self.length}, or change SequenceParameters.length"
+            )
+
+    def units(self, store: RingStore) -> list[SamplerUnit]:
+        return [Sequences(store, self)]
+
+    def gather(self, gather: Gather) -> SamplerUnit:
+        return GatherSequences(gather, burn_in=self.burn_in)
+
+    def count(self, batch: int) -> int:
+        return batch // self.length
+
+    def priorities(
+        self, positions: IntArray, errors: FloatArray, count: int
+    ) -> tuple[IntArray, FloatArray]:
         """The errors by which transitions are drawn: each has that of its sequence.
 
         Args:
-            positions: Of the transitions of S sequences, [S, W]; padding repeats the last one.
-            errors: Of the transitions, [S, W].
+            positions: Of the transitions of S sequences, [S * W]; padding repeats the last one.
+            errors: Of the transitions, [S * W].
+            count: S.
 
         Returns:
             Positions and their errors, [P] each: every transition drawn as part of such a sequence.
         """
+        positions = positions.reshape(count, -1)
+        errors = errors.reshape(count, -1)
         mask = np.ones(positions.shape, np.bool_)
         mask[:, 1:] = positions[:, 1:] != positions[:, :-1]
         sizes = np.where(mask, np.abs(errors), 0.0)
@@ -161,20 +217,18 @@ class GatherSequences(SamplerUnit):
     first observation before it.
 
     Args:
-        store: Where they are kept.
-        paths: The columns taken at the positions themselves.
-        next_paths: The next observations.
+        gather: Reads the columns.
         burn_in: K.
     """
 
     name = "gather"
     inputs = (POSITIONS, ENDS, BEGINS, BEFORE, BEFORE_MASK)
 
-    def __init__(
-        self, store: RingStore, paths: Sequence[str], next_paths: Sequence[str], *, burn_in: int
-    ) -> None:
-        self._gather, self._store, self._burn_in = Gather(store, paths, next_paths), store, burn_in
-        self._seen = [path for path in paths if path.startswith(OBSERVATIONS)]
+    def __init__(self, gather: Gather, *, burn_in: int) -> None:
+        self._gather = gather
+        self._store = gather.store
+        self._burn_in = burn_in
+        self._seen = [path for path in gather.outputs if path.startswith(OBSERVATIONS)]
         burnt = [f"{BURN_IN}{path.removeprefix(OBSERVATIONS)}" for path in self._seen]
         later = [HIDDEN_STATE, BURN_IN_MASK, *burnt]
         now = later if burn_in else [HIDDEN_STATE]
@@ -206,37 +260,3 @@ class GatherSequences(SamplerUnit):
             if self._burn_in:
                 columns[f"{OBSERVATIONS}{key}"] = values[:, :-1].flatten(0, 1)
         return columns
-
-
-def power_of_two(number: int) -> int:
-    """The least power of two that is not below a number, 1 or more."""
-    return 1 << (number - 1).bit_length()
-
-
-def rollout_sequences(
-    grid: RowGrid, *, ended: BoolArray, follows: BoolArray, length: int, padding: int
-) -> IntArray:
-    """Positions of the transitions of each sequence in order, [S, W].
-
-    Every transition is in one sequence. A row is cut where an episode ends or a transition does not
-    follow the one before it, then every L transitions. W is the power of two that has room for the
-    longest, L at most: few shapes are worth recording as CUDA graphs.
-
-    Args:
-        grid: Order of each row's transitions.
-        ended: Whether an episode ended, by position, [C].
-        follows: Whether it continues its row's transition before, by position, [C].
-        length: L.
-        padding: Position that fills sequences that are shorter.
-    """
-    index, valid = grid.index.T, grid.valid.T  # [N, T]
-    time = np.arange(index.shape[1])
-    begins = np.ones(index.shape, np.bool_)
-    begins[:, 1:] = ended[index[:, :-1]] | ~follows[index[:, 1:]]
-    first = np.maximum.accumulate(np.where(begins, time, 0), axis=1)  # [N, T] of its segment
-    place = (time - first) % length
-    number = np.cumsum(valid & (place == 0)).reshape(index.shape) - 1  # of its sequence
-    width = min(length, power_of_two(int(place[valid].max()) + 1))
-    sequences = np.full((number[-1, -1] + 1, width), padding, np.int64)
-    sequences[number[valid], place[valid]] = index[valid]
-    return sequences

@@ -7,7 +7,6 @@
         log.jsonl, *.csv       the run's records
         events.out.tfevents.*  the same for TensorBoard, which names a run by its folder
         videos/                where requested
-        inspections/           data in which inspections found something wrong, where requested
         summary.json           results at the end of the run
 
 One process at a time writes into it. It appears in one step and disappears in one, so there is
@@ -97,8 +96,6 @@ class RunFolder:
     """The folder of evaluations made afterwards; exists once there is one."""
     images = _Part("images")
     """The folder of pictures of notes; exists once there are some."""
-    inspections = _Part("inspections")
-    """The folder of data of failed inspections; exists once there are some."""
 
 
 def read_manifest(folder: RunFolder) -> Json:

@@ -393,7 +393,7 @@ def file_sinks(
             folder,
             resumed_at=graph_manager.graph.clock.environment_steps or None,
             introduction=about,
-            known=logged_names(folder),
+            known=logged_names(folder, [each.name for each in graph_manager.graph.levels]),
         )
     return files
 

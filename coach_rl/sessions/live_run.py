@@ -17,7 +17,7 @@ from coach_rl.core.errors import (
     exits_as_errors,
     warn,
 )
-from coach_rl.core.log_records import Evaluation, Inspection, Kind, LogRecord
+from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped, Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -289,12 +289,12 @@ class LiveRun:
             self.failures.note("manifests", "how gradient steps run", error)
 
     def _keep(self, record: LogRecord) -> None:
-        """Write the data of a failed inspection, if requested."""
-        if isinstance(record, Inspection) and record.columns:
+        """Write the columns of a record that has some into the file that it names."""
+        if record.columns:
             try:
-                write_columns(self.folder.inspections / f"{record.name}.npz", record.columns)
+                write_columns(self.folder.path / f"{record.file}.npz", record.columns)
             except OSError as error:
-                self.failures.note("files of inspections", "what was inspected", error)
+                self.failures.note("files of records", f"the columns of {record.file}", error)
 
     def _incidents(self, sinks: RunSinks) -> tuple[str, ...]:
         clock = self.graph_manager.graph.clock
@@ -332,7 +332,7 @@ class LiveRun:
         except EvaluationStopped:
             return None
         for record in (*evaluation.levels, evaluation):  # its starts are not those before
-            kind: Kind = "final_evaluation" if record is evaluation else record.kind
+            kind = "final_evaluation" if record is evaluation else record.kind
             scalars = {f"final_{name}": value for name, value in record.scalars.items()}
             self._write(replace(record, kind=kind, scalars=scalars), sinks)
         summary, best = self._summary(evaluation, sinks), self.keeper.best

@@ -8,7 +8,7 @@ nothing of them is read.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,23 @@ from coach_rl.configuration.parameters_json import decode
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.agents import AnyAgent, require_whole_policies
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, warn
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
-from coach_rl.core.levels import LevelDescription, LevelSpace, links_of
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import RecordedParameters
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.runs.checkpoint import Checkpoint, read_checkpoint
 from coach_rl.runs.folder import TakenCheckpoint, find_folder, read_manifest
 from coach_rl.sessions.opening import known_spaces, replaced
 
-_GOALS = {"low", "high", "relative", "reach", "elements", "observed", "longest"}
+_GOALS = {"low", "high", "relative", "reach", "elements", "observed"}
 """Fields of a goal space that set what the numbers of a goal stand for."""
+_OF_EVERY = frozenset(each.name for each in fields(GoalSpace))
+"""Fields of every goal space."""
 
 
 def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> dict[str, Json]:
@@ -71,7 +74,7 @@ def load_levels(graph_manager: GraphManager, manifest: Json | None = None) -> di
                 raise UnknownNameError("level", name, agents, hint, where="there")
             agent = graph_manager.graph.agents[level.name]
             require_whole_policies({level.name: agent})
-            here = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+            here = Meaning.of(graph_manager)
             here.require_same(level.name, Meaning.recorded(path), name)
             fit = _load(agent, agents[name], partly=level.load_partly)
         except ConfigurationError as error:
@@ -117,8 +120,18 @@ class Meaning:
 
     levels: Sequence[LevelDescription]
     """The levels, top first."""
+    arrangement: Arrangement
+    """Which of them acts through which."""
     spaces: EnvironmentSpaces
     """The environment's."""
+    own: Mapping[str, Mapping[str, object]] | None = None
+    """Fields of their goals beyond those of every goal space, by level; None: read from them."""
+
+    @classmethod
+    def of(cls, graph_manager: GraphManager) -> "Meaning":
+        """That of a graph manager's goals and actions now."""
+        parameters = graph_manager.parameters
+        return cls(parameters.levels, parameters.arrangement, graph_manager.graph.spaces)
 
     @classmethod
     def recorded(cls, checkpoint: Path) -> "Meaning":
@@ -127,18 +140,23 @@ class Meaning:
         manifest = read_manifest(folder)
         parameters = manifest["parameters"]
         levels = []
+        own: dict[str, Mapping[str, object]] = {}
         for level in parameters.get("levels") or parameters.get("stack") or [{}]:
             goals = level.get("goal_space") or {}
             space: LevelSpace | None = None
             if "low" in goals:
-                fields: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
-                kind = TimedGoalSpace if "longest" in fields else GoalSpace
-                space = kind(**fields, threshold=(0.0,) * len(fields["low"]))
+                given: Any = decode({name: goals[name] for name in _GOALS & goals.keys()})
+                space = GoalSpace(**given, threshold=(0.0,) * len(given["low"]))
+                names = goals.keys() - _OF_EVERY
+                own[level.get("name", "main")] = {name: goals[name] for name in names}
             elif goals:
                 space = OptionSpace(count=goals["count"])
-            own: Any = decode({name: level[name] for name in ("name", "below") if name in level})
-            levels.append(LevelDescription(**own, goal_space=space))
-        return cls(levels, known_spaces(folder, manifest))
+            name = level.get("name", LevelDescription().name)
+            levels.append(LevelDescription(name=name, goal_space=space))
+        arrangement: Arrangement = LevelChain()
+        if "arrangement" in parameters:
+            arrangement = decode(parameters["arrangement"])
+        return cls(levels, arrangement, known_spaces(folder, manifest), own)
 
     def require_same(self, name: str, there: "Meaning", name_there: str) -> None:
         """Raise `ConfigurationError` where an agent would take one kind of goal for another.
@@ -168,7 +186,7 @@ class Meaning:
     def _of(self, name: str) -> dict[str, object]:
         """The facts about a level's goals, those of the levels below and its actions, by name."""
         number = [each.name for each in self.levels].index(name)
-        below = links_of(self.levels)[number]
+        below = self.arrangement.links(self.levels)[number]
         facts: dict[str, object] = {} if below else {"action space": self.spaces.action}
         if GOAL_KEY in self.spaces.observation.spaces:
             facts["GoalSpace.observed of its goals"] = "absolute"
@@ -185,8 +203,18 @@ class Meaning:
                     goals = replace(goals, relative=is_offset, reach=reach)
                 facts[f"elements of {what}"] = tuple(goals.elements or range(goals.size))
                 box = goals.space
-                facts[f"bounds of {what}"] = box.low.tolist(), box.high.tolist()
+                bounds = (box.low.tolist()[: goals.size], box.high.tolist()[: goals.size])
+                facts[f"bounds of {what}"] = bounds
+                own = self._own_fields(self.levels[each])
+                facts |= {f"{name} of {what}": value for name, value in own.items()}
         return facts
+
+    def _own_fields(self, level: LevelDescription) -> Mapping[str, object]:
+        """The numbers of a level's goals that not every goal space has, by field."""
+        if self.own is not None:
+            return self.own.get(level.name, {})
+        given = vars(level.goal_space).items()
+        return {k: v for k, v in given if k not in _OF_EVERY and isinstance(v, int | float)}
 
 
 @dataclass

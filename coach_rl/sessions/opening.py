@@ -76,10 +76,9 @@ CHANGEABLE = (
     "collection.on",
     "callbacks",
     "sinks",
-    "inspect",
 )
 """Parameters that may change: how long a run trains, what it keeps, where its workers are, its
-callbacks and inspections."""
+callbacks and sinks."""
 
 
 class OpeningArguments(TypedDict, total=False):

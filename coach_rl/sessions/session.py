@@ -443,7 +443,7 @@ def fork_experiment(
         graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
         session.await_evaluations(opened)
-        now = Meaning(graph_manager.parameters.levels, graph_manager.graph.spaces)
+        now = Meaning.of(graph_manager)
         for level in now.levels:
             now.require_same(level.name, Meaning.recorded(checkpoint.path), level.name)
         warn_of_missing_memories(checkpoint)

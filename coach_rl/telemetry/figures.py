@@ -23,9 +23,8 @@ _PROBLEMS = {
     "checkpoint_failed": "unwritten checkpoint",
     "gap": "gap in the log",
     "roll_back": "roll-back",
-    "inspection": "finding of an inspection",
 }
-"""Kinds of records of problems, and their names."""
+"""Kinds of records of problems, and their names; other records name theirs."""
 
 
 class BestPolicy(Protocol):
@@ -208,7 +207,7 @@ class Figures:
                 self._levels.setdefault(record.level, {})["level/learns"] = learns
             case "level":
                 self._levels.setdefault(record.level, {}).update(scalars)
-            case kind if kind in _PROBLEMS and (record.text or kind != "inspection"):
+            case kind if kind in _PROBLEMS or record.problem:
                 self._count_problem(record)
 
     @property
@@ -282,7 +281,7 @@ class Figures:
 
     def _count_problem(self, record: LogRecord) -> None:
         """Count a problem; a roll-back also undoes evaluations."""
-        self._problems[_PROBLEMS[record.kind]] += 1
+        self._problems[record.problem or _PROBLEMS[record.kind]] += 1
         self._newest_problem = record.text
         if record.kind == "roll_back":
             while self.best is not None and self.best.environment_steps > record.environment_steps:

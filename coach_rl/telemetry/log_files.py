@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -18,7 +18,7 @@ from PIL import Image
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
-from coach_rl.core.log_records import FILES, Kind, LogRecord, by_tag
+from coach_rl.core.log_records import FILES, LogRecord, by_tag
 from coach_rl.core.shown_text import csv_cell, printable, printable_lines
 
 _MOST_OF_NAME = 150
@@ -26,8 +26,6 @@ _MOST_OF_NAME = 150
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
-INSPECTED = ".inspections"
-"""End of the names of files of inspections, behind the level and agent that they are about."""
 
 
 class LineFile:
@@ -93,6 +91,8 @@ class JsonlSink:
         }
         if record.text:
             line["text"] = record.text
+        if record.problem:
+            line["problem"] = record.problem
         if record.arrays:
             line["arrays"] = {
                 name: [_finite(value) for value in values.ravel().tolist()]
@@ -141,7 +141,7 @@ class JsonlReader:
         kinds: Kinds of records to read; empty for all.
     """
 
-    def __init__(self, path: Path, *, kinds: Sequence[Kind] = ()) -> None:
+    def __init__(self, path: Path, *, kinds: Sequence[str] = ()) -> None:
         self._path = path
         self._words = [f'"kind": "{kind}"'.encode() for kind in kinds]
         self._end = 0
@@ -200,6 +200,7 @@ def _record(line: bytes) -> LogRecord | None:
             agent=printable(fields["agent"]),
             scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
             text=printable_lines(fields.get("text", "")),
+            problem=printable(fields.get("problem", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
@@ -214,7 +215,9 @@ def _finite(value: float) -> float | None:
 
 
 class CsvSink:
-    """Streams `<level>.<agent>.csv`, `<level>.csv`, the files of `FILES`, and of inspections.
+    """Streams `<level>.<agent>.csv`, `<level>.csv`, the files of `FILES`, and of other tables.
+
+    A record with a table of its own goes into `<level>.<agent>.<table>.csv`.
 
     Columns are the counters, then the scalars in the order of their first record. A later scalar
     adds a column: the file is rewritten once, with empty cells before. Numbers are written so
@@ -231,10 +234,9 @@ class CsvSink:
 
     def write(self, record: LogRecord) -> None:
         """One row; records without scalars have none."""
-        owner = ".".join(_file_name(name) for name in (record.level, record.agent) if name)
-        name = FILES.get(record.kind) or owner
-        if record.kind == "inspection":
-            name = f"{owner}{INSPECTED}" if owner else INSPECTED.lstrip(".")
+        parts = (record.level, record.agent, record.table)
+        whole = "" if record.table else FILES.get(record.kind, "")
+        name = whole or ".".join(_file_name(part) for part in parts if part)
         if not record.scalars or not name:
             return
         if name not in self._tables:
@@ -250,12 +252,18 @@ class CsvSink:
         self._tables.clear()
 
 
-def logged_names(folder: Path) -> set[str]:
-    """The scalars in a folder's tables, an agent's as `<level>/<agent>/<name>`."""
+def logged_names(folder: Path, levels: Container[str]) -> set[str]:
+    """The scalars in a folder's tables, an agent's as `<level>/<agent>/<name>`.
+
+    Args:
+        folder: The run's.
+        levels: Names of its levels.
+    """
     names = set()
     for path in folder.glob("*.csv"):
-        stem = f".{path.stem}".removesuffix(INSPECTED).removeprefix(".")
-        owner = "" if stem in ("", *FILES.values()) else unquote(stem.replace(".", "/")) + "/"
+        parts = [unquote(part) for part in path.stem.split(".")]
+        # Behind the level and the agent is the name of a table.
+        owner = "".join(f"{part}/" for part in parts[:2]) if parts[0] in levels else ""
         names |= {f"{owner}{name}" for name in _header(path) if name not in COUNTERS}
     return names
 

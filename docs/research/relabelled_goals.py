@@ -5,8 +5,8 @@ from two_levels import SMALL, Panel, stack
 
 import coach_rl as rl
 from coach_rl.core import FloatArray, parameter_class
+from coach_rl.extensions.hiro.steps_below import StepsBelow, SubGoalRelabelling
 from coach_rl.memories.samplers import UnitContext
-from coach_rl.memories.steps_below import StepsBelow, SubGoalRelabelling
 
 
 class Achieved(SubGoalRelabelling):

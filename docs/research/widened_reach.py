@@ -14,6 +14,6 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     memory = rl.ReplayMemoryParameters(capacity=50_000, hindsight=hindsight)
     low = {
         "agent": rl.TD3AgentParameters(**SMALL, memory=memory),
-        "curriculum": rl.Curriculum(threshold=STRICTER, reach=FURTHER),
+        "changes": (rl.Curriculum(threshold=STRICTER, reach=FURTHER),),
     }
     return stack(panel, low=low)

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from coach_rl.environments.goal_worlds.ant import AntSymmetry
     from coach_rl.environments.goal_worlds.ant import elements as ant_elements
     from coach_rl.environments.goal_worlds.ant_mazes import AntMaze
-    from coach_rl.environments.goal_worlds.ant_workshop import (
-        WORKSHOP_OBSERVED,
-        AntWorkshop,
-        WorkshopSymmetry,
-    )
     from coach_rl.environments.goal_worlds.goal_task import GoalTask
     from coach_rl.environments.goal_worlds.maze_map import MazeMap
     from coach_rl.environments.goal_worlds.packaged import OGBenchPointMaze, RoboticsPointMaze
@@ -34,7 +29,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ANT_OBSERVED", "GOAL_WORLDS", "WORKSHOP_OBSERVED", "AntMaze", "AntSymmetry", "AntWorkshop",
+    "ANT_OBSERVED", "GOAL_WORLDS", "AntMaze", "AntSymmetry",
     "GoalPendulum", "GoalTask", "GoalWorldParameters", "MazeMap", "OGBenchPointMaze", "PointMaze",
-    "RoboticsPointMaze", "WorkshopSymmetry", "ant_elements", "register_goal_worlds",
+    "RoboticsPointMaze", "ant_elements", "register_goal_worlds",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Toy worlds: bandits, a chain, bits, gates, platforms, masses, mazes, a workshop, cables, games.
+"""Toy worlds: bandits, a chain, bits, gates, platforms, masses, mazes, cables.
 
 Everything is numpy over all rows at once: a world is a few pure functions over rows (`World` in
 `coach_rl.environments.world`), and `WorldEnvironment` adds seeds,
@@ -11,12 +11,6 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.environments.toy.cables import Cables, CablesParameters
-    from coach_rl.environments.toy.connect_four import (
-        ConnectFour,
-        ConnectFourParameters,
-        Opponent,
-        OpponentParameters,
-    )
     from coach_rl.environments.toy.diagnostics import (
         Chain,
         ChainParameters,
@@ -34,14 +28,12 @@ if TYPE_CHECKING:
     from coach_rl.environments.toy.platform import Platform, PlatformParameters
     from coach_rl.environments.toy.point_mass import PointMass, PointMassParameters
     from coach_rl.environments.toy.t_maze import TMaze, TMazeParameters
-    from coach_rl.environments.toy.workshop import WorkshopParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "BitFlip", "BitFlipParameters", "Cables", "CablesParameters", "Chain", "ChainParameters",
-    "ConnectFour", "ConnectFourParameters", "Gates", "GatesParameters", "GoalPointMass",
-    "GoalPointMassParameters", "OneStepParameters", "Opponent", "OpponentParameters", "Platform",
-    "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPayParameters", "TMaze",
-    "TMazeParameters", "WorkshopParameters",
+    "Gates", "GatesParameters", "GoalPointMass", "GoalPointMassParameters", "OneStepParameters",
+    "Platform", "PlatformParameters", "PointMass", "PointMassParameters", "SteadyPayParameters",
+    "TMaze", "TMazeParameters",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from masked_world import ACTIONS, MaskedWorldParameters, walk
 from resuming import after, assert_resumes
 
 import coach_rl as rl
-from coach_rl.architectures.action_masks import masked, masked_forward
+from coach_rl.architectures.action_masks import AllowedOutputs, masked
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.runtime import Runtime
@@ -49,11 +49,13 @@ def ppo(recurrence=None, **settings):
 def dqn(exploration=None, recurrence=None, head=None, **settings):
     torso = rl.TorsoParameters(embedder=(8,), recurrence=recurrence, middleware=())
     network = rl.QNetworkParameters(torso=torso, head=head or rl.MeanHead(), dueling=True)
-    sequences = None if recurrence is None else rl.SequenceParameters(length=8, burn_in=2)
+    draws = rl.SingleTransitions()
+    if recurrence is not None:
+        draws = rl.SequenceParameters(length=8, burn_in=2)
     return rl.DQNAgentParameters(
         exploration=exploration or rl.EpsilonGreedy(epsilon=CONSTANT(value=0.5)),
         network=network,
-        memory=rl.ReplayMemoryParameters(capacity=5_000, sequences=sequences),
+        memory=rl.ReplayMemoryParameters(capacity=5_000, draws=draws),
         **LEARNING,
         **settings,
     )
@@ -340,9 +342,9 @@ def test_masked_distributions_equal_those_of_the_allowed_actions_alone(sizes):
     assert not plain
 
 
-def test_masked_forward_leaves_what_is_behind_the_logits():
+def test_allowed_outputs_in_acting_leaves_what_is_behind_the_logits():
     values = np.arange(12, dtype=np.float32).reshape(2, 6)
-    forward = masked_forward(lambda seen: seen["x"].copy())
+    forward = AllowedOutputs().acting(lambda seen: seen["x"].copy())
     mask = np.array([[1, 0, 1], [0, 0, 1]], bool)
     found = forward({"x": values, "allowed_actions": mask})
     assert (found[:, :3][mask == 0] == np.float32(FORBIDDEN)).all()

@@ -19,8 +19,8 @@ from coach_rl.core.signals import SILENT
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.graph_managers import CollectionParameters
-from tests.agents.hierarchies.test_hiro_agent import SETTINGS, agents_of, built
-from tests.agents.hierarchies.test_hiro_agent import stack as plain_stack
+from tests.extensions.hiro.test_hiro_agent import SETTINGS, agents_of, built
+from tests.extensions.hiro.test_hiro_agent import stack as plain_stack
 
 KEY = "observation"
 

@@ -31,6 +31,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy, EpsilonZGreedy
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.sequences import SequenceParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
@@ -317,10 +318,10 @@ def test_branches_learn_all_choices():
 
 @pytest.mark.parametrize("recurrence", [None, GRU(size=6)])
 def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
-    sequences = None if recurrence is None else SequenceParameters(length=4, burn_in=2)
-    memory = ReplayMemoryParameters(
-        capacity=500, prioritised=PrioritisedParameters(), sequences=sequences
-    )
+    draws = SingleTransitions()
+    if recurrence is not None:
+        draws = SequenceParameters(length=4, burn_in=2)
+    memory = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters(), draws=draws)
     exploration = EpsilonZGreedy(epsilon=ConstantSchedule(value=0.3))
     changes = {**LEARNS, "exploration": exploration, "recurrence": recurrence}
     params = parameters(memory=memory, **changes)

@@ -19,6 +19,7 @@ from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import PrioritisedParameters
+from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.sequences import SequenceParameters
 
 SPACES = {
@@ -303,8 +304,10 @@ def test_it_learns_all_choices():
 @pytest.mark.parametrize("recurrence", [None, GRU(size=6)])
 def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
     torso = TorsoParameters(embedder=(6,), middleware=(8,), recurrence=recurrence)
-    sequences = None if recurrence is None else SequenceParameters(length=4, burn_in=2)
-    memory = {"capacity": 600, "prioritised": PrioritisedParameters(), "sequences": sequences}
+    draws = SingleTransitions()
+    if recurrence is not None:
+        draws = SequenceParameters(length=4, burn_in=2)
+    memory = {"capacity": 600, "prioritised": PrioritisedParameters(), "draws": draws}
     params = parameters("sac", **{**LEARNS, "torso": torso, "memory": memory})
 
     def build_manager(seed):
@@ -315,7 +318,7 @@ def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
 
 def test_recurrent_policy_acts_as_it_learns():
     torso = TorsoParameters(embedder=(6,), middleware=(8,), recurrence=GRU(size=5))
-    memory = {"sequences": SequenceParameters(length=4)}
+    memory = {"draws": SequenceParameters(length=4)}
     agent = build("discrete", torso=torso, num_envs=1, memory=memory)
     state, rng = agent.new_rows(1, seed=0), np.random.default_rng(1)
     places = rng.normal(size=(6, 1, 3)).astype(np.float32)

@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, nan
 
@@ -11,21 +10,14 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.agent_rows import InfoColumns
-from coach_rl.agents.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.hierarchies.hiro_agent import SubGoalCorrectionParameters
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
-from coach_rl.agents.hierarchies.sub_goal_guide import AdjacencyParameters
-from coach_rl.agents.member_agents import Share
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.agents.td3_agent import TD3AlgorithmParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
@@ -47,15 +39,15 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import (
     OneStepParameters,
 )
+from coach_rl.extensions.hiro.hiro_agent import SubGoalCorrectionParameters
+from coach_rl.extensions.hiro.sub_goal_guide import AdjacencyParameters
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
     LinearBoxToBoxMap,
     ObservationNormalizationFilter,
     OutputFilter,
 )
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents import plain_learners as learners
-from tests.agents import test_agent_group as groups
-from tests.agents import test_arbiters as turns
 from tests.agents import test_divergence as divergence
 from tests.agents import test_dqn_agent as dqn
 from tests.agents import test_filtered_agent as filtered
@@ -64,8 +56,6 @@ from tests.agents import test_mixed_actions as mixed
 from tests.agents import test_ppo_agent as ppo
 from tests.agents import test_scaled_output as scaled
 from tests.agents import test_scripted_agent as scripts
-from tests.agents import test_shared_agents as shared
-from tests.agents.decisions import request
 
 BOX = spaces.Box(-2, 2, (1,))
 
@@ -74,113 +64,6 @@ NORMALISED = ObservationNormalizationFilter()
 LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
 FLAT_BOX = "acts in a flat Box of floats ... got"
-
-
-def group(*members, **settings):
-    def call():
-        with groups.created(groups.experiment(*members, **settings)) as manager:
-            list(manager.improve())
-
-    return call
-
-
-def right(**changes):
-    return group(groups.LEFT, replace(groups.RIGHT, **changes))
-
-
-def members(*given, **left):
-    return lambda: AgentGroupParameters(members=(replace(given[0], **left), *given[1:]))
-
-
-def discrete_level():
-    observed = EnvironmentSpaces(
-        observation=groups.TwoLives.spaces.observation, action=spaces.Discrete(2)
-    )
-    AgentGroupParameters(members=(groups.LEFT,)).build(AgentContext(spaces=observed, num_envs=1))
-
-
-def load_left_alone():
-    with groups.created(groups.experiment()) as manager:
-        found = groups.group_of(manager)
-        found.load_policy({"left": found.state_dict()["left"]})
-
-
-def long_decision(**changes):
-    outcome = replace(
-        groups._outcome_with(np.zeros(2)),
-        duration=np.array([1, 3]),
-        info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
-    )
-    member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    share = Share([(0, member.bound(observations={}, part=None), np.arange(2))], 2)
-    return lambda: share.outcome(outcome)
-
-
-TWINS = shared.sharing(shared.ddpg).members
-
-
-def in_turn(arbiter, agent=turns.RecorderParameters, **member):
-    given = tuple(
-        GroupMember(agent=agent(name=name), observations=("x",), **member) for name in ("a", "b")
-    )
-    return lambda: turns.built(AgentGroupParameters(members=given, arbiter=arbiter), 1)
-
-
-def chooser(**changes):
-    agent = turns.RecorderParameters(name="chooser")
-    return SelectedTurns(**{"agent": agent, "observations": ("x",), **changes})
-
-
-def acts(group, **observation):
-    """A group's first decision, in one row that sees this besides `x`."""
-
-    def call():
-        asked = request({"x": np.zeros((1, 1)), **observation}, rows=np.arange(1))
-        built = group()
-        built.act(built.new_rows(1, seed=0), asked, turns.CLOCK)
-
-    return call
-
-
-def wild(observation, space):
-    return np.array([7])
-
-
-@dataclass(frozen=True, kw_only=True)
-class WildParameters:
-    name: str = "wild"
-
-    def build(self, context):
-        return Wild(self.name, context.spaces.action)
-
-
-class Wild(turns.Recorder):
-    def act(self, row_state, request, clock):
-        return wild(request.observation, self.space)
-
-
-def with_hindsight(name):
-    return DQNAgentParameters(
-        name=name, memory=ReplayMemoryParameters(capacity=9, hindsight=HindsightParameters())
-    )
-
-
-def central(agent, **changes):
-    member = {"observations": ("left",), "critic_observations": ("clock",), **changes}
-    return group(replace(groups.LEFT, agent=agent, **member), groups.RIGHT)
-
-
-def clash():
-    both = GroupMember(agent=shared.ddpg("left"), actions="left", observations=("left", "both"))
-    member = replace(both, shares="walker", observations=("left", "observation"))
-    observed = spaces.Dict({"left": shared.PLACE, "observation": shared.PLACE})
-    seen = EnvironmentSpaces(observation=observed, action=spaces.Dict({"left": shared.PUSH}))
-    AgentGroupParameters(members=(member,)).build(AgentContext(spaces=seen, num_envs=1))
-
-
-def other_observation():
-    changed = replace(TWINS[1], observations=("both",))
-    shared.manager(AgentGroupParameters(members=(TWINS[0], changed)))
 
 
 def act(policy, space=scripts.BOX):
@@ -271,11 +154,6 @@ def table(kind, *rows):
 
 CASES = {
     ParameterError: [
-        (
-            in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
-            "the selector and a member are called 'a'; choose another name",
-        ),
-        (lambda: chooser(every=0), "every must be int > 0, got 0"),
         *table(
             LearningParameters,
             ({"batch": 0}, "batch must be int > 0, got 0"),
@@ -351,33 +229,8 @@ CASES = {
         ),
         (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
         (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
-        (
-            members(groups.LEFT, replace(groups.RIGHT, agent=groups.ddpg("left"))),
-            "need different names, got ['left', 'left']",
-        ),
-        (lambda: AgentGroupParameters(members=()), "members must be ... of length >= 1"),
-        (
-            members(TWINS[0], replace(TWINS[1], agent=shared.walker("right"))),
-            "differ in more than their names",
-        ),
-        (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
     ConfigurationError: [
-        (
-            in_turn(Turns(), agent=with_hindsight),
-            "agent 'a' acts in turn: ... hindsight ... leave that out, or give "
-            "the agent a level of its own",
-        ),
-        (in_turn(chooser(agent=with_hindsight("of"))), "agent 'of' acts in turn: ... hindsight"),
-        (in_turn(Turns(order=("a",))), "member 'b' never acts: the order of Turns is a; add it"),
-        (
-            central(groups.ddpg("left")),
-            "member 'left' has critic_observations ... as PPO's, got DDPGAgentParameters; leave",
-        ),
-        (
-            central(PPOAgentParameters(network=ActorCriticParameters(shared_torso=True))),
-            "critic_observations ... got PPOAgentParameters with shared_torso",
-        ),
         *(
             (
                 lambda given=given: learners.build("sac", box=spaces.Discrete(3), **given),
@@ -426,14 +279,6 @@ CASES = {
         ),
     ],
     SpaceError: [
-        (
-            in_turn(EnvironmentTurns(key="now")),
-            "member 'a' never acts: the environment shows no 'now/a' ... it shows",
-        ),
-        (
-            central(PPOAgentParameters(name="left"), observations=("left", "clock")),
-            "'clock' among its critic_observations, and its policy sees it already",
-        ),
         *(
             (lambda kind=kind, box=box: learners.build(kind, box=box), f"{FLAT_BOX} {box}")
             for kind in learners.KINDS
@@ -500,20 +345,6 @@ CASES = {
                 (spaces.Dict({}), "has a Dict of actions without parts; add one"),
             )
         ),
-        (load_left_alone, "has no member 'right'; it has left"),
-        (
-            right(actions=("right", "left")),
-            "'left' is claimed by the members 'left' and 'right'; leave it to one of them",
-        ),
-        (
-            right(actions="right/lift"),
-            "no member of group 'group' acts under 'right/turn'; add a GroupMember for it",
-        ),
-        (right(actions=()), "member 'right' has no action keys; allowed: "),
-        (right(observations=()), "member 'right' has no observation keys; allowed: "),
-        (discrete_level, "needs actions to give its members parts of ... got Discrete"),
-        (other_observation, "members that share 'walker' need equal spaces; 'right'"),
-        (clash, "which are both 'observation' to the agent 'walker'"),
         (load_units(scaled.FAR, True, False), "scale_actions=True, ... scale_actions=False"),
         (load_units(scaled.FAR, False, True), "learned with scale_actions=False"),
         (act("still", spaces.MultiBinary(2)), "'still' ... not in"),
@@ -535,43 +366,9 @@ CASES = {
             lambda: mixed.built(arguments={"run": ("king", 0)}),
             "unknown part of the actions 'king' in `arguments`",
         ),
-        (
-            right(actions="rights"),
-            "unknown action key 'rights'; did you mean 'right' ... (named by member 'right')",
-        ),
-        (right(observations=("right", "clocks")), "'clocks'; did you mean 'clock'? ... 'right'"),
-        *(
-            (
-                right(**{field: "agents/right/rewards"}),
-                "'agents/right/rewards'; did you mean 'agents/right/reward' ... member 'right'",
-            )
-            for field in ("reward", "terminated", "truncated")
-        ),
         (script("os.path:joiin"), "'joiin' in module 'os.path' ... 'join'"),
-        (in_turn(Turns(order=("a", "bb"))), "'bb'; allowed: a, b ... named by the order of Turns"),
-        (in_turn(chooser(observations=("y",))), "observation key 'y' ... named by 'chooser'"),
     ],
-    RunError: [
-        *(
-            (
-                acts(in_turn(EnvironmentTurns()), **{"turn/a": flag, "turn/b": flag}),
-                f"row 0 shows a turn of {number} members ... one of turn/a, turn/b must be 1",
-            )
-            for number, flag in ((0, np.zeros(1)), (2, np.ones(1)))
-        ),
-        (
-            group(world=groups.TwoForgetfulLives),
-            "left out info 'agents/left/reward' of member 'left' in",
-        ),
-        (group(world=groups.TwoCrowdedLives), "(3, 2), needed is one number for each of 3"),
-        *(
-            (long_decision(**{kind: name}), f"'left' has {what} of its own, {rest}")
-            for kind, name, what, rest in (
-                ("terminated", "dead", "an end", "'dead' ... infos={'dead': 'maximum'})"),
-                ("reward", "pay", "a reward", "'pay' ... last 3 steps; set ... {'pay': 'sum'})"),
-            )
-        ),
-    ],
+    RunError: [],
     ActionError: [
         (act(scripts.ask_for_nothing_numeric), "ask_for_nothing_numeric ... lies outside"),
         *(
@@ -583,14 +380,6 @@ CASES = {
         ),
         (act(scripts.ask_for_one), "ask_for_one ... 3 rows were sent actions of shape (2,)"),
         (act(scripts.seventh, spaces.Discrete(7)), "seventh ... action 7 of row 0 lies outside"),
-        (
-            acts(in_turn(chooser(agent=WildParameters()))),
-            "the selector 'wild' chose [7]; ... 0 to 1 of the members a, b",
-        ),
-        (
-            acts(in_turn(chooser(agent=ScriptedAgentParameters(policy=wild)))),
-            "wild ... action 7 of row 0 lies outside",
-        ),
     ],
     NonFiniteError: [
         *(

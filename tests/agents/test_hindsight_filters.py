@@ -8,7 +8,6 @@ import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import mapped
@@ -17,6 +16,8 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.hac.hac_agent import HACAgentParameters
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.filters import (
     BoxMasking,
     InputFilter,
@@ -33,7 +34,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
 
 GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
 SUB_GOALS = replace(GOALS, key="observation", elements=(0, 1), threshold=(0.05, 0.05))
@@ -45,7 +45,7 @@ SETTINGS = {
 IN_HINDSIGHT = ReplayMemoryParameters(
     capacity=5_000,
     hindsight=HindsightParameters(ratio=3.0, goal_ends_episode=True),
-    hindsight_actions=HindsightActionParameters(),
+    parts=(HindsightActionParameters(),),
 )
 
 

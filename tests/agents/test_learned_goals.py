@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
-from coach_rl.agents.learned_goals import LearnedGoals, LearnedGoalSpace
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError, SpaceError
 from coach_rl.core.goals import Verdict
@@ -20,12 +17,15 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.environments import parameters
+from coach_rl.extensions.learned_goals.learned_goals import LearnedGoals, LearnedGoalSpace
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
-from tests.agents.hierarchies.test_sub_goal_guide import SETTINGS, agents_of, built, stack
+from tests.agents.resuming import after, amid, assert_resumes
+from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 from tests.small_runs import lines_of
 

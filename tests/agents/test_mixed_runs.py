@@ -9,16 +9,16 @@ from gymnasium import spaces
 from resuming import after, assert_resumes
 
 import coach_rl
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.member_agents import ActionPart
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.pettingzoo import PettingZooParameters
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.groups.member_agents import ActionPart
 from coach_rl.sessions.session import run_experiment
 from tests.environments.little_environments import Gadget
-from tests.environments.test_pettingzoo import needs_pettingzoo
+from tests.extensions.groups.test_pettingzoo import needs_pettingzoo
 from tests.small_runs import QUIET, experiment, ppo
 
 LITTLE = "tests.environments.little_environments"

@@ -8,7 +8,6 @@ import torch
 from decisions import stored_by
 from gymnasium import spaces
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
@@ -20,6 +19,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     GraphManager,

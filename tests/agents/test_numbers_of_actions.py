@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from skill_stacks import ddpg, ppo
+from small_agents import ddpg, ppo
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -91,11 +91,12 @@ def chooses(policy):
     return rl.SelectedTurns(agent=scripted(policy))
 
 
+SELECTING = rl.LevelGraph(below={"top": ("a", "b")})
 PLACES = {
     "above goals": lambda each: top(scripted(each), low(horizon=3)),
     "above options": lambda each: top(scripted(each), low(OptionSpace(count=3), horizon=3)),
     "in a graph": lambda each: top(
-        scripted(each), low(name="a", horizon=3), low(name="b", horizon=3), below=("a", "b")
+        scripted(each), low(name="a", horizon=3), low(name="b", horizon=3)
     ),
     "flat": lambda each: top(scripted(each)),
     "member": lambda each: top(group(scripted(each))),
@@ -106,7 +107,6 @@ PLACES = {
         PlannerParameters(policy=each),
         low(name="a", horizon=3),
         low(name="b", horizon=3),
-        below=("a", "b"),
     ),
     "planner as a member": lambda each: top(group(PlannerParameters(policy=each), rl.Turns())),
     "choose": lambda each: top(ChooserParameters(policy=each), low(horizon=3)),
@@ -119,6 +119,7 @@ def test_agent_with_other_numbers_of_actions_than_rows_is_refused_and_named(plac
     manager = rl.GraphManager(
         rl.GraphParameters(
             levels=PLACES[place](policy),
+            arrangement=SELECTING if "in a graph" in place else rl.LevelChain(),
             environment=rl.PointMassParameters(max_episode_steps=7),
             num_envs=3,
             schedule=rl.ScheduleParameters(

@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-import skill_stacks
+import small_agents
 import torch
 from decisions import stored_by
 from resuming import after, amid, assert_resumes, rows_below
-from skill_stacks import ddpg
+from small_agents import ddpg
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.goals import GoalSpace
@@ -22,7 +22,7 @@ OPTIONS = OptionSpace(count=4)
 
 
 def ppo(**algorithm):
-    plain = skill_stacks.ppo()
+    plain = small_agents.ppo()
     return replace(plain, algorithm=replace(plain.algorithm, **algorithm))
 
 
@@ -32,7 +32,7 @@ def go(observation, space):
 
 
 def manager(upper, lower, space, *, schedule=None, **more):
-    return skill_stacks.stack(lower, space, top=upper, **more, **(schedule or {}))
+    return small_agents.stack(lower, space, top=upper, **more, **(schedule or {}))
 
 
 def agents_of(graph_manager):

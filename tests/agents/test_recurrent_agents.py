@@ -37,7 +37,7 @@ BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
 HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
 LEARNING = LearningParameters(batch=24, learning_starts=30, updates_per_step=0.1)
 SEQUENCES = SequenceParameters(length=6, burn_in=3)
-MEMORY = ReplayMemoryParameters(capacity=4_000, sequences=SEQUENCES)
+MEMORY = ReplayMemoryParameters(capacity=4_000, draws=SEQUENCES)
 
 
 def parameters(kind, recurrence, *, memory=MEMORY, middleware=(6,), **settings):
@@ -307,7 +307,7 @@ def learned_batch(agent):
 
 @pytest.mark.parametrize("prioritised", [None, PrioritisedParameters()])
 def test_dqn_loss_equals_single_steps(prioritised):
-    memory = ReplayMemoryParameters(capacity=4_000, sequences=SEQUENCES, prioritised=prioritised)
+    memory = ReplayMemoryParameters(capacity=4_000, draws=SEQUENCES, prioritised=prioritised)
     agent = build(parameters("DQN", LSTM(size=4), memory=memory))
     batch, network = learned_batch(agent), agent.learner.network
     online, target = copied(network, network.online), copied(network, network.target)

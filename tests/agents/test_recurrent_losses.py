@@ -21,6 +21,7 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParamet
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters, SACBatch
+from coach_rl.architectures.action_masks import AllowedOutputs
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.q_network import QNetworkParameters
@@ -38,9 +39,7 @@ ACTOR, CRITICS = slice(0, 4), slice(4, 10)
 """Columns of the states of actor (GRU, 4) and critics (LSTM, 3) in the hidden state."""
 COMMON = {
     "learning": LearningParameters(batch=24, learning_starts=30),
-    "memory": ReplayMemoryParameters(
-        capacity=4_000, sequences=SequenceParameters(length=6, burn_in=2)
-    ),
+    "memory": ReplayMemoryParameters(capacity=4_000, draws=SequenceParameters(length=6, burn_in=2)),
     "update_mode": "eager",
 }
 
@@ -251,7 +250,9 @@ def test_discrete_sac_losses_equal_plain_steps(algorithm, masked):
     params = actor_critic("sac", initial_temperature=0.3, **algorithm)
     agent = played(params, SEEN, CHOICES)
     learner, batch = agent.learner, weighted_batch(agent)
-    batch = with_masks(batch) if masked else batch
+    if masked:
+        learner.output_rules = (AllowedOutputs(),)
+        batch = with_masks(batch)
     sequences, count = plain_sequences(batch), len(batch.reward)
     actor, log_alpha = plain_actor(learner, learner.actor.online), learner.temperature.online
     critics, critics_target = (
@@ -335,7 +336,9 @@ def test_branching_dqn_loss_equals_plain_steps(dueling, algorithm, masked):
     )
     agent = played(params, SEEN, CHOICES)
     wrapped, batch = agent.learner.network, weighted_batch(agent)
-    batch = with_masks(batch) if masked else batch
+    if masked:
+        agent.learner.output_rules = (AllowedOutputs(),)
+        batch = with_masks(batch)
     online, target = (
         PlainRecurrentNetwork(wrapped, flat, slice(0, 8), "torso.embedder")
         for flat in (wrapped.online, wrapped.target)

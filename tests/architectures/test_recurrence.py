@@ -11,10 +11,10 @@ from torch import nn
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.attention import Attention
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
+from coach_rl.architectures.hidden_states import has_hidden_state, hidden_state_of
 from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.numpy_policy import policy_forward
-from coach_rl.architectures.recurrence import Recurrence
-from coach_rl.architectures.torso import TorsoParameters, hidden_state_of, is_recurrent
+from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
 
@@ -27,7 +27,7 @@ SPACE = spaces.Dict({"x": spaces.Box(-9, 9, (INPUTS,), np.float32), "kind": spac
 
 
 def cell_of(kind, *, size=7, dtype=torch.float32, orthogonal=True):
-    cell = kind(size=size).build(INPUTS, torch.Generator().manual_seed(3), orthogonal=orthogonal)
+    cell = kind(size=size).cell(INPUTS, torch.Generator().manual_seed(3), orthogonal=orthogonal)
     return cell.to(dtype)
 
 
@@ -54,7 +54,7 @@ def test_sequence_equals_steps(kind, dtype, error, length):
 
 
 def test_attention_equals_a_loop_over_the_window_and_forgets_the_rest():
-    cell = Attention(size=6, heads=2, window=3).build(
+    cell = Attention(size=6, heads=2, window=3).cell(
         INPUTS, torch.Generator().manual_seed(0), orthogonal=False
     )
     cell = cell.double()
@@ -111,7 +111,7 @@ def test_numpy_step_equals_the_step_and_follows_the_parameters(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_burn_in_equals_steps_without_gradients(kind):
     draw = torch.Generator().manual_seed(3)
-    recurrence = Recurrence(kind(size=7), INPUTS, draw, orthogonal=True)
+    recurrence = kind(size=7).build(INPUTS, draw, orthogonal=True)
     embed = nn.Linear(2, INPUTS)
     size, count = recurrence.cell.state_size, 3
     states, before = torch.randn(count, size), torch.randn(count, 4, 2)
@@ -164,7 +164,7 @@ def test_acting_forward_equals_the_network(kind, action, shared):
 def test_hidden_state_of_plain_networks_is_none():
     torso = TorsoParameters().build(SPACE, torch.Generator())
     assert hidden_state_of([torso]) is None
-    assert not is_recurrent([torso])
+    assert not has_hidden_state([torso])
 
 
 def test_networks_that_reset_at_different_starts_are_refused():
@@ -181,7 +181,7 @@ def test_span_sets_how_long_a_state_is_kept_at_first(kind):
     kept = {}
     for span in (None, 100):
         draw = torch.Generator().manual_seed(3)
-        cell = kind(size=200, span=span).build(INPUTS, draw, orthogonal=True)
+        cell = kind(size=200, span=span).cell(INPUTS, draw, orthogonal=True)
         state = torch.ones(1, cell.state_size)
         for _ in range(20):
             _, state = cell.step(torch.zeros(1, INPUTS), state)

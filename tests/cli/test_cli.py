@@ -11,20 +11,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import coach_rl
 from coach_rl.cli import main as main_module
-from coach_rl.cli.commands import COMMANDS, parse_arguments
-from coach_rl.cli.flags import RUNS
+from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.settings import overrides_of, run_parts, run_settings, settings
 from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.inspection import MEANINGS, USUAL_POINTS
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
@@ -37,9 +34,8 @@ from coach_rl.graph_managers.parameters import ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 from coach_rl.telemetry.console import ConsoleSink
-from coach_rl.telemetry.trackers.tracker import TrackerParameters
 from tests.cli.commands import coach, only_run
-from tests.small_runs import FAKE, change_manifest, lines_of, manifest_of
+from tests.small_runs import FAKE, change_manifest, manifest_of
 from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
@@ -68,10 +64,9 @@ def test_windows_is_refused_in_one_line(
 ALL_OF_TRAIN = (
     "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
     "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
-    "--video_frames 60 --video_skip 2 --inspect off --matmul_precision high --hours 0.5 "
+    "--video_frames 60 --video_skip 2 --matmul_precision high --hours 0.5 "
     "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-    "--best length_mean --no_memories --workers 2 --on ray --profile --background_evaluation "
-    "--tracker wandb:walking"
+    "--best length_mean --no_memories --workers 2 --on ray --profile --background_evaluation"
 )
 
 
@@ -95,8 +90,6 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
         "schedule.stop_after": Hours(0.5),
         "schedule.until_solved": True,
         "validation": ValidationParameters(reward=475),
-        "inspect": (),
-        "sinks": (TrackerParameters(service="wandb", project="walking"),),
         "checkpoints.every_seconds": 60.0,
         "checkpoints.every_steps": EnvironmentSteps(5_000),
         "checkpoints.keep_last": 3,
@@ -150,7 +143,7 @@ def test_choices_of_flags_are_those_of_what_they_choose() -> None:
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "begun", "built", "repeat", "untrained"}
+    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "built", "begun"}
 
 
 @pytest.mark.parametrize(
@@ -564,43 +557,6 @@ def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
         capture_output=True,
         env=os.environ,
     )
-
-
-def test_the_help_names_every_point_and_check_of_inspections() -> None:
-    text = " ".join((HERE / "help.txt").read_text().split())
-    assert f"points: {', '.join(USUAL_POINTS)}; checks: {', '.join(MEANINGS)};" in text
-
-
-@pytest.mark.filterwarnings("ignore:the inspection of")
-def test_inspect_writes_statistics_and_what_is_wrong_into_the_run_folder() -> None:
-    words = ("--inspect", "filter/action:stats@10; environment/reward:range=0..0.5:dump")
-    rest = ("--steps", 256, "-ntb", "-c", "--plain")
-    assert coach("-p", "CartPole_PPO", *words, *rest) == 0
-    run = only_run(name="CartPole_PPO")
-    header, *rows = (run / "main.agent.inspections.csv").read_text().splitlines()
-    assert "inspect/filter/action/mean" in header.split(",")
-    assert len(rows) == 4
-    header, *rows = (run / "inspections.csv").read_text().splitlines()
-    assert "inspect/environment/reward/outside" in header.split(",")
-    dumped = sorted(run.glob("inspections/environment_*.npz"))
-    assert (len(dumped), len(rows)) == (10, 32)
-    with np.load(dumped[0]) as columns:
-        assert columns["reward"].tolist() == [1] * 8
-    text = next(
-        line["text"] for line in lines_of(run) if line["kind"] == "inspection" and "text" in line
-    )
-    assert text == "'environment': 'reward' is outside [0, 0.5] in 8 of 8 rows"
-
-
-def test_an_inspection_stops_a_run_with_one_line_and_its_data(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    words = ("--inspect", "environment/reward:range=0..0.5", "--steps", 256)
-    assert coach("-p", "CartPole_PPO", *words, "-ntb", "-c", "--plain") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "the inspection of 'environment': 'reward' is outside [0, 0.5] in 8 of 8 rows" in line
-    with np.load(only_run(name="CartPole_PPO") / "faults" / "step_0.npz") as columns:
-        assert columns["reward"].tolist() == [1] * 8
 
 
 def test_profile_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.lazy_names import imports_for_type_checkers
 from tests import measures
 
-HITS = ("coach_rl/memories/timed_hindsight.py", "presets/Gates_HiTS.py")
+HITS = ("coach_rl/extensions/hits/timed_hindsight.py", "presets/Gates_HiTS.py")
 """Files of HiTS, which the guards count as those of HAC."""
 CHECKOUT = Path(__file__).parents[2]
 EXTENSIONS = {each.name: each for each in own_extensions()}

@@ -35,8 +35,7 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
-from coach_rl.core.inspection import InspectParameters, parse_inspections
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.ranges import Positive
 from coach_rl.core.running_statistics import RunningStatistics
@@ -53,6 +52,7 @@ from coach_rl.core.steps import (
     require_unit,
 )
 from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from tests.core.test_goals import TURNED, Farther
 from tests.core.test_options import height, is_high, one_too_many
 from tests.core.test_parameter_classes import Hike, Stroll, Walk
@@ -147,21 +147,6 @@ GOALS = [
     ),
     (partial(OptionSpace, count=2, rewards=(3, None)), P, "rewards must be tuple"),
     (rewarded, RunError, "rewards[0] (one_too_many) returned an array of shape (3"),
-]
-INSPECTIONS = [
-    *(
-        (partial(parse_inspections, text), C, "is not an inspection; write POINT:CHECK")
-        for text in (
-            *("", ";", "batch", "batch:", ":nan", "batch:nan@", "a:nan@x", "a:b:c:d"),
-            *("batch:nan=3", "batch:range=3", "batch:staleness=1..2"),
-        )
-    ),
-    (partial(parse_inspections, "batch:stat"), U, "check 'stat' in 'batch:stat' ... 'stats'"),
-    (partial(parse_inspections, "batch:nan:stp"), U, "'stp' in 'batch:nan:stp' ... 'stop'"),
-    (partial(parse_inspections, "batch:nan@0"), P, "every must be int > 0, got 0"),
-    (partial(parse_inspections, "batch:range=2..1"), P, "within"),
-    (partial(InspectParameters, checks=("nans",)), P, "got ('nans',); did you mean 'nan'?"),
-    (partial(InspectParameters, checks=("nan",), within=(0.0, 1.0)), P, "within ... 'range'"),
 ]
 FIELDS = [
     *(
@@ -316,7 +301,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
-    [*GOALS, *INSPECTIONS, *FIELDS, *VALUES, *ACTIONS, *STATES, *OTHERS],
+    [*GOALS, *FIELDS, *VALUES, *ACTIONS, *STATES, *OTHERS],
 )
 def test_core_invalid_input_error(call, kind, message):
     check_refused(call, kind, message)

@@ -7,7 +7,7 @@ import pytest
 
 import coach_rl
 from coach_rl.cli.commands import COMMANDS as OWN_COMMANDS
-from coach_rl.cli.flags import RUNS
+from coach_rl.cli.commands import RUNS
 from coach_rl.cli.parser import DEBUG, PLAIN
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import Preset, load_preset

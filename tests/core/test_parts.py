@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from coach_rl.core.agents import explores
-from coach_rl.core.inspection import InspectionPoint, points_of
+from coach_rl.core.data_points import DataPoint, points_of
 from coach_rl.core.parts import (
     TimedCall,
     description_of,
@@ -27,7 +27,7 @@ class Network:
 
 class Engine:
     TIMED = {"step": "update"}  # noqa: RUF012 (as users write it)
-    POINTS = (lambda engine: [InspectionPoint(name="update", watch=engine.step)],)
+    POINTS = (lambda engine: [DataPoint(name="update", watch=engine.step)],)
     updates = "eager"
 
     def step(self, look):

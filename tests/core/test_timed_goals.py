@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 
 LINE = TimedGoalSpace(low=(-5.0,), high=(5.0,), threshold=(0.5,), longest=8)
 

@@ -18,12 +18,8 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.curricula import Curriculum
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.hierarchies.landmarks import LandmarkParameters
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoalSpace
-from coach_rl.agents.hierarchies.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
@@ -34,9 +30,9 @@ from coach_rl.cli.settings import overrides_of
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.clock import LinearSchedule
+from coach_rl.core.data_points import DataPoint
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.inspection import InspectionPoint, InspectParameters, parse_inspections
 from coach_rl.core.log_records import Kind
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import Cause
@@ -44,6 +40,14 @@ from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.curricula.curriculum import Curriculum
+from coach_rl.extensions.hac.hac_graph import HACGraphManager
+from coach_rl.extensions.hiro.landmarks import LandmarkParameters
+from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
+from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
+from coach_rl.extensions.looking.inspections import KIND
+from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.graph_managers import (
@@ -51,14 +55,12 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
-    HACGraphManager,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
     SignalParameters,
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
-from coach_rl.telemetry.inspection import Inspector
 from tests.notebooks import stand_in_for_ipython
 
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -308,7 +310,7 @@ def slow_features():
     params = guided_hierarchy()
     (top, low), box = params.levels, {"low": (-9.0,), "high": (9.0,), "threshold": (0.1,)}
     features = LESSONGoalSpace(**box, key="observation", ahead=2, every=1)
-    top = replace(top, agent=replace(top.agent, guide=None))
+    top = replace(top, agent=replace(top.agent, actor_terms=()))
     return replace(params, levels=(top, replace(low, goal_space=features)))
 
 
@@ -318,7 +320,7 @@ def with_a_curriculum():
     top, low = params.levels
     stricter = Curriculum(threshold=LinearSchedule(start=2.0, end=1.0))
     schedule = replace(params.schedule, progress_interval=EnvironmentSteps(32))
-    levels = (top, replace(low, curriculum=stricter))
+    levels = (top, replace(low, changes=(stricter,)))
     return replace(params, levels=levels, schedule=schedule)
 
 
@@ -331,7 +333,7 @@ def guided_hierarchy():
     guide = SubGoalGuideParameters(landmarks=LandmarkParameters(novelty=None))
     return GraphParameters(
         levels=(
-            LevelParameters(name="top", agent=replace(agent, guide=guide)),
+            LevelParameters(name="top", agent=replace(agent, actor_terms=(guide,))),
             LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
         ),
         environment=GoalPointMassParameters(),
@@ -349,7 +351,7 @@ def names_of_what_is_wrong():
     params = InspectParameters(
         checks=("nan", "shape", "range", "staleness"), within=(0, 1), oldest=1, reaction="warn"
     )
-    point = InspectionPoint(name="batch", watch=lambda look: None, ages=("age",))
+    point = DataPoint(name="batch", watch=lambda look: None, ages=("age",))
     found = []
     inspector = Inspector(params, point, level="main", note=found.append)
     with warnings.catch_warnings():
@@ -391,7 +393,7 @@ def metrics_of_runs():
             ),
             num_envs=4,
             signals=SignalParameters(infos=infos_of(environment)),
-            inspect=parse_inspections("batch:stats"),
+            callbacks=parse_inspections("batch:stats"),
         )
         with BasicRLGraphManager(parameters) as graph_manager:
             for record in graph_manager.improve():
@@ -466,7 +468,7 @@ def test_logged_metrics_are_described():
 
 def test_described_kinds_of_records_are_those_of_the_code():
     kinds = METRICS["descriptions"]()[METRICS["KINDS"]]
-    assert sorted(kinds) == sorted(get_args(Kind))
+    assert sorted(kinds) == sorted([*get_args(Kind), KIND])
 
 
 def test_metrics_page_equals_the_descriptions():

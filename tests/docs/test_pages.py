@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from coach_rl.configuration.extensions import own_extensions
+
 CHECKOUT = Path(__file__).parent.parent.parent
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
@@ -37,6 +39,13 @@ def test_navigation_has_every_page_once():
     outside = {"CHANGELOG.md", "CONTRIBUTING.md"}
     assert sorted(set(navigation()) - outside) == PAGES
     assert len(navigation()) == len(set(navigation()))
+
+
+def test_pages_of_an_extension_are_a_section_of_the_navigation():
+    section = (CHECKOUT / "mkdocs.yml").read_text().partition("\nnav:")[2].partition("\nhooks:")[0]
+    parts = re.findall(r"^      - .* \((\w+)\):\n((?:          - .*\n)+)", section, re.MULTILINE)
+    found = {name: sorted(re.findall(r"- (\S+\.md)", pages)) for name, pages in parts}
+    assert found == {each.name: sorted(each.pages) for each in own_extensions() if each.pages}
 
 
 @pytest.mark.parametrize("page", PAGES)

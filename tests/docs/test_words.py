@@ -56,7 +56,7 @@ REGISTER = {
 """Everyday verbs for technical acts, and metaphors for types, each with what to write instead."""
 IN_PLAIN_WORDS = [*PAGES, *SOURCES]
 ALLOWED = {  # messages and names that users' programs may match
-    "coach_rl/agents/learned_goals.py": ("asked",),  # a method of goal spaces
+    "coach_rl/extensions/learned_goals/learned_goals.py": ("asked",),  # a method of goal spaces
     "coach_rl/extensions/planning/graph_rows.py": ("asked",),  # a key of checkpoints
     "coach_rl/extensions/planning/place_space.py": ("asked",),  # a method of goal spaces
     "coach_rl/core/agents.py": ("asked",),
@@ -70,10 +70,10 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/graph_managers/graph_manager.py": ("tell",),
     "coach_rl/graph_managers/progress.py": ("tell",),
     "coach_rl/levels/goal_rewards.py": ("asked",),  # a method of goal spaces
-    "coach_rl/memories/changing_goals.py": ("asked",),  # a method of goal spaces
-    "coach_rl/memories/hindsight_actions.py": ("asked",),  # a method of goal spaces
+    "coach_rl/extensions/learned_goals/changing_goals.py": ("asked",),  # a method of goal spaces
+    "coach_rl/extensions/hac/hindsight_actions.py": ("asked",),  # a method of goal spaces
     "coach_rl/processes/collectors.py": ("asked",),
-    "coach_rl/telemetry/inspection.py": ("looks",),
+    "coach_rl/extensions/looking/inspector.py": ("looks",),
     "coach_rl/core/familiar_names.py": ("quiet",),  # flags of other libraries
     "coach_rl/runs/folder.py": ("goes on",),
 }
@@ -90,6 +90,7 @@ def name_of(path):
 
 
 def private_words(text, words=FIELD_WORDS):
+    text = re.sub(r"(?<=extensions)[./]looking", "", text)  # the name of an extension
     found = []
     for pattern, better in words.items():
         for match in re.finditer(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", text, re.IGNORECASE):

@@ -2,14 +2,12 @@
 
 import pytest
 
-from coach_rl.environments.goal_worlds import AntWorkshop
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.mujoco import MujocoParameters, MujocoTaskParameters
+from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
     CablesParameters,
     ChainParameters,
-    ConnectFourParameters,
     GatesParameters,
     GoalPointMassParameters,
     OneStepParameters,
@@ -17,7 +15,6 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
     TMazeParameters,
-    WorkshopParameters,
 )
 from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
@@ -29,15 +26,11 @@ TOYS = {
     "cables": CablesParameters(places=4),
     "cables_without_masks": CablesParameters(places=4, masked=False),
     "chain": ChainParameters(length=4),
-    "connect_four": ConnectFourParameters(),
-    "connect_four_rules": ConnectFourParameters(opponent="rules"),
     "slippery_chain": ChainParameters(length=4, slip=0.2),
     "index_chain": ChainParameters(observation="index"),
     "point_mass": PointMassParameters(max_episode_steps=8),
     "platform": PlatformParameters(max_episode_steps=8),
     "t_maze": TMazeParameters(length=2, max_episode_steps=6),
-    "workshop": WorkshopParameters(max_episode_steps=12),
-    "workshop_push": WorkshopParameters(task="push", max_episode_steps=12),
     "gates": GatesParameters(max_episode_steps=12),
     "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
     "ending_goals": GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),
@@ -65,9 +58,6 @@ MUJOCO = {
     "half_cheetah": MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
     "reacher": MujocoParameters(level="reacher", max_episode_steps=9, threads=3),
     "humanoid": MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
-    "ant_workshop": MujocoTaskParameters(
-        own_task=AntWorkshop(motor_noise=0.2), max_episode_steps=7, threads=2
-    ),
 }
 ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
 

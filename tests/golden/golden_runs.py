@@ -102,7 +102,7 @@ HIRO = (
     + "horizon=5; schedule.heatup=60; schedule.evaluation_interval=300; "
 )
 ADJACENT = "".join(
-    f"levels.0.agent.guide.adjacency.{change}; "
+    f"levels.0.agent.actor_terms.0.adjacency.{change}; "
     for change in ("every=100", "epochs=2", "cell=0.1", "near=0.01", "far=0.03")
 )
 
@@ -161,7 +161,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + ADJACENT
         + "hierarchy=higl; evaluation_environment.max_episode_steps=60; "
         + "".join(
-            f"levels.0.agent.guide.landmarks.{change}; "
+            f"levels.0.agent.actor_terms.0.landmarks.{change}; "
             for change in ("starts=200", "candidates=30", "near_goal=0", "novelty.every=50")
         )
         + "novelty_updates=0.1",
@@ -319,7 +319,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         changes=ONE + REPLAY + "agent.network.torso.embedder=(8,); "
         "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; "
         "num_envs=4; length=4; "
-        "agent.memory.sequences.length=8; agent.memory.sequences.burn_in=2; recurrence=lstm",
+        "agent.memory.draws.length=8; agent.memory.draws.burn_in=2; recurrence=lstm",
     ),
 }
 """Settings of each run by its name, which begins with its preset where that is a shipped one."""

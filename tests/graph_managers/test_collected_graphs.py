@@ -24,7 +24,7 @@ SAC = rl.SACAgentParameters(
 def graph(seed):
     """Random levels on three point masses."""
     return rl.GraphParameters(
-        levels=random_levels(np.random.default_rng(seed)),
+        **random_levels(np.random.default_rng(seed)),
         environment=rl.PointMassParameters(max_episode_steps=20),
         num_envs=3,
         schedule=rl.ScheduleParameters(training=STEPS, evaluation_interval=None),

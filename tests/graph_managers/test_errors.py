@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 
 import gymnasium
-import numpy as np
 import pytest
 import test_levels_of_a_graph as levels_of_a_graph
 from maze_walkers import WalkerParameters, maze_experiment
@@ -14,7 +13,6 @@ from test_collected_stack import manager_of, on_policy, with_workers
 from test_evaluator import SlowEvaluator
 from test_faulty_runs import one_level, walk
 from test_graph import TASK, off_policy, stacked
-from test_inspections import SpoilsParameters, ddpg, manager, records_of
 from test_level_phases import PLACES, built
 from test_level_phases import parameters as phases
 from test_policies import DeclaredParameters, ForgottenParameters
@@ -25,7 +23,6 @@ from coach_rl import (
     BasicGraphParameters,
     BasicRLGraphManager,
     CoachWarning,
-    CollectionParameters,
     ConfigurationError,
     DQNAgentParameters,
     EnvironmentEpisodes,
@@ -57,14 +54,13 @@ from coach_rl.core.errors import (
     CallbackError,
     CheckpointError,
     EnvironmentFault,
-    InspectionError,
     SpaceError,
 )
-from coach_rl.core.goals import TimedGoalSpace
 from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
-from coach_rl.graph_managers.stacking import build_stack
 from tests.refusals import check_refused
 
 C, P, U = ConfigurationError, ParameterError, UnknownNameError
@@ -188,11 +184,6 @@ DESCRIPTIONS = [
     (collected(workers=0, on="ray"), P, "but there are no workers"),
     (collected(mode="asynchronous", on="local", ticks=99), P, "collection.staleness"),
     (collected(mode="asynchronous"), P, "only in synchronous mode"),
-    (
-        lambda: manager("network:nan", collection=CollectionParameters(workers=2)),
-        P,
-        "cannot read 'network', which acts in the workers",
-    ),
 ]
 PHASES = [
     (phased(top={"warmup": 99}), "warmup (99 ... of level 'top': no level above"),
@@ -244,7 +235,7 @@ def stack_upside_down():
     described = maze_experiment()
     environment = described.environment.build(num_envs=1)
     try:
-        build_stack(
+        LevelChain().build_stack(
             described.levels[::-1],
             environment,
             agent=lambda index, spaces: WalkerParameters(name="pusher").build(),
@@ -401,26 +392,6 @@ def wrong(record, run):
         raise KeyError("rewrad")
 
 
-def inspected(text, *given, **changes):
-    return lambda: records_of(manager(text, *given, **changes))
-
-
-class Shifted(PointMassParameters):
-    """A point mass whose observations are outside their space."""
-
-    def build(self, *, num_envs):
-        environment = super().build(num_envs=num_envs)
-        recv = environment.recv
-
-        def shifted():
-            answer = recv()
-            answer.observation["observation"] += np.float32(1e6)
-            return answer
-
-        environment.recv = shifted
-        return environment
-
-
 def evaluated(make, seed):
     def call():
         with make() as graph_manager:
@@ -434,7 +405,6 @@ def idle(described=None, **changed):
     return lambda: warn_of_idle_learners(described or replace(parameters(), **changed))
 
 
-SPOILT = ddpg(units=(SpoilsParameters(),))
 RUNS = [
     (
         with_callback(wrong),
@@ -445,28 +415,6 @@ RUNS = [
     (with_callback(lambda record, run: record), CallbackError, "kind 'phase'"),
     (with_callback(lambda record, run: run.stop("")), CallbackError, "needs the reason"),
     (with_callback(lambda record, run: 3), CallbackError, "TypeError"),
-    (inspected("sampler:nan"), C, "no sampler to inspect, ... points here: batch, environment, f"),
-    (inspected("btch:nan"), C, "unknown inspection point 'btch'; did you mean 'batch'"),
-    (inspected("network:range"), C, "'network' has no space ... network:range=LOW..HIGH"),
-    (inspected("memory:staleness"), C, "nothing is learned from at 'memory' ... inspect 'batch'"),
-    (inspected("filter/actn:nan"), C, "point 'filter/actn'; did you mean 'filter/ac"),
-    (inspected("batch/taret:nan"), C, "column 'taret' of 'batch'; did you mean 'target'"),
-    (inspected("lwo.batch:nan"), U, "level 'lwo' in an inspection; allowed: main"),
-    (
-        inspected("sampler:nan; batch:nan; update:nan", SPOILT),
-        InspectionError,
-        "'sampler/spoils' ... : 'rewards' is not finite in 8 of 8 rows",
-    ),
-    (
-        inspected("batch:nan; update:nan", SPOILT),
-        InspectionError,
-        "inspection of 'batch' ... : 'reward' is not finite",
-    ),
-    (
-        inspected("environment:range", environment=Shifted()),
-        InspectionError,
-        "'observation/observation' is outside its space Box",
-    ),
     (
         evaluated(small, -1),
         P,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import pytest
 from small_runs import parameters, ppo
 
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
@@ -16,6 +15,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphParameters,

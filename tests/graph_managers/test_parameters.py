@@ -9,12 +9,12 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters as environment_parameters
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.hac.hac_graph import HACGraphParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
-    HACGraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from small_runs import ppo
 
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
@@ -17,6 +16,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
+from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import InputFilter, RewardReturnScalingFilter
 from coach_rl.graph_managers import (

@@ -10,13 +10,13 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import GraphManager
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
-from coach_rl.graph_managers.stacking import build_stack
 
 
 def build(experiment, num_envs=3):
     levels = experiment.levels
-    stack = build_stack(
+    stack = LevelChain().build_stack(
         levels,
         experiment.environment.build(num_envs=num_envs),
         agent=lambda index, spaces: levels[index].agent.build(

@@ -18,13 +18,14 @@ from gymnasium import spaces
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import Moment
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.planning.edge_costs import CriticSteps
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 
@@ -71,7 +72,7 @@ class Level:
     turn: EnvironmentSteps | None = None
     below: tuple[str, ...] | None = None
     preempt: bool = False
-    curriculum: None = None
+    changes: tuple = ()
 
     @property
     def is_scheduled(self):

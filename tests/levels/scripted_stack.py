@@ -20,16 +20,17 @@ from plain_stack import (
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.architectures.torso import HiddenState
 from coach_rl.core.clock import Clock
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.planning.graph_agent import GraphAgent
 from coach_rl.extensions.planning.graph_rows import GraphRows
+from coach_rl.extensions.skills.skill_agents import SkillAgents
 from coach_rl.levels import LevelManager
 
 

@@ -101,10 +101,11 @@ def turns(own):
     return rl.AgentGroupParameters(members=members, arbiter=rl.Turns(order=("a", "b", "b")))
 
 
+SELECTING = rl.LevelGraph(below={"top": ("left", "right")})
 STACKS = {
     "two levels": lambda own: top(own, low()),
     "three levels": lambda own: top(own, low("middle", 2), low(horizon=3)),
-    "graph": lambda own: top(own, low("left"), low("right", 3), below=("left", "right")),
+    "graph": lambda own: top(own, low("left"), low("right", 3)),
     "group in turn": lambda own: top(turns(own)),
     "group in turn above": lambda own: top(turns(own), low()),
 }
@@ -153,7 +154,8 @@ def test_infos_of_long_decisions_are_what_the_parameter_says(stack, workers):
     own = {"bonus": minus_cost, "infos": tuple(OVER)}
     levels = STACKS[stack](ppo(**own) if stack == "graph" else agent(**own))
     collection = rl.CollectionParameters(workers=workers, on="inline" if workers else "local")
-    found = stored(run(levels, decision_infos=OVER, collection=collection))
+    arrangement = SELECTING if stack == "graph" else rl.LevelChain()
+    found = stored(run(levels, decision_infos=OVER, collection=collection, arrangement=arrangement))
     duration, last = found["/durations"], found["/infos/step"]
     assert duration.max() > 1
     np.testing.assert_array_equal(found["/rewards"], -duration.astype(np.float32))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from plain_stack import Level
 
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End, EnvResponse
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))

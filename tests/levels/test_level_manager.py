@@ -18,15 +18,16 @@ from hypothesis import strategies as st
 from plain_stack import Level, earned, fewer, of_skill, options, played
 from scripted_stack import SPACES, Planned, build, managers
 
-from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.planning.edge_costs import CriticSteps, EdgeLengths
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
+from coach_rl.extensions.skills.skill_agents import SkillAgents
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.levels.level_manager import agent_spaces

@@ -13,7 +13,7 @@ import test_timed_hindsight as timed_hindsight
 from gymnasium import spaces
 from replay_worlds import Stream, build
 from test_hindsight import GOAL, OBSERVED, JudgesObservations, ShowsHalf, as_own, with_hindsight
-from test_minari_data import HAS_MINARI, SPACES, played
+from test_minari_data import HAS_MINARI, SPACES, data, played
 from test_replay_memory import one
 from test_samplers import AgeParameters, Makes
 
@@ -27,14 +27,14 @@ from coach_rl.core.errors import (
     UnknownNameError,
 )
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.data.minari_data import write_minari
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
 )
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from coach_rl.memories.minari_data import write_minari
 from coach_rl.memories.samplers import SamplerChain
 from tests.refusals import check_refused
 
@@ -92,7 +92,7 @@ def filled_from(**wanted):
 
     def call(path):
         write_minari(played()[0].trajectories(), path, **SPACES)
-        build(prefill=path, **wanted)
+        build(parts=data(path), **wanted)
 
     return call
 
@@ -164,8 +164,11 @@ CASES = {
         (replay(capacity=0), "capacity must be int > 0, got 0"),
         (replay(n_step=0), "n_step must be int > 0"),
         (replay(storage="gpu"), "storage must be ... 'device' or 'none', got 'gpu'"),
-        (replay(prefill="x-v0", extras=("value",)), "exclude each other"),
-        (replay(hindsight_actions=HindsightActionParameters()), "go with hindsight"),
+        (
+            replay(parts=data("x-v0"), extras=("value",)),
+            "exclude each other",
+        ),
+        (replay(parts=(HindsightActionParameters(),)), "go with hindsight"),
         (prioritised(alpha=-1.0), "alpha must be float in [0, 4], got -1"),
         (prioritised(alpha=4.1), "alpha must be float in [0, 4], got 4.1"),
         (prioritised(alpha=4.0, epsilon=1e-90), "raise epsilon, or lower alpha"),
@@ -266,7 +269,7 @@ DATA_SETS = [
     ),
     (filled_from(capacity=20), C, "each of its 2 rows holds 10 ... (20)"),
     *(
-        (lambda _, name=name: build(prefill=name), C, message)
+        (lambda _, name=name: build(parts=data(name)), C, message)
         for name, message in (
             ("nowhere/nothing-v0", "no data set 'nowhere/nothing-v0' ... minari download"),
             ("./nothing", "no data set './nothing'"),
@@ -299,4 +302,8 @@ def test_data_sets_invalid_input_error(monkeypatch, tmp_path, call, kind, messag
 def test_data_sets_missing_package_error(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     message = f"package '{missing}' ... install -e \".[minari]\""
-    check_refused(lambda: build(prefill="pendulum/random-v0"), ConfigurationError, message)
+    check_refused(
+        lambda: build(parts=data("pendulum/random-v0")),
+        ConfigurationError,
+        message,
+    )

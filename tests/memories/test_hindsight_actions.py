@@ -11,12 +11,13 @@ from replay_worlds import same_batches
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
 
 GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
 SUB_GOAL = GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))
@@ -53,7 +54,7 @@ def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
     return ReplayMemoryParameters(
         capacity=400,
         hindsight=HindsightParameters(ratio=ratio, goal_ends_episode=True),
-        hindsight_actions=HindsightActionParameters(**actions),
+        parts=(HindsightActionParameters(**actions),),
     ).build(
         observation_space=SEEN,
         action_space=sub_goal.space,
@@ -229,7 +230,7 @@ def test_hindsight_actions_restored_samples_equal():
 
 def test_hindsight_actions_dense_goals_use_given_penalty():
     memory = build(at=place(goal=DENSE), penalty=-900.0)
-    assert memory.layout.hindsight_actions.penalty == -900.0
+    assert memory.layout.parts[0].penalty == -900.0
 
 
 def test_hindsight_actions_timed_sub_goal_has_elapsed_time():

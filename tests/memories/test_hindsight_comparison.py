@@ -19,11 +19,12 @@ from coach_rl import (
     ReplayMemoryParameters,
 )
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.goals import TIME_KEY, TimedGoalSpace
+from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.extensions.hits.timed_hindsight import timed
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.hindsight_comparison import HindsightComparison
-from coach_rl.memories.timed_hindsight import timed
 
 
 def transitions(distances, reward, terminated=False, **more):

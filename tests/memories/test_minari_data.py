@@ -9,12 +9,17 @@ from replay_worlds import ACTED, OBSERVED, Stream, build
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import Transition
+from coach_rl.extensions.data.minari_data import read_minari, write_minari
+from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
-from coach_rl.memories.minari_data import read_minari, write_minari
 
 HAS_MINARI = all(importlib.util.find_spec(name) for name in ("minari", "h5py"))
 needs_minari = pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
 SPACES = {"observation_space": OBSERVED, "action_space": ACTED}
+
+
+def data(source):
+    return (DataSetParameters(source=source),)
 
 
 @pytest.fixture
@@ -51,7 +56,7 @@ def test_minari_written_data_reads_back(data_sets, kind):
     name = "walks/random-v0" if kind == "id" else str(data_sets / "somewhere" / "walk")
     shown = memory.trajectories()
     write_minari(shown, name, **SPACES)
-    back = build(num_envs=3, capacity=120, prefill=name)
+    back = build(num_envs=3, capacity=120, parts=data(name))
     assert len(back) == len(memory) == 60
     left, right = by_number(shown), by_number(back.trajectories())
     assert left.keys() == right.keys()
@@ -133,7 +138,13 @@ def test_minari_data_of_minari_fills_memory(data_sets):
             action_space=acted,
             jpeg_encoding=False,
         )
-    memory = build(num_envs=1, observed=observed, acted=acted, prefill="grid-v0", discount=0.5)
+    memory = build(
+        num_envs=1,
+        observed=observed,
+        acted=acted,
+        parts=data("grid-v0"),
+        discount=0.5,
+    )
     shown = memory.trajectories()
     np.testing.assert_array_equal(shown["/agents/agent/actions"], [[1, 0, 3]])
     np.testing.assert_array_equal(shown["/observations/image"][0], frames[:3])
@@ -168,7 +179,7 @@ def test_minari_dict_actions_and_images_round_trip(data_sets):
     shown = memory.trajectories()
     path = str(data_sets / "pictures")
     write_minari(shown, path, observation_space=observed, action_space=acted)
-    back = build(num_envs=1, observed=observed, acted=acted, prefill=path).trajectories()
+    back = build(num_envs=1, observed=observed, acted=acted, parts=data(path)).trajectories()
     for name, values in shown.items():
         np.testing.assert_array_equal(values, back[name], err_msg=name)
 
@@ -243,7 +254,7 @@ def test_minari_data_of_another_meaning_is_refused(data_sets, case):
     path = created(data_sets / "made", observed, acted, drawn(observed, 4), drawn(acted, 3))
     kept = seen if isinstance(seen, spaces.Dict) else spaces.Dict({"observation": seen})
     with pytest.raises(SpaceError, match=re.escape(f"has {what} ".strip())):
-        build(num_envs=1, observed=kept, acted=taken, prefill=path)
+        build(num_envs=1, observed=kept, acted=taken, parts=data(path))
 
 
 @needs_minari
@@ -261,9 +272,9 @@ def test_minari_floats_in_memory_of_bytes_are_kept_where_whole(data_sets, values
     observed = spaces.Dict({"observation": IMAGE})
     if lost is not None:
         with pytest.raises(SpaceError, match=re.escape(lost)):
-            build(num_envs=1, observed=observed, acted=CHOICE, prefill=path)
+            build(num_envs=1, observed=observed, acted=CHOICE, parts=data(path))
         return
-    shown = build(num_envs=1, observed=observed, acted=CHOICE, prefill=path).trajectories()
+    shown = build(num_envs=1, observed=observed, acted=CHOICE, parts=data(path)).trajectories()
     np.testing.assert_array_equal(shown["/observations/observation"][0], values[:3])
 
 
@@ -273,7 +284,7 @@ def test_minari_data_set_that_minari_cannot_read_error_names_it(data_sets):
     seen = {"a/b": np.zeros((4, 2), np.float32)}
     path = created(data_sets / "made", observed, CHOICE, seen, np.arange(3))
     with pytest.raises(ConfigurationError, match="made' cannot be read: KeyError: 'a'"):
-        build(num_envs=1, observed=observed, acted=CHOICE, prefill=path)
+        build(num_envs=1, observed=observed, acted=CHOICE, parts=data(path))
 
 
 @needs_minari
@@ -282,7 +293,7 @@ def test_minari_rewards_that_float32_makes_infinite_are_refused(data_sets):
     path = created(data_sets / "made", PLAIN, CHOICE, seen, np.arange(3), reward=1e300)
     observed = spaces.Dict({"observation": PLAIN})
     with pytest.raises(SpaceError, match=r"1e\+300 .* under '/rewards'"):
-        build(num_envs=1, observed=observed, acted=CHOICE, prefill=path)
+        build(num_envs=1, observed=observed, acted=CHOICE, parts=data(path))
 
 
 @needs_minari
@@ -300,7 +311,12 @@ def test_minari_nested_data_is_read_by_flat_names(data_sets):
         {"arm": {"grip": taken}},
     )
     flat = spaces.Dict({"n/a": PLAIN, "pair/0": spaces.Discrete(5), "pair/1": PLAIN})
-    memory = build(num_envs=1, observed=flat, acted=spaces.Dict({"arm/grip": CHOICE}), prefill=path)
+    memory = build(
+        num_envs=1,
+        observed=flat,
+        acted=spaces.Dict({"arm/grip": CHOICE}),
+        parts=data(path),
+    )
     shown = memory.trajectories()
     np.testing.assert_array_equal(shown["/observations/n/a"][0], seen[:3])
     np.testing.assert_array_equal(shown["/next_observations/pair/0"][0], [1, 2, 3])
@@ -309,7 +325,12 @@ def test_minari_nested_data_is_read_by_flat_names(data_sets):
     again = str(data_sets / "again")
     parts = {"observation_space": flat, "action_space": memory.layout.action_space}
     write_minari(shown, again, **parts)
-    back = build(num_envs=1, observed=flat, acted=parts["action_space"], prefill=again)
+    back = build(
+        num_envs=1,
+        observed=flat,
+        acted=parts["action_space"],
+        parts=data(again),
+    )
     for name, values in back.trajectories().items():
         np.testing.assert_array_equal(values, shown[name], err_msg=name)
 
@@ -329,7 +350,12 @@ def test_minari_prefilled_memory_adds_transitions(data_sets):
     memory, _ = played()
     path = str(data_sets / "walk")
     write_minari(memory.trajectories(), path, **SPACES)
-    filled = build(capacity=400, prefill=path, n_step=3, prioritised=PrioritisedParameters())
+    filled = build(
+        capacity=400,
+        parts=data(path),
+        n_step=3,
+        prioritised=PrioritisedParameters(),
+    )
     stream = Stream(2, seed=8)
     filled.add(stream.step())
     assert len(filled) == 62

@@ -7,9 +7,11 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import HIDDEN_STATE, Transition
+from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.rollout_memory import RolloutMemory
-from coach_rl.memories.sequences import SequenceParameters, rollout_sequences
+from coach_rl.memories.sequences import SequenceParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (), np.float32)})
 KEPT = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-np.inf, np.inf, (2,), np.float32)})
@@ -69,8 +71,7 @@ def test_rollout_sequences_hold_every_transition_once_in_order(length):
     while len(memory) < 400:
         memory.add(walks.step())
     columns = memory.columns
-    sequences = rollout_sequences(
-        memory.grid(),
+    sequences = memory.grid().sequences(
         ended=columns["/terminated"] | columns["/truncated"],
         follows=columns["/follows"],
         length=length,
@@ -106,7 +107,7 @@ def test_replay_sequences_equal_those_of_plain_lists(length, burn_in, capacity, 
     memory = built(
         4,
         capacity=capacity,
-        sequences=SequenceParameters(length=length, burn_in=burn_in),
+        draws=SequenceParameters(length=length, burn_in=burn_in),
         prioritised=PrioritisedParameters() if prioritised else None,
     )
     for _ in range(300):
@@ -160,7 +161,7 @@ def test_sequence_priorities_are_shared_by_its_transitions():
     params = SequenceParameters(length=4, peak=0.75)
     positions = np.array([10, 11, 12, 13, 30, 31, 31, 31])
     errors = np.array([1.0, -4.0, 2.0, 1.0, 3.0, -1.0, 99.0, 99.0])
-    found, priorities = params.priorities(positions.reshape(2, 4), errors.reshape(2, 4))
+    found, priorities = params.priorities(positions, errors, 2)
     assert found.tolist() == [10, 11, 30, 31]
     assert priorities.tolist() == [3.5, 3.5, 2.75, 2.75]
 
@@ -170,7 +171,7 @@ def test_prioritised_sequences_with_large_errors_are_drawn_more_often():
     memory = built(
         1,
         capacity=64,
-        sequences=SequenceParameters(length=4),
+        draws=SequenceParameters(length=4),
         prioritised=PrioritisedParameters(alpha=1.0),
     )
     for _ in range(200):
@@ -185,27 +186,27 @@ def test_prioritised_sequences_with_large_errors_are_drawn_more_often():
     assert np.mean(often) > 0.9
 
 
-MEMORY = {"capacity": 400, "sequences": SequenceParameters(length=8)}
+MEMORY = {"capacity": 400, "draws": SequenceParameters(length=8)}
 
 
 @pytest.mark.parametrize(
     ("settings", "space", "said"),
     [
-        ({**MEMORY, "sequences": None}, KEPT, "SequenceParameters"),
+        ({**MEMORY, "draws": SingleTransitions()}, KEPT, "SequenceParameters"),
         (MEMORY, SEEN, "TorsoParameters.recurrence"),
         ({**MEMORY, "capacity": 28}, KEPT, "8 transitions.*7 that are kept"),
         ({**MEMORY, "n_step": 3}, KEPT, "n_step=3"),
-        ({**MEMORY, "prefill": "D4RL/door/human-v2"}, KEPT, "prefill"),
-        ({"sequences": {"length": 0}}, KEPT, "length"),
-        ({"sequences": {"length": 4, "burn_in": -1}}, KEPT, "burn_in"),
+        ({**MEMORY, "parts": (DataSetParameters(source="D4RL/door/human-v2"),)}, KEPT, "parts="),
+        ({"draws": {"length": 0}}, KEPT, "length"),
+        ({"draws": {"length": 4, "burn_in": -1}}, KEPT, "burn_in"),
     ],
 )
 def test_memory_of_sequences_refuses_what_it_cannot_hold(settings, space, said):
     def build():
-        sequences = settings["sequences"]
-        if isinstance(sequences, dict):
-            sequences = SequenceParameters(**sequences)
-        built(4, space=space, **{**settings, "sequences": sequences})
+        draws = settings["draws"]
+        if isinstance(draws, dict):
+            draws = SequenceParameters(**draws)
+        built(4, space=space, **{**settings, "draws": draws})
 
     with pytest.raises(ConfigurationError, match=said):
         build()

@@ -13,9 +13,6 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl.presets
-from coach_rl.agents.agent_group import AgentGroupParameters
-from coach_rl.agents.hierarchies.hac import HACAgentParameters
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.configuration.parameters_json import decode, encode
@@ -29,10 +26,14 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters
+from coach_rl.extensions.hac.hac_agent import HACAgentParameters
+from coach_rl.extensions.hac.hac_graph import HACGraphParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.graph_managers import BasicGraphParameters, GraphManager, HACGraphParameters
+from coach_rl.graph_managers import BasicGraphParameters, GraphManager
 from coach_rl.memories import replay_memory
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 from coach_rl.sessions.evaluation import evaluate_run

@@ -31,6 +31,7 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, loading_report
@@ -520,7 +521,7 @@ def test_meaning_whole_widths_and_elements_are_those_left_out():
     box = EnvironmentSpaces(observation=observed, action=spaces.Box(-1.0, 1.0, (2,)))
     wider = replace(box, action=spaces.Box(-2.0, 2.0, (2,)))
     meanings = [
-        Meaning(graph(goal_space=goals).parameters.levels, each)
+        Meaning(graph(goal_space=goals).parameters.levels, LevelChain(), each)
         for goals, each in ((whole, box), (spelled, box), (whole, wider))
     ]
     for name in ("top", "low"):

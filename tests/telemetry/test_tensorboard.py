@@ -128,7 +128,7 @@ def test_tensorboard_resumed_run_has_all_charts(tmp_path):
             tmp_path,
             resumed_at=resumed_at,
             introduction=introduction,
-            known=logged_names(tmp_path),
+            known=logged_names(tmp_path, ["low"]),
         )
         sink.write(record("episode", 10, scalars={"episode/reward": 1.0}))
         sink.close()

@@ -20,7 +20,7 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription, links_of
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
@@ -124,7 +124,8 @@ class _Stack:
         import_offers("exporting")
         for level in self.levels:
             _check_level(level)
-        self.links = links_of(self.levels)
+        self.links = graph.arrangement.links(self.levels)
+        self.preempt = getattr(graph.arrangement, "preempt", ())
         self.decisions: list[Decision] = []
         for number, agent in enumerate(self.agents):
             built = graph.evaluation.levels[number]
@@ -185,8 +186,8 @@ class _Stack:
 def _check_level(level: LevelDescription) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space, reason = level.goal_space, None
-    if level.curriculum is not None:
-        reason = "its goals or its horizon follow a curriculum"
+    if level.changes:
+        reason = "its goals or its horizon change while it trains"
     elif level.horizon_of is not None:
         reason = "its horizon is a function of Python"
     elif isinstance(space, OptionSpace) and any(space.ends):
@@ -233,7 +234,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                 "noise": decision.noise,
                 **decision.facts,
                 "below": stack.links[number],
-                "preempt": level.preempt,
+                "preempt": level.name in stack.preempt,
                 "outer": [*outer],
                 "horizon": level.horizon,
                 "stops_on_failure": level.stops_on_failure == "always",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from coach_rl.cli import values
-from coach_rl.cli.flags import TRAINED, again
+from coach_rl.cli.flags import A_RUN, again
 from coach_rl.cli.parser import Flag
 
 CARD = (
@@ -15,7 +15,7 @@ CARD = (
     again("--trust"),
 )
 EXPORT = (
-    TRAINED,
+    A_RUN,
     Flag("FILE", "the new file: .zip, .onnx or .pt2", Path),
     Flag("--opset N", "version of the ONNX operators (default: 17)", values.positive),
     Flag("--sampling", "in a single graph, draw actions by noise that is an input"),

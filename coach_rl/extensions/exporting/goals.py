@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace, TimedGoalSpace
-from coach_rl.core.levels import LevelSpace
+from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.extensions.exporting.policies import Tensors
 
@@ -19,7 +18,7 @@ _WRITTEN = (
     "verdict",
 )  # fmt: skip
 """Methods of goal spaces that are written here as functions of tensors."""
-WRITTEN: list[type[GoalSpace]] = [GoalSpace, TimedGoalSpace]
+WRITTEN: list[type[GoalSpace]] = [GoalSpace]
 """Classes of goal spaces whose methods are written as functions of tensors, the general first."""
 
 
@@ -29,16 +28,23 @@ def is_written(space: GoalSpace) -> bool:
     return all(getattr(type(space), name) is getattr(nearest, name) for name in _WRITTEN)
 
 
-def shown_goal(space: LevelSpace, goal: Tensor, seen: Tensors) -> Tensors:
+@singledispatch
+def shown_goal(space: object, goal: Tensor, seen: Tensors) -> Tensors:
     """`GoalSpace.show` or `OptionSpace.show` of tensors."""
-    if isinstance(space, OptionSpace):
-        return {OPTION_KEY: goal}
-    shown = {GOAL_KEY: goal[:, : space.size]}
+    raise NotImplementedError(f"of a {type(space).__name__}, with {len(seen)} and {goal.shape}")
+
+
+@shown_goal.register
+def _shown_option(_space: OptionSpace, option: Tensor, _seen: Tensors) -> Tensors:
+    return {OPTION_KEY: option}
+
+
+@shown_goal.register
+def shown_place(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensors:
+    """`GoalSpace.show` of tensors."""
     if space.observed == "relative":
-        shown = {GOAL_KEY: -difference_of(space, goal, seen).to(torch.float32)}
-    if space.sent_size > space.size:
-        shown[TIME_KEY] = goal[:, -1:] / _longest(space)
-    return shown
+        return {GOAL_KEY: -difference_of(space, goal, seen).to(torch.float32)}
+    return {GOAL_KEY: goal[:, : space.size]}
 
 
 @singledispatch
@@ -56,16 +62,11 @@ def _option(space: OptionSpace, action: Tensor, _seen: Tensors) -> Tensor:
 def goal_of(space: GoalSpace, action: Tensor, seen: Tensors) -> Tensor:
     """`GoalSpace.target` of tensors."""
     goal = action[:, : space.size]
-    size = space.size
     if space.relative:
         goal = achieved(space, seen) + goal
     low, high = map(torch.from_numpy, space.bounds)
     goal = turned(space, goal)
-    goal = torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
-    if space.sent_size == size:
-        return goal
-    time = torch.ceil(action[:, size:]).clamp(1, _longest(space)).to(torch.float32)
-    return torch.cat([goal, time], dim=1)
+    return torch.minimum(torch.maximum(goal, low), high).to(torch.float32)
 
 
 def turned(space: GoalSpace, goal: Tensor) -> Tensor:
@@ -83,10 +84,7 @@ def turned(space: GoalSpace, goal: Tensor) -> Tensor:
 def verdict(space: GoalSpace, goal: Tensor, seen: Tensors) -> tuple[Tensor, Tensor]:
     """[R] whether goals are met, and whether nothing is left to do for them."""
     met = is_near(space, difference_of(space, goal, seen))
-    if space.sent_size == space.size:
-        return met, met
-    is_up = goal[:, -1] <= 0
-    return met & is_up, is_up
+    return met, met
 
 
 def is_near(space: GoalSpace, difference: Tensor) -> Tensor:
@@ -124,8 +122,3 @@ def difference_of(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
     is_angle = torch.tensor([element in space.angles for element in range(space.size)])
     turned = difference - 2 * np.pi * torch.round(difference / (2 * np.pi))
     return torch.where(is_angle, turned, difference)
-
-
-def _longest(space: GoalSpace) -> int:
-    longest: int = space.longest  # type: ignore[attr-defined]  # of goals with a time
-    return longest

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import CHOICE, LevelDescription, LevelSpace
+from coach_rl.core.levels import LevelDescription, LevelSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
@@ -26,6 +26,8 @@ from coach_rl.extensions.exporting.decisions import Chosen, Decision, Request, i
 from coach_rl.extensions.exporting.goals import shown_goal, target, turned, verdict
 from coach_rl.extensions.exporting.policies import Tensors
 
+CHOICE = "choice"
+"""Name of the action of a level whose actions are the number of one below it."""
 OPSETS = range(14, 21)
 """Versions of the ONNX operator set that graphs can be written in."""
 MEMBERS_OVER = "members_over"

@@ -45,7 +45,7 @@ class Policy(nn.Module, ABC):
         super().__init__()
         self.torso, self.space = torso, agent.action_space
         recurrence = torso.embedder.recurrence if isinstance(torso, Torso) else None
-        self.hidden_size = 0 if recurrence is None else recurrence.cell.state_size
+        self.hidden_size = 0 if recurrence is None else recurrence.state_size
         self._begin = 0 if recurrence is None else recurrence.begin
 
     def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:

@@ -5,8 +5,6 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.arbiters import Order, Selected, Shown, TurnGroup
-from coach_rl.agents.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
 from coach_rl.core.spaces import Space
 from coach_rl.extensions.exporting.decisions import (
     Chosen,
@@ -19,6 +17,8 @@ from coach_rl.extensions.exporting.decisions import (
     split,
 )
 from coach_rl.extensions.exporting.policies import Tensors
+from coach_rl.extensions.groups.arbiters import Order, Selected, Shown, TurnGroup
+from coach_rl.extensions.groups.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
 
 
 class GroupDecision(Decision):

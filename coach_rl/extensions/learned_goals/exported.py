@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from coach_rl.agents.hierarchies.metra_goals import METRAGoals
-from coach_rl.agents.learned_goals import LearnedGoals
 from coach_rl.extensions.exporting.goals import WRITTEN, achieved, goal_of, target, verdict
 from coach_rl.extensions.exporting.policies import Tensors
+from coach_rl.extensions.learned_goals.learned_goals import LearnedGoals
+from coach_rl.extensions.learned_goals.metra_goals import METRAGoals
 
 WRITTEN += [LearnedGoals, METRAGoals]
 _CENTRE = (

@@ -9,12 +9,12 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from coach_rl.agents.hierarchies.critic_below import CriticBelow, require_critic_below
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray, IntArray, Observation, take
+from coach_rl.extensions.hac.critic_below import CriticBelow, require_critic_below
 from coach_rl.extensions.planning.roadmap import Roadmap
 from coach_rl.extensions.planning.way_points import DETOUR
 

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgent
-from coach_rl.agents.hierarchies.skill_agents import SkillAgents
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.extensions.exporting.decisions import (
     Decision,
@@ -16,6 +14,8 @@ from coach_rl.extensions.exporting.decisions import (
 )
 from coach_rl.extensions.exporting.policies import Tensors
 from coach_rl.extensions.groups.exported import TurnDecision
+from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgent
+from coach_rl.extensions.skills.skill_agents import SkillAgents
 
 
 class SkillDecision(TurnDecision):

@@ -7,9 +7,6 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.hierarchies.diayn_agent import DiscriminatorParameters
-from coach_rl.agents.hierarchies.hiro_agent import HIROAgentParameters
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.architectures.continuous_control import CriticParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
@@ -26,10 +23,14 @@ from coach_rl.environments.toy import (
     GoalPointMassParameters,
     PointMassParameters,
 )
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.planning.edge_costs import CriticSteps
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.place_space import PlaceSpace
 from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
+from coach_rl.extensions.skills.diayn_agent import DiscriminatorParameters
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
     BoxDiscretization,
     BoxMasking,
@@ -43,19 +44,19 @@ from coach_rl.filters import (
 )
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
-from tests.agents import skill_stacks as skills
+from tests.agents import small_agents as small
 from tests.agents import test_hindsight_filters as hindsight
-from tests.agents import test_shared_agents as shared
 from tests.agents.hierarchies import test_hac as hac
-from tests.agents.hierarchies import test_hiro_agent as hiro
-from tests.agents.hierarchies import test_option_critic_agent as option_critic
-from tests.agents.hierarchies import test_skill_agents as skill_agents
-from tests.agents.hierarchies import test_sub_goal_guide as guide
+from tests.extensions.groups import test_shared_agents as shared
+from tests.extensions.hiro import test_hiro_agent as hiro
+from tests.extensions.hiro import test_sub_goal_guide as guide
 from tests.extensions.planning import test_edge_costs as costs
 from tests.extensions.planning import test_graph_agent as graph
 from tests.extensions.planning import test_place_space as place_space
 from tests.extensions.planning import test_places as places
+from tests.extensions.skills import skill_stacks as skills
+from tests.extensions.skills import test_option_critic_agent as option_critic
+from tests.extensions.skills import test_skill_agents as skill_agents
 
 
 def seeing(key, *filters):
@@ -76,11 +77,11 @@ LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
 BOTH_REPLACE = ReplayMemoryParameters(
     hindsight=HindsightParameters(ratio=0.0),
-    hindsight_actions=HindsightActionParameters(penalty=-1.0),
+    parts=(HindsightActionParameters(penalty=-1.0),),
 )
 
 IN_HINDSIGHT = ReplayMemoryParameters(
-    hindsight=HindsightParameters(), hindsight_actions=HindsightActionParameters()
+    hindsight=HindsightParameters(), parts=(HindsightActionParameters(),)
 )
 
 CHANGES = [NORMALISED, ObservationClippingFilter(low=-0.3, high=0.3), hindsight.Halved()]
@@ -140,11 +141,11 @@ def in_turn(agent):
 
 
 def options(agent, space):
-    return lambda: skills.stack(agent, space)
+    return lambda: small.stack(agent, space)
 
 
 def diayn(**seen):
-    discriminator = DiscriminatorParameters(torso=skills.SMALL, **seen)
+    discriminator = DiscriminatorParameters(torso=small.SMALL, **seen)
     agent = replace(skills.diayn(), discriminator=discriminator)
     return options(agent, OptionSpace(count=3))
 
@@ -310,8 +311,8 @@ CASES = {
         (options(skills.option_critic(), LINE), "ends options, and needs a level with"),
         (options(skills.option_critic(), skills.SPACE), "leave out OptionSpace.rewards"),
         (options(NORMALISED_OPTIONS, option_critic.OPTIONS), "InputFilter changes 'option'"),
-        (agents_of_two(skills.ppo("skill"), LINE), "has 2 agents ... OptionSpace(count=2), got"),
-        (agents_of_two(skills.ppo("skill"), ONE), "has 2 agents ... OptionSpace(count=2), got"),
+        (agents_of_two(small.ppo("skill"), LINE), "has 2 agents ... OptionSpace(count=2), got"),
+        (agents_of_two(small.ppo("skill"), ONE), "has 2 agents ... OptionSpace(count=2), got"),
         (agents_of_two(ENDING), "member 'skill_0' ends ... (EndingPPO.ends)"),
         (agents_of_two(skills.option_critic()), "all of which it acts for"),
         (
@@ -358,15 +359,17 @@ CASES = {
         (hiro_over_group, "HIRO needs a level below it that receives"),
         (guided(frozen=True), "'low' below, which is frozen"),
         (guided(low=PPOAgentParameters()), "needs an agent with a replay memory"),
-        (guided(horizon=None), "set guide.adjacency.steps"),
+        (guided(horizon=None), "set SubGoalGuideParameters.adjacency.steps"),
         (guided(low=guided_low(input_filter=NO_GOAL)), "changes 'achieved_goal', where its"),
         (guided(top={"output_filter": LINEAR}), "set output_filter=None"),
         (guided(top={"input_filter": NOTHING}), "InputFilter must not change them"),
         (guided(goals=FOUR), "must be seen absolutely and have the 4 elements ... got 2"),
-        (guided(low=guided_low(guide=guide.HRAC)), "none to a level below; set guide=None"),
+        (guided(low=guided_low(actor_terms=(guide.HRAC,))), "none to a level below; leave it out"),
         *(
             (in_hindsight(agent, output_filter=OutputFilter(action=(each,))), message)
-            for message in ("'top': agent 'agent': hindsight actions ... LinearBoxToBoxMap",)
+            for message in (
+                "'top': agent 'agent': HindsightActionParameters ... LinearBoxToBoxMap",
+            )
             for agent, each in (
                 (hindsight.hac, hindsight.OneWay()),
                 (hindsight.td3, hindsight.OneWay()),

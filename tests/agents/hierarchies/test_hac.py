@@ -10,27 +10,24 @@ import torch
 from resuming import after, assert_resumes, rows_below
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.hierarchies.hac import HACAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace, TimedGoalSpace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.extensions.hac.hac_agent import HACAgentParameters
+from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
+from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import (
-    HACGraphManager,
-    HACGraphParameters,
-    LevelParameters,
-    ScheduleParameters,
-)
+from coach_rl.graph_managers import LevelParameters, ScheduleParameters
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
-from coach_rl.memories.hindsight_actions import HindsightActionParameters
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}
@@ -165,8 +162,8 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
     clips = {name: each.learner.clip_targets for name, each in agents.items()}
     assert clips == {"top": (-4.0, 0.0), "middle": (-1.0, 1.0), "low": (0.0, 1.0)}
     layouts = {name: each.memory.layout for name, each in agents.items()}
-    assert layouts["top"].hindsight_actions.penalty == -4.0
-    assert layouts["middle"].hindsight_actions.penalty == -1.0
+    assert layouts["top"].parts[0].penalty == -4.0
+    assert layouts["middle"].parts[0].penalty == -1.0
     manager.close()
 
 
@@ -406,9 +403,9 @@ def test_targets_of_bounded_values_are_clipped_to_the_bounds():
 def test_hindsight_actions_are_for_levels_with_one_below():
     agents = built(parameters(stack((4, 3)))).graph.agents
     top, low = (agents[name].memory.layout for name in ("top", "low"))
-    assert top.hindsight_actions.sub_goal == PLACES
-    assert top.hindsight_actions.penalty == -4.0
-    assert low.hindsight_actions is None
+    assert top.parts[0].sub_goal == PLACES
+    assert top.parts[0].penalty == -4.0
+    assert low.parts == ()
     assert low.hindsight.goal == PLACES
     assert low.hindsight.goal_ends_episode
 

@@ -10,15 +10,15 @@ from gymnasium import spaces
 from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
-from coach_rl.agents.learned_goals import GoalBatch
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.runtime import Runtime
+from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import CollectionParameters
-from tests.agents.hierarchies.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.agents.test_learned_goals import finished
+from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 

@@ -1,6 +1,6 @@
 """Random agents, groups and levels on `Composed`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from gymnasium import spaces
@@ -19,6 +19,7 @@ class Composition:
     world: dict
     is_function: bool
     """A selector is a function of Python, which no archive holds."""
+    arrangement: object = rl.LevelChain()
 
     @property
     def members(self):
@@ -35,6 +36,7 @@ class Composition:
         return rl.GraphManager(
             rl.GraphParameters(
                 levels=self.levels,
+                arrangement=self.arrangement,
                 environment=world(),
                 evaluation_environment=world(records=True),
                 num_envs=2,
@@ -84,11 +86,12 @@ def composition(seed):
         )
     else:
         world["masks"] = False
-        levels = list(random_levels(rng))
-        below = [each for each in range(len(levels)) if not levels[each].below]
-        place = below[rng.integers(len(below))]
-        params = vars(levels[place]) | {"agent": lowest}
-        levels[place] = rl.LevelParameters(**params)
+        graph = random_levels(rng)
+        levels, arrangement = list(graph["levels"]), graph["arrangement"]
+        lowest_levels = [n for n, below in enumerate(arrangement.links(levels)) if not below]
+        place = lowest_levels[rng.integers(len(lowest_levels))]
+        levels[place] = replace(levels[place], agent=lowest)
+        return Composition(tuple(levels), world, is_function, arrangement)
     return Composition(tuple(levels), world, is_function)
 
 
@@ -118,7 +121,8 @@ def random_agent(rng, space, name, *, flat_only=False):
         "update_mode": "eager",
         "learning": rl.LearningParameters(batch=8, learning_starts=20, updates_per_step=0.2),
         "memory": rl.ReplayMemoryParameters(
-            capacity=500, sequences=remembers and rl.SequenceParameters(length=4)
+            capacity=500,
+            draws=rl.SequenceParameters(length=4) if remembers else rl.SingleTransitions(),
         ),
         "input_filter": filters,
     }

@@ -289,7 +289,7 @@ RECURRENT = rl.TorsoParameters(middleware=(8,), recurrence=rl.GRU(size=4))
 def recurrent_candidates(names):
     """SAC with candidates, some of whose networks are recurrent."""
     torso = {each: RECURRENT if each in names else PLAIN for each in ("actor", "critic")}
-    memory = rl.ReplayMemoryParameters(capacity=100, sequences=rl.SequenceParameters(length=4))
+    memory = rl.ReplayMemoryParameters(capacity=100, draws=rl.SequenceParameters(length=4))
     return small(
         rl.SACAgentParameters(
             greedy_candidates=4,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoals
 from tests.extensions.exporting.test_export import exported, play_both, run_of
 from tests.random_graphs import GOALS, KEY, STACKED, ppo, random_levels
 from tests.refusals import check_refused
@@ -149,10 +149,11 @@ def test_exported_turns_continue_where_their_level_gets_control_back(tmp_path):
     by_turns = TURNS["one after the other"]
     graph = rl.GraphParameters(
         levels=(
-            rl.LevelParameters(name="top", agent=ppo("top"), below=("left", "right")),
-            rl.LevelParameters(name="left", agent=by_turns, below=(), horizon=2),
-            rl.LevelParameters(name="right", agent=ppo("right"), below=(), horizon=2),
+            rl.LevelParameters(name="top", agent=ppo("top")),
+            rl.LevelParameters(name="left", agent=by_turns, horizon=2),
+            rl.LevelParameters(name="right", agent=ppo("right"), horizon=2),
         ),
+        arrangement=rl.LevelGraph(below={"top": ("left", "right")}),
         environment=rl.PointMassParameters(max_episode_steps=30),
         num_envs=2,
         schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(100), evaluation_interval=None),
@@ -176,7 +177,7 @@ def test_members_whose_turn_a_function_chooses_are_refused(tmp_path):
 )
 def test_exported_random_graph_decides_as_load_does(seed, tmp_path):
     graph = rl.GraphParameters(
-        levels=random_levels(np.random.default_rng(seed)),
+        **random_levels(np.random.default_rng(seed)),
         environment=rl.PointMassParameters(max_episode_steps=30),
         num_envs=2,
         schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(100), evaluation_interval=None),

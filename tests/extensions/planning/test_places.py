@@ -3,7 +3,7 @@
 import numpy as np
 
 from coach_rl import FarthestPoints, GridPlaces
-from coach_rl.agents.hierarchies.landmarks import farthest_points
+from coach_rl.extensions.hiro.landmarks import farthest_points
 from coach_rl.extensions.testing import assert_same_state
 
 LOW, HIGH = np.zeros(3), np.full(3, 4.0)

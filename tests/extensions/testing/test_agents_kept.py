@@ -17,11 +17,6 @@ from coach_rl.agents import (
     TD3AgentParameters,
     UniformAgentParameters,
 )
-from coach_rl.agents.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.agents.hierarchies.diayn_agent import DIAYNAgentParameters
-from coach_rl.agents.hierarchies.hac import HACAgentParameters
-from coach_rl.agents.hierarchies.option_critic_agent import OptionCriticAgentParameters
-from coach_rl.agents.hierarchies.skill_agents import SkillAgentsParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core import (
     OPTION_KEY,
@@ -34,8 +29,13 @@ from coach_rl.core import (
 )
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.exploration_policies import EpsilonZGreedy
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.skills.diayn_agent import DIAYNAgentParameters
+from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgentParameters
+from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.extensions.testing import AGENT_CHECKS, AgentTrial
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import LevelParameters

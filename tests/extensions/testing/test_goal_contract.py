@@ -5,7 +5,6 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.hierarchies.lesson_goals import LESSONGoals, LESSONGoalSpace
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.goals import GoalContext, GoalSpace
 from coach_rl.core.levels import LevelDescription
@@ -13,6 +12,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoals, LESSONGoalSpace
 from coach_rl.extensions.testing import AgentTrial, ContractViolation, check_goals, examine_agents
 from coach_rl.extensions.testing.agent_contract import AGENT_CHECKS
 from coach_rl.levels.level_manager import agent_spaces

@@ -1,0 +1,258 @@
+"""Members that share an agent by name, and groups on upper levels."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from resuming import after, amid, assert_resumes
+from small_agents import ddpg, ppo
+
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.testing.states import flat_state
+from coach_rl.graph_managers import (
+    GraphManager,
+    GraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+)
+
+PLACE = spaces.Box(-9, 9, (1,), np.float32)
+PUSH = spaces.Box(-1, 1, (1,), np.float32)
+
+
+class Twins:
+    """Two walkers on a line of their own, each paid for its place, until it is beyond 0.25."""
+
+    start_numbers, step_numbers = 2, 2
+    spaces = EnvironmentSpaces(
+        observation=spaces.Dict({"left": PLACE, "right": PLACE, "both": spaces.Box(-9, 9, (2,))}),
+        action=spaces.Dict({"left": PUSH, "right": PUSH}),
+    )
+
+    def start(self, uniform):
+        return {"place": 0.4 * uniform - 0.2, "over": np.zeros_like(uniform, np.bool_)}
+
+    def observe(self, state):
+        place = state["place"].astype(np.float32)
+        return {"left": place[:, :1], "right": place[:, 1:], "both": place}
+
+    def step(self, state, action, uniform):
+        push = np.concatenate([action["left"], action["right"]], axis=1)
+        place = np.where(state["over"], state["place"], state["place"] + 0.1 * push)
+        place = place + 0.1 * (uniform - 0.5) * ~state["over"]
+        over = state["over"] | (np.abs(place) > 0.25)
+        info = {}
+        for number, name in enumerate(("left", "right")):
+            info[f"agents/{name}/reward"] = np.where(state["over"], 0, place)[:, number]
+            info[f"agents/{name}/terminated"] = over[:, number]
+        new = {"place": place, "over": over}
+        return WorldStep(new, place.sum(axis=1), over.all(axis=1), info)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinsParameters:
+    level: str = "twins"
+
+    def build(self, *, num_envs):
+        return WorldEnvironment(Twins(), num_envs=num_envs, max_episode_steps=9)
+
+
+def sharing(kind):
+    return AgentGroupParameters(
+        members=tuple(
+            replace(GroupMember.of(kind(name)), truncated=None, shares="walker")
+            for name in ("left", "right")
+        )
+    )
+
+
+GOALS = GoalSpace(low=(-0.5, -0.5), high=(0.5, 0.5), threshold=(0.05, 0.05), key="both")
+
+
+def manager(agent, top=None, num_envs=3, seed=2, horizon=4):
+    low = LevelParameters(name="low", agent=agent)
+    levels = (low,)
+    if top is not None:
+        levels = (
+            LevelParameters(name="top", agent=top),
+            replace(low, goal_space=GOALS, horizon=horizon),
+        )
+    graph_manager = GraphManager(
+        GraphParameters(
+            levels=levels,
+            environment=TwinsParameters(),
+            num_envs=num_envs,
+            schedule=ScheduleParameters(
+                training=EnvironmentSteps(300),
+                heatup=EnvironmentSteps(30),
+                evaluation_interval=EnvironmentSteps(150),
+                evaluation_episodes=EnvironmentEpisodes(2),
+                progress_interval=EnvironmentSteps(5),
+            ),
+        )
+    )
+    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return graph_manager
+
+
+def walker(name):
+    return ppo(name, rollout=40)
+
+
+def unfiltered(name, rollout=40):
+    return ppo(name, rollout, normalised=False)
+
+
+def test_a_shared_agent_learns_from_what_every_member_does():
+    """Each member's transitions are those it would have alone, in one memory."""
+    shared = manager(sharing(lambda name: replace(ddpg(name), learning=_never())))
+    group = shared.graph.agents["low"]
+    seen = []
+    shared.graph.training.levels[0].on_decision = lambda shown, action: seen.append((shown, action))
+    list(shared.train_and_act(EnvironmentSteps(3 * 60)))
+    ((name, agent),) = group.members.items()
+    assert name == "walker"
+    kept, fewest = trajectories_of(agent), 60
+    assert kept["/mask"].shape[0] == 2 * 3, "a row of the agent for each member of each row"
+    for row in range(3):
+        for number, member in enumerate(("left", "right")):
+            mask = kept["/mask"][2 * row + number]
+            places = kept["/observations/observation"][2 * row + number][mask]
+            done = kept["/agents/walker/actions"][2 * row + number][mask]
+            expected = [
+                (shown[member][row], action[member][row])
+                for shown, action in seen
+                if abs(shown[member][row, 0]) <= 0.25  # it is over beyond
+            ]
+            assert 20 < len(places) <= len(expected)
+            fewest = min(fewest, len(expected))
+            for place, push, (shown, action) in zip(places, done, expected, strict=False):
+                np.testing.assert_array_equal(place, shown)
+                np.testing.assert_array_equal(push, action)
+    assert fewest < 60, "the test wants members that are over before the others"
+    shared.close()
+
+
+def _never():
+    return LearningParameters(learning_starts=1_000)
+
+
+def one_member_is_over(manager):
+    playing = manager.state_dict()["training"]["top"]["agent_rows"]["playing"]
+    return (playing["left"] != playing["right"]).any()
+
+
+@pytest.mark.parametrize("kind", [walker, ddpg])
+def test_shared_agent_is_saved_once_and_resumes_bit_for_bit(kind, tmp_path):
+    def check(whole, _):
+        paths = [path for path, _ in flat_state(whole.state_dict()["agents"]) if "online" in path]
+        assert paths
+        assert all("walker" in path for path in paths)
+
+    build = partial(manager, sharing(kind))
+    assert_resumes(build, tmp_path, after(101, one_member_is_over), check=check)
+
+
+def test_rows_of_a_shared_agent_are_independent_of_their_company():
+    ways = []
+    for num_envs in (1, 3):
+        graph_manager, way = manager(sharing(walker), num_envs=num_envs), []
+        graph_manager.graph.training.levels[0].on_decision = lambda shown, action, way=way: (
+            way.append([shown["both"][0], action["left"][0], action["right"][0]])
+        )
+        list(graph_manager.heatup(EnvironmentSteps(15 * num_envs)))
+        ways.append(way)
+        graph_manager.close()
+    np.testing.assert_array_equal(*[[np.concatenate(each) for each in way] for way in ways])
+
+
+def test_decisions_of_a_shared_agent_are_followed_row_by_row():
+    group = manager(sharing(walker)).graph.agents["low"]
+    rows = group.new_rows(4, seed=0)
+    made = np.arange(8, dtype=np.float32).reshape(8, 1)
+    rows.members["walker"].choice["action"] = made
+    told = rows.decisions()
+    assert told["walker"]["action"].shape == (4, 2, 1)
+    other = group.new_rows(4, seed=1)
+    other.follow(told)
+    np.testing.assert_array_equal(other.members["walker"].followed["action"], made)
+
+
+# Groups on upper levels.
+
+
+def above(kind, rewards=(None, None)):
+    """Two agents, one of which chooses x of the sub-goals, the other y."""
+    names = ("x", "y")
+    return AgentGroupParameters(
+        members=tuple(
+            GroupMember(agent=kind(name), actions=str(number), reward=reward)
+            for number, (name, reward) in enumerate(zip(names, rewards, strict=True))
+        )
+    )
+
+
+def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_their_own():
+    """Each is paid what the environment's agent of its choice earned during the decision."""
+    rewards = ("agents/left/reward", "agents/right/reward")
+    graph_manager = manager(
+        sharing(walker), above(lambda name: unfiltered(name, 1_000), rewards), num_envs=1
+    )
+    steps, goals = [], []
+    training = graph_manager.graph.training
+    training.levels[0].on_decision = lambda shown, action: goals.append((len(steps), action[0]))
+    recv = training.simulators.recv
+
+    def heard():
+        answer = recv()
+        steps.append([answer.info[name][0] for name in rewards])
+        return answer
+
+    training.simulators.recv = heard
+    list(graph_manager.train_and_act(EnvironmentSteps(100)))
+    group = graph_manager.graph.agents["top"]
+    kept = [trajectories_of(group.members[name]) for name in ("x", "y")]
+    count = kept[0]["/mask"].sum()
+    assert count > 20
+    durations = np.diff([begin for begin, _ in goals])
+    assert durations.max() > 1
+    for number, own in enumerate(kept):
+        for decision in range(count):
+            begin, goal = goals[decision]
+            end = goals[decision + 1][0] if decision + 1 < len(goals) else len(steps)
+            earned = sum(step[number] for step in steps[begin:end])
+            assert own["/rewards"][0, decision] == pytest.approx(earned, abs=1e-5)
+            action = own[f"/agents/{'xy'[number]}/actions"][0, decision, 0]
+            assert goal[number] == pytest.approx(0.5 * np.clip(action, -1, 1))
+    graph_manager.close()
+
+
+def test_group_above_stopped_in_mid_decision_resumes_bit_for_bit(tmp_path):
+    def check(whole, _):
+        assert whole.graph.agents["top"].members["x"].training_steps > 0
+
+    build = partial(manager, sharing(walker), above(unfiltered))
+    assert_resumes(build, tmp_path, after(151, amid), check=check)
+
+
+def test_choices_in_a_row_are_shared_out_as_well():
+    params = above(ddpg)
+    discrete = spaces.MultiDiscrete([3, 4], start=[0, 2])
+    params = AgentGroupParameters(
+        members=tuple(replace(m, agent=unfiltered(m.agent.name)) for m in params.members)
+    )
+    context = AgentContext(
+        spaces=EnvironmentSpaces(observation=spaces.Dict({"observation": PLACE}), action=discrete),
+        num_envs=1,
+    )
+    assert params.build(context).members["y"].action_space == spaces.Discrete(4, start=2)
