@@ -20,11 +20,12 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
-    CollectionParameters,
     ScheduleParameters,
+    SourceParameters,
 )
 
 STEP_SECONDS = 0.005
@@ -78,7 +79,7 @@ def speed(workers: int, *, waits: bool, place: str, steps: int) -> float:
         ),
         num_envs=8,
         schedule=ScheduleParameters(evaluation_interval=None),
-        collection=CollectionParameters(workers=workers, on=place if workers else "local"),
+        source=CollectionParameters(workers=workers, on=place) if workers else SourceParameters(),
     )
     with BasicRLGraphManager(parameters) as manager:
         manager.create_graph(Runtime(seed=0, device="cpu"))

@@ -141,7 +141,6 @@ if TYPE_CHECKING:
         BasicGraphParameters,
         BasicRLGraphManager,
         CheckpointParameters,
-        CollectionParameters,
         GraphManager,
         GraphParameters,
         HRLGraphManager,
@@ -149,6 +148,8 @@ if TYPE_CHECKING:
         LevelParameters,
         ScheduleParameters,
         SignalParameters,
+        SourceParameters,
+        TickSource,
         ValidationParameters,
     )
     from coach_rl.memories import (

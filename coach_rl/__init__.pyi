@@ -260,6 +260,9 @@ from coach_rl.extensions.studies.study import (
     Study as Study,
     Variant as Variant,
 )
+from coach_rl.extensions.workers.collection import (
+    CollectionParameters as CollectionParameters,
+)
 from coach_rl.extensions.workers.evaluation_process import (
     BackgroundEvaluation as BackgroundEvaluation,
 )
@@ -289,7 +292,6 @@ from coach_rl.graph_managers import (
     BasicGraphParameters as BasicGraphParameters,
     BasicRLGraphManager as BasicRLGraphManager,
     CheckpointParameters as CheckpointParameters,
-    CollectionParameters as CollectionParameters,
     GraphManager as GraphManager,
     GraphParameters as GraphParameters,
     HRLGraphManager as HRLGraphManager,
@@ -297,6 +299,8 @@ from coach_rl.graph_managers import (
     LevelParameters as LevelParameters,
     ScheduleParameters as ScheduleParameters,
     SignalParameters as SignalParameters,
+    SourceParameters as SourceParameters,
+    TickSource as TickSource,
     ValidationParameters as ValidationParameters,
 )
 from coach_rl.memories import (

@@ -16,7 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "agents": {"core", "functional", "architectures", "memories", "exploration_policies"},
     "levels": {"core"},
     "processes": {"core"},
-    "graph_managers": {"core", "levels", "processes"},
+    "graph_managers": {"core", "levels"},
     "configuration": {"core", "graph_managers"},
     "runs": {"core", "telemetry", "graph_managers", "configuration"},
     "sessions": {"core", "telemetry", "graph_managers", "configuration", "runs", "processes"},

@@ -109,14 +109,6 @@ RUNS = (
             of=f"{_PRESET} evaluate repeat",
         ),
         Flag(
-            "--workers N",
-            "let N worker processes act and step the environments, a share of them each; not with "
-            "--seeds",
-            values.positive,
-            sets="collection.workers",
-            of="train",
-        ),
-        Flag(
             "--steps N",
             "environment steps to train to, in all; with -crd a new total",
             values.steps,
@@ -192,13 +184,6 @@ RUNS = (
             values.positive,
             sets="Runtime.threads",
             of=f"{_TRAINED} begun evaluate untrained",
-        ),
-        Flag(
-            "--on PLACE",
-            "where the runs of --seeds, or the --workers of one run, are: local (default), "
-            "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
-            sets="collection.on",
-            of="train begun resume",
         ),
         Flag(
             "--matmul_precision WORD",

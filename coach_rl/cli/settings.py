@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from coach_rl.cli.parser import Given
 from coach_rl.configuration.config_file import read_config
-from coach_rl.configuration.overrides import InPlaceOf, parse_overrides
+from coach_rl.configuration.overrides import InPlaceOf, OfKind, parse_overrides
 from coach_rl.configuration.preset_file import Preset, is_part_of, require_given_once
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -124,10 +124,13 @@ def overrides_of(
             changes = dict(flag.sets(value))
         for path, change in changes.items():
             target, setting = (path, change) if preset is None else preset.setting(path, change)
-            require_given_once(target, overrides, panel, f", by {flag.spellings[0]} and by -cp")
-            others = from_flags.get(target)
-            if isinstance(others, InPlaceOf) and isinstance(setting, InPlaceOf):
-                setting = others | setting
+            others = set(overrides)
+            if isinstance(setting, OfKind):
+                others -= setting.further(target, overrides)
+            require_given_once(target, others, panel, f", by {flag.spellings[0]} and by -cp")
+            before = from_flags.get(target)
+            if isinstance(before, InPlaceOf) and isinstance(setting, InPlaceOf):
+                setting = before | setting
             from_flags[target] = setting
     if "checkpoints" in from_flags and any(path[:12] == "checkpoints." for path in from_flags):
         raise ConfigurationError(

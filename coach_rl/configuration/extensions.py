@@ -5,6 +5,7 @@ Each has a file `extension.toml`:
     summary = "Graphs of places, on which a level plans its way"
     needs = ["hiro"]                               # extensions without which it does not work
     presets = ["AntMaze_Graph"]
+    needed_by = []                                 # presets of other extensions that need it
     environments = []                              # folders and files below environments
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
@@ -61,7 +62,7 @@ Document: TypeAlias = dict[str, object]
 """The content of a table."""
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
-_LISTS = ("needs", "presets", "environments", "pages", "tests")
+_LISTS = ("needs", "presets", "needed_by", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
@@ -80,7 +81,9 @@ class Extension:
     needs: tuple[str, ...] = ()
     """The extensions without which it does not work."""
     presets: tuple[str, ...] = ()
-    """The presets that do not work without it; one that needs two is in both tables."""
+    """Its presets."""
+    needed_by: tuple[str, ...] = ()
+    """Presets of other extensions that do not work without it."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
     pages: tuple[str, ...] = ()
@@ -246,6 +249,7 @@ def _extension(name: str, document: Document) -> Extension:
         summary=summary,
         needs=lists["needs"],
         presets=lists["presets"],
+        needed_by=lists["needed_by"],
         environments=lists["environments"],
         pages=lists["pages"],
         tests=lists["tests"],

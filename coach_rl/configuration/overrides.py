@@ -17,7 +17,7 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -123,6 +123,32 @@ class Component:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.name}({arguments})"
+
+
+@dataclass(frozen=True)
+class OfKind:
+    """A component with these arguments, in place of one of another class; of one, they are changed.
+
+    `--workers 4` sets `{"source": OfKind("CollectionParameters", {"workers": 4})}`. Changes of
+    further arguments may be given beside it, by their paths.
+    """
+
+    name: str
+    """The name of its class."""
+    arguments: Mapping[str, object]
+    """Values by argument."""
+
+    def further(self, path: str, others: Iterable[str]) -> set[str]:
+        """The other paths that set further arguments of this component at `path`."""
+        own = {_join(path, argument) for argument in self.arguments}
+        return {other for other in others if other.startswith(f"{path}.")} - own
+
+    def within(self, current: object, others: Mapping[str, object]) -> Mapping[str, object]:
+        """The changes of a value that make it such a component, with further changes below it."""
+        changes = {**self.arguments, **others}
+        if isinstance(current, component_type(self.name)):
+            return changes
+        return {"": Component(self.name, changes)}
 
 
 @dataclass(frozen=True)
@@ -437,12 +463,15 @@ def _plain(value: object) -> object:
 def _replace(current: Any, changes: Mapping[str, object], annotation: object, path: str) -> Any:
     """The value at `path` after changes by the paths below it; an empty path is its own."""
     if "" in changes:
-        if len(changes) > 1:
-            last = f"{path}.{[*changes][-1]}".removesuffix(".")
+        others = {name: value for name, value in changes.items() if name}
+        given = changes[""]
+        if isinstance(given, OfKind):
+            return _replace(current, given.within(current, others), annotation, path)
+        if others:
+            last = f"{path}.{[*others][-1]}"
             raise ConfigurationError(
                 f"the override '{last}' overlaps another one; give one of them"
             )
-        given = changes[""]
         if isinstance(given, InPlaceOf):
             given = given.within(current)
         value = made(given, annotation, path)
@@ -455,7 +484,7 @@ def _replace(current: Any, changes: Mapping[str, object], annotation: object, pa
         first, _, rest = name.partition(".")
         below.setdefault(first, {})[rest] = value
     if dataclasses.is_dataclass(current):
-        return _replace_fields(current, below, path)
+        return _replace_fields(current, below, annotation, path)
     if isinstance(current, tuple):
         return _replace_elements(current, below, annotation, path)
     if isinstance(current, Mapping):
@@ -469,14 +498,15 @@ def _replace(current: Any, changes: Mapping[str, object], annotation: object, pa
     )
 
 
-def _replace_fields(current: Any, change: Below, path: str) -> object:
+def _replace_fields(current: Any, change: Below, annotation: object, path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
     replaced, problems = {}, []
     for name, below in change.items():
         try:
             if name not in names:
-                raise _unknown(_join(name, next(iter(below))).rstrip("."), names, current, path)
+                whole = _join(name, next(iter(below))).rstrip(".")
+                raise _unknown(whole, names, current, path, annotation)
             replaced[name] = _replace(
                 getattr(current, name), below, annotations[name], _join(path, name)
             )
@@ -542,7 +572,11 @@ def _require_known(
 
 
 def _unknown(
-    name: str, allowed: Collection[str], parameters: object, path: str
+    name: str,
+    allowed: Collection[str],
+    parameters: object,
+    path: str,
+    annotation: object = None,
 ) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
     where, first = f"of '{path}'" if path else "", name.partition(".")[0]
@@ -558,6 +592,11 @@ def _unknown(
         return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
     if not near_names(first, allowed) and name.lower() in FLAGS:
         return UnknownNameError("parameter", name, allowed, near=FLAGS[name.lower()], where=where)
+    kinds = fitting(annotation) if path else ()
+    owners = [each for each in kinds if first in {field.name for field in constructor_fields(each)}]
+    if len(owners) == 1:
+        kind = short_name(owners[0])
+        hint = f"{kind} has one: {path}={kind}(..., {first}=...)"
     hint = "" if suggestion(first, allowed) else hint
     return UnknownNameError("parameter", first, set(allowed), hint, where=where)
 

@@ -58,7 +58,7 @@ class Clock:
     """The length after which training ends; the span of schedules without a length."""
     samples: bool = False
     """If True, agents explore in TEST as they do in TRAIN; still nothing is stored or changed."""
-    collects: bool = False
+    acts_only: bool = False
     """If True, agents act as in their phase and learn nothing: another process does."""
     levels: Mapping[str, Phase] = field(default_factory=dict)
     """Phases of single levels that are in another one than `phase`, by their names."""
@@ -68,7 +68,7 @@ class Clock:
     @property
     def learns(self) -> bool:
         """True if data are stored now and change statistics: not in a worker; see `trains`."""
-        return self.trains and not self.collects
+        return self.trains and not self.acts_only
 
     @property
     def trains(self) -> bool:
@@ -80,7 +80,7 @@ class Clock:
 
     def for_choices(self) -> "Clock":
         """This clock for what only chooses: it reads the same in a worker as without."""
-        return replace(self, collects=False) if self.collects else self
+        return replace(self, acts_only=False) if self.acts_only else self
 
     def of_level(self, name: str) -> "Clock":
         """This clock as the agent of a level reads it: in the phase of that level."""

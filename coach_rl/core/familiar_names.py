@@ -68,7 +68,6 @@ n_sampled_goal replay_k: agent.memory.hindsight.ratio
 goal_selection_strategy: agent.memory.hindsight.strategy
 weight_decay: agent.optimizer.l2 agent.critic_optimizer.l2
 adam_eps: agent.optimizer.epsilon agent.actor_optimizer.epsilon
-num_workers: collection.workers
 """
 """Lines are `elsewhere elsewhere: here here`; an indented one continues the one before."""
 _FLAGS = """
@@ -89,7 +88,6 @@ save_freq save_every save_interval checkpoint_freq checkpoint_interval: --checkp
 checkpoint_save_secs: -s
 verbose verbosity quiet progress progress_bar: --plain
 n_envs n_env nenvs num_actors: -n
-num_workers n_workers: --workers
 total_timesteps timesteps n_timesteps num_timesteps total_steps max_timesteps improve_steps:
     --steps
 seed random_seed rng_seed: --seed

@@ -1,7 +1,8 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
-May import core, levels and processes. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
+May import core and levels. Start with `graph_manager`, whose `improve` is the
+experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it;
+`data_points` has the points where its data can be observed.
 """
 
 from typing import TYPE_CHECKING
@@ -18,21 +19,22 @@ if TYPE_CHECKING:
     from coach_rl.graph_managers.parameters import (
         BasicGraphParameters,
         CheckpointParameters,
-        CollectionParameters,
         GraphParameters,
         LevelParameters,
         ScheduleParameters,
+        SourceParameters,
         ValidationParameters,
     )
-    from coach_rl.graph_managers.stack import SignalParameters
+    from coach_rl.graph_managers.stack import SignalParameters, TickSource
     from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.graph_managers.watcher import EvaluationWatcher
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "CollectionParameters",
-    "EvaluationWatcher", "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain",
-    "LevelParameters", "ScheduleParameters", "SignalParameters", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "EvaluationWatcher",
+    "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters",
+    "ScheduleParameters", "SignalParameters", "SourceParameters", "TickSource",
+    "ValidationParameters",
     "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

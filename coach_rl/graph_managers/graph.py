@@ -100,7 +100,7 @@ class Graph:
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
-                self._training = builder.training(self.clock)
+                self._training = parameters.source.build(builder, self.clock)
             self.evaluation = builder.evaluation(
                 Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs
@@ -211,7 +211,7 @@ class Graph:
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; not those in a phase of their own.
 
-        Yields the level, the name of the agent or of the member of a group, and its metrics.
+        Yields the level, the name of the agent or of one that it consists of, and its metrics.
         """
         for level in reversed(self.levels):
             if level.frozen or level.name in self.clock.levels:

@@ -429,7 +429,7 @@ def run_phase(
         if progress.is_due():
             standstill.check(clock, graph.tracker.lengths)
             levels = level_metrics(graph.training, "level", graph.phases.metrics(clock))
-            records += progress.speed_records(levels, graph.training.metrics())
+            records += progress.speed_records(levels, graph.training.source.metrics())
             records += progress.signal_records(graph.training.signals.drain("signals"))
             graph.training.signals.warn_once()
         yield from progress.settling(records)

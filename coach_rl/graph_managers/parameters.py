@@ -1,13 +1,14 @@
 """Parameters of an experiment: its levels, environment, schedule and acceptance test."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from annotated_types import Interval
 
 from coach_rl.core.agents import AgentParameters
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
@@ -16,13 +17,13 @@ from coach_rl.core.errors import (
     require_no_problems,
 )
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.interfaces import EnvironmentParameters
+from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
 from coach_rl.core.records import Over, Sums
-from coach_rl.core.runtime import DivergenceParameters
+from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
@@ -34,7 +35,7 @@ from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.level_phases import check_level_phases
-from coach_rl.graph_managers.stack import SignalParameters
+from coach_rl.graph_managers.stack import SignalParameters, Stack
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
 
 MOST_ENVS = 1_000_000
@@ -281,50 +282,50 @@ def require_known_metric(
         raise UnknownNameError("metric of evaluations", name, known, hint, where=where)
 
 
+class SourceContext(Protocol):
+    """What the source of a run's ticks is built from."""
+
+    parameters: "GraphParameters"
+    """The experiment."""
+    runtime: Runtime
+    """The run's settings and services."""
+    opened: ExitStack
+    """Closes what a source opens, with the graph."""
+
+    def environments(self) -> Environment:
+        """The experiment's environments, built now and closed with the graph."""
+        ...
+
+    def stack_on(self, simulators: Environment, clock: Clock) -> Stack:
+        """The experiment's levels on simulators, or on what stands in their place."""
+        ...
+
+
 @parameter_class
-class CollectionParameters:
-    """Workers that act and step environments for a run; see docs/scaling.md."""
+class SourceParameters:
+    """Source of a run's ticks: here its own process acts and steps the environments.
 
-    workers: NonNegative[int] = 0
-    """Processes that collect, each with a block of the environments; 0: the run's own process does.
+    A subclass describes another one; see docs/how_to_source.md.
     """
-    on: str = "local"
-    """Place of the workers. local: processes of this machine. ray: actors of the Ray cluster that
-    is found, or one started on this machine. ray:ADDRESS: actors of that cluster. inline: one after
-    the other in the run's own process, to debug them and to compare numbers."""
-    mode: Literal["synchronous", "asynchronous"] = "synchronous"
-    """synchronous: learning sees a tick of all workers at a time, and they act with the newest
-    parameters; the numbers don't depend on where workers are. asynchronous: the run learns from
-    each worker that is ready, and workers act while the run learns, with older parameters; only for
-    off-policy agents, and another algorithm."""
-    ticks: Positive[int] = 32
-    """Steps of each environment that a worker makes on one request, at most; fewer in synchronous
-    mode where learning is due before."""
-    staleness: Positive[int] = 64
-    """Ticks of the run that may pass, in asynchronous mode, between sending parameters to a worker
-    and learning from what it did with them; twice `ticks` or more."""
 
-    def __post_init__(self) -> None:
-        require(
-            self.on in ("local", "inline", "ray") or re.fullmatch(r"ray:\S+", self.on) is not None,
-            f"collection.on must be local, inline, ray or ray:ADDRESS, got '{self.on}'; other "
-            "places make whole runs (--seeds)",
-        )
-        require(
-            self.workers > 0 or self.on == "local",
-            f"collection.on is '{self.on}', but there are no workers; give "
-            "collection.workers as well (--workers N)",
-        )
-        require(
-            self.mode == "synchronous" or 2 * self.ticks <= self.staleness,
-            f"collection.staleness ({self.staleness}) must be twice collection.ticks "
-            f"({self.ticks}) or more: a worker makes as many while those before are learned from",
-        )
-        require(
-            self.mode == "synchronous" or self.on != "inline",
-            "collection.on='inline' works only in synchronous mode: one process does one thing at "
-            "a time",
-        )
+    CHANGEABLE: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that a run which is resumed need not keep."""
+
+    def problems(
+        self,
+        experiment: "GraphParameters",  # noqa: ARG002 - for other sources
+    ) -> Iterable[str | ConfigurationError]:
+        """The rules between the source and an experiment that are broken, each with what to do."""
+        return ()
+
+    def build(self, context: SourceContext, clock: Clock) -> Stack:
+        """The stack that trains, whose ticks the source makes.
+
+        Args:
+            context: What is known of the run.
+            clock: Phase and counters of training.
+        """
+        return context.stack_on(context.environments(), clock)
 
 
 @parameter_class
@@ -362,8 +363,8 @@ class GraphParameters:
     """Policy of checkpoints: when a run saves itself, and which ones stay."""
     divergence: DivergenceParameters = field(default_factory=DivergenceParameters)
     """The response to losses, gradients and parameters that are not finite, of all levels."""
-    collection: CollectionParameters = field(default_factory=CollectionParameters)
-    """Workers that collect the experience; by default the run's own process does."""
+    source: SourceParameters = field(default_factory=SourceParameters)
+    """Source of its ticks; by default the run's own process acts and steps the environments."""
     callbacks: tuple[Callback | CallbackParameters, ...] = ()
     """Functions that see every record and may add records, save, or stop the run, in their order;
     see docs/record_stream.md."""
@@ -387,6 +388,7 @@ class GraphParameters:
         yield from self._problems_of_levels()
         yield from self._problems_of_size()
         yield from self._problems_of_schedule()
+        yield from self.source.problems(self)
         for level in self.levels:
             for change in level.changes:
                 yield from change.problems(level, self.levels)
@@ -409,14 +411,8 @@ class GraphParameters:
             yield from _problems_of_level(level, [levels[each] for each in below])
 
     def _problems_of_size(self) -> Iterator[str]:
-        workers = self.collection.workers
         if not 1 <= self.num_envs <= MOST_ENVS:
             yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
-        if workers > self.num_envs:
-            yield (
-                f"collection.workers ({workers}) must be num_envs ({self.num_envs}) or less, "
-                "because each worker has an environment at least; lower it, or raise num_envs (-n)"
-            )
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
         schedule, every = self.schedule, self.checkpoints.every_steps

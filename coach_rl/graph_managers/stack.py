@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from coach_rl.core.signals import SignalChannel
 from coach_rl.core.state import State
 from coach_rl.graph_managers.statistics import SignalWindows
 from coach_rl.levels.level_manager import LevelManager
-
-if TYPE_CHECKING:
-    from coach_rl.graph_managers.collected_stack import Collection
 
 MOST_NAMED = 30
 """Names of infos that a warning lists at most."""
@@ -134,6 +130,32 @@ class StackSignals(Saved):
         return True
 
 
+class TickSource:
+    """Source of a stack's ticks; this one lets the levels decide and the simulators step.
+
+    Another one has its decisions made elsewhere, and answers in place of the simulators, too:
+    `begin` finds the next tick and lets the levels follow its decisions; `recv` of what stands in
+    place of the simulators is its answer. What it remembers is saved in the state of the latter.
+    """
+
+    name: str = "the run's own process"
+    """Its name in saved states; open episodes are restored from a state of the same name alone."""
+    acts_here: bool = True
+    """True if agents act in this process, where their decisions can be inspected."""
+
+    def begin(self, stack: "Stack") -> BoolArray | None:  # noqa: ARG002 - for other sources
+        """The rows [N] of the next tick, which begins; None for all."""
+        return None
+
+    def metrics(self) -> dict[str, float]:
+        """Metrics of its own since the last call, by `room/quantity`."""
+        return {}
+
+
+OWN_PROCESS = TickSource()
+"""Source of the ticks of a stack on simulators of this process."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stack:
     """Levels above one set of environments, with a clock of their own."""
@@ -142,8 +164,8 @@ class Stack:
     """Top first."""
     clock: Clock
     signals: StackSignals
-    collection: "Collection | None" = None
-    """The workers that decide and step; None: the stack does."""
+    source: TickSource = OWN_PROCESS
+    """Source of its ticks."""
 
     @property
     def simulators(self) -> Environment:
@@ -155,11 +177,6 @@ class Stack:
         """N."""
         return self.levels[0].num_envs
 
-    @property
-    def acts_here(self) -> bool:
-        """True if its agents act in this process."""
-        return self.collection is None
-
     def reset(self, seed: int | Sequence[int]) -> None:
         """Reset all rows, with these seeds."""
         self.levels[0].reset(seed)
@@ -170,15 +187,7 @@ class Stack:
         It is `recv` of the top level, level by level: that returns only where the top's decisions
         are over, and episode trackers need every step.
         """
-        collection = self.collection
-        return self.tick_of(None if collection is None else collection.begin_tick(self))
-
-    def metrics(self) -> dict[str, float]:
-        """Metrics of the stack itself since the last call."""
-        return {} if self.collection is None else self.collection.blocks.metrics()
-
-    def tick_of(self, among: BoolArray | None) -> EnvResponse:
-        """A tick of these rows [N] alone; None for all."""
+        among = self.source.begin(self)
         self.signals.listen()
         self.decide(among)  # decisions go down ...
         response = self.simulators.recv()
@@ -226,19 +235,23 @@ class Stack:
             "top": self._levels_state(state),
             "clock": self.clock.state_dict(),
             "signals": self.signals.state_dict(),
+            "source": self.source.name,
         }
 
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
-        """Load a saved state; without the simulators, `restart` must follow."""
+        """Load a saved state; without the simulators, `restart` must follow.
+
+        Raises:
+            CheckpointError: The simulators are those of another source.
+        """
         below = self._load_levels(state["top"])
-        if with_simulators and self.collection is None and "workers" in below:
-            raise CheckpointError(f"they are those of {len(below['workers'])} workers, not of none")
         if with_simulators:
+            saved = state.get("source", OWN_PROCESS.name)
+            if saved != self.source.name:
+                raise CheckpointError(f"they are those of {saved}, not of {self.source.name}")
             self.simulators.load_state_dict(below)
         self.clock.load_state_dict(state["clock"])
         self.signals.load_state_dict(state["signals"])
-        if self.collection is not None:
-            self.collection.note_loaded(self)
 
     def _levels_state(self, state: State | None) -> State:
         """The state of all levels, around that of the simulators."""

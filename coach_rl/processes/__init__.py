@@ -1,8 +1,7 @@
-"""Work in other processes: environments, collection, evaluations, jobs.
+"""Work in other processes: environments, evaluations, jobs.
 
 May import core. Start with `worker_process`, an object in a process of its own, whose rules for
-signals, parents, errors and warnings all clients share. `worker_places` finds workers a place, also
-on a Ray cluster; `collectors` are a run's workers as an environment.
+signals, parents, errors and warnings all clients share.
 """
 
 from typing import TYPE_CHECKING

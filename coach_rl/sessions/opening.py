@@ -73,12 +73,11 @@ CHANGEABLE = (
     "schedule.until_solved",
     "validation",
     "checkpoints",
-    "collection.on",
     "callbacks",
     "sinks",
 )
-"""Parameters that may change: how long a run trains, what it keeps, where its workers are, its
-callbacks and sinks."""
+"""Parameters that may change: how long a run trains, what it keeps, its callbacks and sinks; and
+those that its source of ticks names."""
 
 
 class OpeningArguments(TypedDict, total=False):
@@ -426,18 +425,20 @@ def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> 
 
     Args:
         graph_manager: The experiment; its graph is not yet created.
-        changes: Values by path, each one of `CHANGEABLE` or below one.
+        changes: Values by path, each one of `CHANGEABLE` or below one, or of the source's.
 
     Raises:
         ConfigurationError: Another parameter, or a value that does not fit.
     """
     if not changes:
         return graph_manager
+    of_source = (f"source.{name}" for name in graph_manager.parameters.source.CHANGEABLE)
+    changeable = (*CHANGEABLE, *of_source)
     for path in changes:
-        if not any(f"{path}.".startswith(f"{allowed}.") for allowed in CHANGEABLE):
+        if not any(f"{path}.".startswith(f"{allowed}.") for allowed in changeable):
             raise ConfigurationError(
                 f"a run that is resumed keeps its '{path}'; what may change: "
-                f"{', '.join(CHANGEABLE)}"
+                f"{', '.join(changeable)}"
             )
     return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
 

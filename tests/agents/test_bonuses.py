@@ -6,7 +6,6 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
 from coach_rl.agents.agent_rows import Bonus
@@ -16,9 +15,8 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Outcome, Transition
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT
-from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
-from coach_rl.graph_managers import CollectionParameters
+from tests.agents.resuming import after, amid, assert_resumes
 from tests.extensions.hiro.test_hiro_agent import SETTINGS, agents_of, built
 from tests.extensions.hiro.test_hiro_agent import stack as plain_stack
 
@@ -107,23 +105,24 @@ def names_without_bonus():
         return {name for each in plain.improve() for name in each.scalars}
 
 
-ASYNCHRONOUS = CollectionParameters(workers=3, mode="asynchronous", ticks=2, staleness=8)
+WITH_BONUS = {
+    "top": td3(bonus=effort, **FILTERED),
+    "low": td3(bonus=effort, **FILTERED, **SCALED),
+}
 
 
 @pytest.mark.parametrize(
-    ("level", "agent", "collection"),
-    [
-        ("top", td3(bonus=effort, **FILTERED), CollectionParameters()),
-        ("low", td3(bonus=effort, **FILTERED, **SCALED), CollectionParameters()),
-        ("top", PPO, CollectionParameters()),
-        ("top", td3(bonus=effort, **FILTERED), ASYNCHRONOUS),
-        ("low", td3(bonus=effort, **FILTERED, **SCALED), ASYNCHRONOUS),
-    ],
-    ids=["top", "low", "on policy", "top, asynchronous", "low, asynchronous"],
+    ("level", "agent"),
+    [*WITH_BONUS.items(), ("top", PPO)],
+    ids=["top", "low", "on policy"],
 )
-def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, collection, monkeypatch):
+def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, monkeypatch):
+    check_stored_rewards(level, agent, monkeypatch)
+
+
+def check_stored_rewards(level, agent, monkeypatch, **experiment):
     params = stack(agent if level == "top" else td3(), agent if level == "low" else td3())
-    manager = built(replace(params, collection=collection))
+    manager = built(replace(params, **experiment))
     owner = manager.graph.agents[level]
     acted, observed, stored = {}, [], []
     act, observe, store = owner.act, owner.observe, owner.store
@@ -190,13 +189,12 @@ def test_bonus_with_state_resumes_bit_for_bit(tmp_path):
     assert_resumes(build, tmp_path, after(36, amid), after(250, amid), check=check)
 
 
-@pytest.mark.parametrize(
-    ("collection", "steps"),
-    [(CollectionParameters(), 900), (ASYNCHRONOUS, 2_000)],
-    ids=["here", "asynchronous workers"],
-)
-def test_won_episodes_are_stored_as_plain_lists_hold_them(collection, steps, monkeypatch):
-    manager = built(replace(stack(winner(), training=steps), collection=collection))
+def test_won_episodes_are_stored_as_plain_lists_hold_them(monkeypatch):
+    check_won_episodes(monkeypatch, training=900)
+
+
+def check_won_episodes(monkeypatch, training, **experiment):
+    manager = built(replace(stack(winner(), training=training), **experiment))
     top, low = agents_of(manager)
     held, expected, found = defaultdict(list), defaultdict(list), defaultdict(list)
     keep, store = top._keep, top.store
@@ -241,23 +239,6 @@ def test_held_back_transitions_resume_bit_for_bit(tmp_path):
         return amid(manager) and manager.state_dict()["agents"]["top"]["stores"]["held"]
 
     assert_resumes(partial(built, WINNING), tmp_path, after(300, is_held))
-
-
-@pytest.mark.parametrize("on", ["inline", "local"])
-def test_workers_change_nothing_in_bonuses_and_stored_episodes(on):
-    found = []
-    for collection in (None, CollectionParameters(workers=1, on=on, ticks=7)):
-        chosen = WINNING if collection is None else replace(WINNING, collection=collection)
-        manager = built(chosen)
-        records = [
-            {key: value for key, value in each.scalars.items() if not key.startswith("time/")}
-            for each in manager.improve()
-            if each.kind in ("train", "level", "evaluation")
-        ]
-        found.append((records, manager.state_dict()["agents"]))
-        manager.close()
-    assert found[0][0] == found[1][0]
-    assert_same_state(found[0][1], found[1][1])
 
 
 def test_rows_that_are_cut_off_lose_what_is_held():

@@ -19,7 +19,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
-from tests.extensions.hiro.test_sub_goal_guide import ABSOLUTE, SETTINGS, built, stack
+from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, built, stack
 from tests.refusals import check_refused
 
 GOALS = replace(ABSOLUTE, threshold=(0.2, 0.2), reward="sparse", reached_within="ball")

@@ -18,7 +18,8 @@ from coach_rl.cli import main as main_module
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.settings import overrides_of, run_parts, run_settings, settings
 from coach_rl.cli.terminal import program, word
-from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.overrides import fitting, parameter_paths
+from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning
@@ -30,7 +31,7 @@ from coach_rl.extensions.studies.flags import COMPARE, MOMENTS, SORT_KEYS, STATE
 from coach_rl.extensions.studies.statistics import STATISTICS
 from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
-from coach_rl.graph_managers.parameters import ValidationParameters
+from coach_rl.graph_managers.parameters import SourceParameters, ValidationParameters
 from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 from coach_rl.telemetry.console import ConsoleSink
@@ -66,7 +67,7 @@ ALL_OF_TRAIN = (
     "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
     "--video_frames 60 --video_skip 2 --matmul_precision high --hours 0.5 "
     "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-    "--best length_mean --no_memories --workers 2 --on ray --profile --background_evaluation"
+    "--best length_mean --no_memories --profile --background_evaluation"
 )
 
 
@@ -84,8 +85,6 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
         "b": 2,
         "environment.level": "l",
         "num_envs": 4,
-        "collection.workers": 2,
-        "collection.on": "ray",
         "schedule.training": EnvironmentSteps(1_000_000),
         "schedule.stop_after": Hours(0.5),
         "schedule.until_solved": True,
@@ -119,6 +118,8 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
             load_preset(find_preset("CartPole_PPO")).build().parameters
         )
     }
+    for kind in fitting(SourceParameters):
+        paths |= {f"source.{each.name}" for each in constructor_fields(kind)}
     for command in COMMANDS.values():
         for flag in command.flags:
             if flag.is_about_part:

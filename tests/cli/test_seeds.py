@@ -39,12 +39,10 @@ def test_manifests_hold_the_command_that_trains_one_seed_alone() -> None:
     assert commands == {seed: [*alone, str(seed)] for seed in (3, 5)}
 
 
-def test_on_is_about_runs_with_seeds_and_about_workers_without() -> None:
+def test_on_is_about_runs_with_seeds() -> None:
     runs = parse_arguments(["-p", "x", "--seeds", "2", "--on", "slurm:long"])
     assert runs.on == "slurm:long"
     assert overrides_of(runs, without=["on"]) == {}
-    workers = parse_arguments(["-p", "x", "--workers", "2", "--on", "ray"])
-    assert overrides_of(workers) == {"collection.workers": 2, "collection.on": "ray"}
 
 
 def test_seeds_are_trained_shown_and_not_trained_twice(capsys: pytest.CaptureFixture[str]) -> None:

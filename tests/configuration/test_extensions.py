@@ -33,7 +33,7 @@ PROGRAM = runpy.run_path(str(CHECKOUT / ".ci/public_names.py"))
 def test_what_a_table_lists_is_there(name: str) -> None:
     extension = EXTENSIONS[name]
     assert set(extension.needs) <= EXTENSIONS.keys() - {name}
-    assert set(extension.presets) <= shipped_presets().keys()
+    assert {*extension.presets, *extension.needed_by} <= shipped_presets().keys()
     for folder, paths in {"environments": extension.environments, "docs": extension.pages}.items():
         assert [path for path in paths if not (CHECKOUT / folder / path).exists()] == []
     assert [path for path in extension.tests if not (CHECKOUT / path).exists()] == []

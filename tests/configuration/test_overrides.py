@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from coach_rl.configuration.overrides import apply_overrides, parse_overrides
+from coach_rl.configuration.overrides import InPlaceOf, apply_overrides, parse_overrides
 from coach_rl.core.errors import require
 from coach_rl.core.steps import EnvironmentSteps
 
@@ -93,6 +93,15 @@ def test_apply_overrides_original_stays() -> None:
 def test_apply_overrides_element_of_a_tuple_is_set() -> None:
     after = apply_overrides(Parameters(), {"levels.0.algorithm.layers.1": 16})
     assert after.levels[0].algorithm.layers == (64, 16)
+
+
+def test_elements_in_place_of_those_of_their_class_leave_the_others() -> None:
+    before = Parameters(pair=(Level(), 0.5))
+    other = Level(horizon=3)
+    both = InPlaceOf({Level: (other,)}) | InPlaceOf({float: (0.25,)})
+    assert apply_overrides(before, {"pair": both}).pair == (other, 0.25)
+    several = InPlaceOf({Algorithm: ()}).within((1, Algorithm(), Level()))
+    assert several == (1, Level())
 
 
 def test_apply_overrides_coupled_values_change_together() -> None:

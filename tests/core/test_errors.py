@@ -60,7 +60,7 @@ from tests.core.test_parts import Plain
 from tests.core.test_row_noise import noise
 from tests.core.test_saved import Box, Inline, Optional
 from tests.core.test_spaces import DICT
-from tests.core.test_timed_goals import LINE, Half
+from tests.extensions.hits.test_timed_goals import LINE, Half
 from tests.refusals import check_refused
 
 C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError

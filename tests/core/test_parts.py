@@ -14,7 +14,6 @@ from coach_rl.core.parts import (
 )
 from coach_rl.core.runtime import update_modes
 from coach_rl.core.signals import SILENT, note_signals
-from coach_rl.graph_managers.collected_stack import freeze_statistics
 
 
 class Network:
@@ -100,8 +99,6 @@ def test_derived_properties_of_an_agent():
     ]
     assert (explores(group), explores(group.members["left"])) == (True, False)
     assert trajectories_of(group) == {}
-    assert freeze_statistics(Plain("one")) is None
-    assert freeze_statistics(group) == {}
 
 
 def test_note_signals_reaches_parts():

@@ -1,6 +1,6 @@
 """The programs of docs/research: short, public, and right in all that surrounds a run.
 
-Each is resumed bit for bit, collects with a worker, is evaluated in the background and is loaded,
+Each is resumed bit for bit, is evaluated in the background and is loaded,
 with equal numbers.
 """
 
@@ -135,14 +135,6 @@ def test_research_program_resumed_equals_whole_run(program, whole, tmp_path):
     second.load_state_dict(read_checkpoint(tmp_path / "half").state)
     assert figures(second.improve()) == figures(records[count:])
     assert_same_state(second.state_dict(), manager.state_dict())
-
-
-def test_research_program_with_a_worker_equals_one_without(program, whole):
-    alone, records = whole
-    workers = rl.CollectionParameters(workers=1, on="inline", ticks=7)
-    collected = short_run_of(program, collection=workers)
-    assert figures(collected.improve()) == figures(records)
-    assert_same_state(alone.state_dict()["agents"], collected.state_dict()["agents"])
 
 
 def test_research_program_evaluated_elsewhere_equals_its_own_evaluation(program, whole):

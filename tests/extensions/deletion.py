@@ -62,7 +62,7 @@ def delete(names: Iterable[str], checkout: Path) -> None:
         if extension.name in names:
             shutil.rmtree(checkout / "coach_rl/extensions" / extension.name)
             shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
-            for preset in extension.presets:
+            for preset in (*extension.presets, *extension.needed_by):
                 (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)  # of two
             for path in extension.environments:
                 environment = checkout / "environments" / path
@@ -98,7 +98,10 @@ def check_without(names: Iterable[str]) -> None:
         run("-m", "coach_rl", "--help", folder=copy)
         golden = ["-m", "pytest", "-q", "-n", "0", "tests/golden/test_golden_runs.py"]
         gone = [
-            preset for each in own_extensions() if each.name in names for preset in each.presets
+            preset
+            for each in own_extensions()
+            if each.name in names
+            for preset in (*each.presets, *each.needed_by)
         ]
         run(*golden, "-k", " and not ".join([f"({GOLDEN})", *gone]), folder=copy)
 

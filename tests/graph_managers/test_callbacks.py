@@ -1,15 +1,20 @@
 """Callbacks see every record of a run, add records, and end it; they never change its numbers."""
 
+import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from small_runs import parameters
 
-from coach_rl.core.errors import CallbackError, CoachWarning
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
+from coach_rl.graph_managers.data_points import points_of_graph
 
 TASK = Runtime(seed=1, device="cpu")
 
@@ -30,6 +35,37 @@ class Counting:
 
     def load_state_dict(self, state):
         self.count = state["count"]
+
+
+class Watching:
+    """Observes the simulators' rewards, and adds a record of those of each training tick."""
+
+    def __init__(self):
+        self.closed = False
+
+    def __str__(self):
+        return "rewards"
+
+    def begin(self, run):
+        (environment,) = points_of_graph(run.graph)[""]
+        environment.watch(partial(self.note, run))
+
+    def note(self, run, shown):
+        if run.graph.clock.phase is Phase.TRAIN and "reward" in (columns := shown()):
+            total = {"own/total": float(columns["reward"].sum())}
+            run.progress.added.append(partial(run.note, total))
+
+    def __call__(self, record, run):
+        """Nothing is added to a record."""
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        """Nothing is kept."""
+
+    def close(self):
+        self.closed = True
 
 
 def doubled(record, run):
@@ -66,6 +102,41 @@ def test_added_records_follow_theirs_and_are_seen_by_later_callbacks():
     earlier = manager_with(doubled, Counting())
     assert not any("own/doubled" in r.scalars for r in earlier.improve()), "it comes too early"
     earlier.close()
+
+
+def test_records_added_in_a_tick_are_yielded_with_its_counters():
+    manager = manager_with(Watching())
+    with manager:
+        ticks = list(manager.train_and_act(EnvironmentSteps(40)))
+        assert manager.state_dict()["callbacks"] == {"rewards": {}}
+    notes = [each for each in ticks if each.kind == "note"]
+    assert [each.environment_steps for each in notes] == [*range(4, 44, 4)]
+
+
+class Refuses(Watching):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def begin(self, run):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (ConfigurationError("no such point"), ConfigurationError, "no such point"),
+        (KeyError("x"), CallbackError, "rewards failed at the beginning: KeyError: 'x'"),
+    ],
+)
+def test_callback_that_fails_at_the_beginning_closes_the_graph(error, kind, message):
+    refusing = Refuses(error)
+    manager = BasicRLGraphManager(parameters())
+    with pytest.raises(kind, match=re.escape(message)):
+        manager.create_graph(TASK, callbacks=(refusing,))
+    assert refusing.closed
+    manager.create_graph(TASK)  # nothing is left of the first
+    manager.close()
 
 
 def test_callbacks_leave_the_numbers_of_a_run_as_they_are():

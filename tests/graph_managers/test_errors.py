@@ -9,8 +9,7 @@ import test_levels_of_a_graph as levels_of_a_graph
 from maze_walkers import WalkerParameters, maze_experiment
 from small_runs import parameters, ppo
 from test_callbacks import Counting, manager_with
-from test_collected_stack import manager_of, on_policy, with_workers
-from test_evaluator import SlowEvaluator
+from test_evaluator import SlowEvaluator, manager_of
 from test_faulty_runs import one_level, walk
 from test_graph import TASK, off_policy, stacked
 from test_level_phases import PLACES, built
@@ -30,7 +29,6 @@ from coach_rl import (
     GraphManager,
     GraphParameters,
     GroupMember,
-    GymnasiumParameters,
     HACAgentParameters,
     HACGraphManager,
     HACGraphParameters,
@@ -52,7 +50,6 @@ from coach_rl import (
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
     CallbackError,
-    CheckpointError,
     EnvironmentFault,
     SpaceError,
 )
@@ -117,10 +114,6 @@ def callbacks(*given):
     return lambda: replace(parameters(), callbacks=given)
 
 
-def collected(params=None, *, use=lambda params: params, **collection):
-    return lambda: use(with_workers(params or parameters(), **collection))
-
-
 DESCRIPTIONS = [
     (flat(num_envs=0), P, "num_envs must be int > 0, got 0"),
     (flat(environment="CartPole-v1"), P, "write parameters('CartPole-v1'), with `from coach_rl"),
@@ -179,11 +172,6 @@ DESCRIPTIONS = [
     (callbacks(3), P, "callbacks must be"),
     (lambda: manager_with(Counting), P, "write Counting(...), with brackets"),
     (lambda: Runtime(threads=0), P, "threads must be int in [1, 1024] | None, got 0"),
-    (collected(workers=5), P, "collection.workers (5) must be num_envs (4) or less"),
-    (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
-    (collected(workers=0, on="ray"), P, "but there are no workers"),
-    (collected(mode="asynchronous", on="local", ticks=99), P, "collection.staleness"),
-    (collected(mode="asynchronous"), P, "only in synchronous mode"),
 ]
 PHASES = [
     (phased(top={"warmup": 99}), "warmup (99 ... of level 'top': no level above"),
@@ -287,15 +275,6 @@ def policies_of_group():
     manager_of(replace(parameters(), agent=group)).evaluations.policies()
 
 
-def resumed_by(**workers):
-    with manager_of(with_workers(on_policy())) as first:
-        list(first.train_and_act(EnvironmentSteps(40)))
-        saved = first.state_dict()
-    other = with_workers(on_policy(), **workers) if workers else on_policy()
-    with manager_of(other) as second:
-        second.load_state_dict(saved)
-
-
 ENDING = replace(LOW, agent=levels_of_a_graph.EndingParameters())
 ENDS = "level 'low': its agent ends ... (EndingAgent.ends)"
 TIMED = replace(ENDING, goal_space=TimedGoalSpace.of(LOW.goal_space, longest=9))
@@ -350,30 +329,12 @@ GRAPHS = [
         C,
         "built to evaluate only",
     ),
-    (
-        collected(on_policy(), on="local", mode="asynchronous", use=manager_of),
-        C,
-        "level 'main' learns only ... use synchronous",
-    ),
-    (
-        collected(
-            replace(parameters(), environment=GymnasiumParameters(level="nowhere:Missing")),
-            on="local",
-            use=manager_of,
-        ),
-        C,
-        "nowhere",
-    ),
     *(
         (stateful(kind, use), C, message)
         for kind, message in ((ForgottenParameters, FORGOTTEN), (DeclaredParameters, DECLARED))
         for use in (lambda graph_manager: graph_manager.evaluations.policies(), await_evaluator)
     ),
-    (collected(with_state(ForgottenParameters), use=manager_of), C, FORGOTTEN),
-    (collected(with_state(DeclaredParameters), use=manager_of), C, DECLARED),
     (policies_of_group, C, f"agent of 'one': ForgottenAgent {FORGOTTEN}"),
-    (partial(resumed_by, workers=4), CheckpointError, "2 workers, not 4 ... --restart_episodes"),
-    (resumed_by, CheckpointError, "2 workers, not of none ... --restart_episodes"),
 ]
 
 # Runs.

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from small_runs import parameters
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers import BasicRLGraphManager, ValidationParameters
 from coach_rl.graph_managers.evaluations import MAX_PENDING
+from tests.graph_managers.small_runs import parameters
 
 TASK = Runtime(seed=1, device="cpu")
 

@@ -28,7 +28,6 @@ from coach_rl import (
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import CollectionParameters
 from coach_rl.sessions.session import run_experiment
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
@@ -398,26 +397,6 @@ def test_a_run_stopped_in_any_phase_resumes_bit_for_bit(agent, schedule):
         stopped.close()
         resumed.close()
     whole.close()
-
-
-def test_workers_collect_the_same_in_every_phase():
-    """But for the rounding of matrix products of other sizes."""
-    found = []
-    for collection in (CollectionParameters(), CollectionParameters(workers=2, on="inline")):
-        params = replace(
-            parameters(training=240, heatup=30, **SCHEDULES["turns"]), collection=collection
-        )
-        manager = built(params)
-        until(manager, 240)
-        found.append(
-            {name: each.memory.trajectories() for name, each in manager.graph.agents.items()}
-        )
-        manager.close()
-    for level in ("top", "low"):
-        mine, other = (each[level] for each in found)
-        np.testing.assert_array_equal(mine["/mask"], other["/mask"])
-        for path in ("/observations/observation", "/agents/agent/actions"):
-            np.testing.assert_allclose(mine[path], other[path], atol=1e-4)
 
 
 def test_a_run_whose_schedule_is_taken_away_learns_everywhere():

@@ -691,7 +691,7 @@ class Recursion:
         if level.plans:
             agent, request = self.plans.agents[depth], self.request(known)
             visits = depth in self.plans.visited
-            clock = Clock(phase=known["phase"], collects=visits)
+            clock = Clock(phase=known["phase"], acts_only=visits)
             action = agent.act(self.plans.rows[depth], request, clock)[0]
             if visits and known["phase"] is not Phase.TEST:
                 self.plans.requests.setdefault(depth, []).append(request)

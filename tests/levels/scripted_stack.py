@@ -20,7 +20,7 @@ from plain_stack import (
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.architectures.torso import HiddenState
+from coach_rl.architectures.hidden_states import HiddenState
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace

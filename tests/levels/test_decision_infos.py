@@ -148,14 +148,16 @@ def ppo(**more):
     return rl.PPOAgentParameters(algorithm=algorithm, update_mode="eager", **more)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("stack", STACKS)
-def test_infos_of_long_decisions_are_what_the_parameter_says(stack, workers):
+def test_infos_of_long_decisions_are_what_the_parameter_says(stack):
+    check_infos_of_long_decisions(stack)
+
+
+def check_infos_of_long_decisions(stack, **experiment):
     own = {"bonus": minus_cost, "infos": tuple(OVER)}
     levels = STACKS[stack](ppo(**own) if stack == "graph" else agent(**own))
-    collection = rl.CollectionParameters(workers=workers, on="inline" if workers else "local")
     arrangement = SELECTING if stack == "graph" else rl.LevelChain()
-    found = stored(run(levels, decision_infos=OVER, collection=collection, arrangement=arrangement))
+    found = stored(run(levels, decision_infos=OVER, arrangement=arrangement, **experiment))
     duration, last = found["/durations"], found["/infos/step"]
     assert duration.max() > 1
     np.testing.assert_array_equal(found["/rewards"], -duration.astype(np.float32))

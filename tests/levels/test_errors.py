@@ -15,7 +15,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
 from coach_rl.levels.judging import failure_reward
-from coach_rl.levels.level_manager import check_level
+from coach_rl.levels.level_manager import check_level, require_goal_space
 from tests.refusals import check_refused
 
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
@@ -42,7 +42,11 @@ def send_without_goals():
 
 
 CASES = [
-    (unfit(None, is_top=False), ConfigurationError, "needs a goal_space: the level above acts in"),
+    (
+        lambda: require_goal_space(Level(name="low")),
+        ConfigurationError,
+        "needs a goal_space: the level above acts in",
+    ),
     (unfit(STRANGE, is_top=False), SpaceError, "the goal's key 'elsewhere' is not observed"),
     (unfit(OptionSpace(count=3), is_top=True), SpaceError, "the top level has no options"),
     (unfit(X, is_top=True), SpaceError, "'desired_goal' has 3 elements, the goal space 1"),

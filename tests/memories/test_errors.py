@@ -1,23 +1,19 @@
 """Input that memories refuse: a call, the kind of error, and what its one line contains."""
 
-import sys
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pytest
 import test_frame_stacks as frame_stacks
-import test_hindsight_actions as actions
 import test_rollout_memory as rollouts
-import test_timed_hindsight as timed_hindsight
 from gymnasium import spaces
 from replay_worlds import Stream, build
 from test_hindsight import GOAL, OBSERVED, JudgesObservations, ShowsHalf, as_own, with_hindsight
-from test_minari_data import HAS_MINARI, SPACES, data, played
 from test_replay_memory import one
 from test_samplers import AgeParameters, Makes
 
-from coach_rl.core.agents import ALONE, LevelPlace
+from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
@@ -27,8 +23,6 @@ from coach_rl.core.errors import (
     UnknownNameError,
 )
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.data.minari_data import write_minari
-from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,
@@ -40,11 +34,6 @@ from tests.refusals import check_refused
 
 PICTURES = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
 PAIR = spaces.Dict({"pair": spaces.Tuple([spaces.Discrete(2)])})
-STOPPING = LevelPlace(
-    level=replace(actions.level("top", actions.GOAL), stops_on_failure="training"),
-    below=actions.level("low", actions.SUB_GOAL),
-)
-UNTIMED = spaces.Dict({key: timed_hindsight.SEEN[key] for key in ("observation", "desired_goal")})
 STACKED = spaces.Dict(
     {"camera": spaces.Box(0, 255, (2, 2, 3), np.uint8), "speed": spaces.Box(-1, 1, (1,))}
 )
@@ -85,22 +74,6 @@ def declare_a(*made):
 
 def load_other_shape():
     build(num_envs=4).load_state_dict(build(num_envs=2).state_dict())
-
-
-def filled_from(**wanted):
-    """A call that writes a data set, and builds a memory filled from it."""
-
-    def call(path):
-        write_minari(played()[0].trajectories(), path, **SPACES)
-        build(parts=data(path), **wanted)
-
-    return call
-
-
-def write_twice(path):
-    shown = played()[0].trajectories()
-    for _ in range(2):
-        write_minari(shown, path, **SPACES)
 
 
 def add_unrelated_stack():
@@ -151,24 +124,11 @@ def own_goals(kind):
     return lambda: with_hindsight(goal=as_own(GOAL, kind))
 
 
-def at(place):
-    return lambda: actions.build(at=place)
-
-
-def sent_as(kind):
-    return actions.build(sub_goal=kind(**actions.OWN_TIME))
-
-
 CASES = {
     ParameterError: [
         (replay(capacity=0), "capacity must be int > 0, got 0"),
         (replay(n_step=0), "n_step must be int > 0"),
         (replay(storage="gpu"), "storage must be ... 'device' or 'none', got 'gpu'"),
-        (
-            replay(parts=data("x-v0"), extras=("value",)),
-            "exclude each other",
-        ),
-        (replay(parts=(HindsightActionParameters(),)), "go with hindsight"),
         (prioritised(alpha=-1.0), "alpha must be float in [0, 4], got -1"),
         (prioritised(alpha=4.1), "alpha must be float in [0, 4], got 4.1"),
         (prioritised(alpha=4.0, epsilon=1e-90), "raise epsilon, or lower alpha"),
@@ -178,7 +138,6 @@ CASES = {
         (hindsight(strategy="past"), "'episode' or 'random', got 'past'"),
         (hindsight(ratio=-1.0), "ratio must be float in [0, inf)"),
         (hindsight(ratio=float("inf")), "ratio must be float in [0, inf), got inf"),
-        (lambda: actions.build(penalty=1.0), "penalty must be float < 0 | None, got 1.0"),
     ],
     ConfigurationError: [
         (lambda: build(num_envs=4, capacity=3), "capacity 3 has no room for 4 environments"),
@@ -193,15 +152,9 @@ CASES = {
         (own_goals(JudgesObservations), "JudgesObservations overrides verdict(), ... judge"),
         (own_goals(ShowsHalf), "as GoalSpace.show does, and ShowsHalf overrides show"),
         (
-            at(LevelPlace(level=actions.level("low", actions.GOAL))),
-            "level 'low': hindsight actions need a level below",
+            lambda: HindsightParameters().at(ALONE),
+            "HindsightParameters.goal is None, and the agent's level has no goals",
         ),
-        (at(actions.place(horizon=None)), "level 'top': the penalty of a missed test is minus"),
-        (at(actions.place(goal=actions.DENSE)), "level 'top': ... other rewards ... .penalty"),
-        (at(ALONE), "HindsightParameters.goal is None, and the agent's level has no goals"),
-        (at(STOPPING), "level 'top': ... choose one"),
-        (lambda: sent_as(actions.OwnTime), "level 'top': ... (3,), and OwnTime.space ... (2,)"),
-        (lambda: timed_hindsight.build(strategy="episode"), "or 'final', got 'episode'"),
     ],
     SpaceError: [
         *(
@@ -223,7 +176,6 @@ CASES = {
             observing(desired_goal=spaces.Box(-1, 1, (3,))),
             "'desired_goal' has 3 elements, the goal space 2",
         ),
-        (lambda: timed_hindsight.build(observed=UNTIMED), "needs the observation key 'time_left'"),
     ],
     RunError: [
         (add_unrelated_stack, "row 0 starts with a stack under 'camera' that neither"),
@@ -240,7 +192,6 @@ CASES = {
         (lambda: declare_a(), "'liar' declares the outputs ['/a'] and made []"),
         (lambda: declare_a("/a", "/b"), "declares the outputs ['/a'] and made ['/a', '/b']"),
         (lambda: declare_a("/b"), "declares the outputs ['/a'] and made ['/b']"),
-        (lambda: actions.decisions(sent_as(actions.BadHindsight)), "(2, 3) for 2 rows; ... (2,)"),
     ],
     UnknownNameError: [
         (lambda: build(units=(AgeParameters(after="position"),)), "'position' ... 'positions'"),
@@ -250,37 +201,6 @@ CASES = {
     ],
 }
 """Calls by kind of error, and parts of the message in their order."""
-C = ConfigurationError
-DATA_SETS = [
-    (
-        filled_from(observed=spaces.Dict({"observation": spaces.Box(-1, 1, (5,))})),
-        SpaceError,
-        "observations {observation: Box(2,)}, the memory keeps {observation: Box(5,)}",
-    ),
-    (
-        filled_from(observed=spaces.Dict({"camera": spaces.Box(-1, 1, (2,))})),
-        SpaceError,
-        "the memory keeps {camera: Box(2,)}",
-    ),
-    (
-        filled_from(acted=spaces.Discrete(3)),
-        SpaceError,
-        "actions Box(1,), the memory keeps Discrete(3, start=0)",
-    ),
-    (filled_from(capacity=20), C, "each of its 2 rows holds 10 ... (20)"),
-    *(
-        (lambda _, name=name: build(parts=data(name)), C, message)
-        for name, message in (
-            ("nowhere/nothing-v0", "no data set 'nowhere/nothing-v0' ... minari download"),
-            ("./nothing", "no data set './nothing'"),
-            ("what is this", "'what is this' is not a Minari data set's id"),
-            ("no-version", "'no-version' is not a Minari data set's id"),
-        )
-    ),
-    (lambda path: write_twice(path), C, "exists already"),
-    (lambda path: write_minari(build().trajectories(), path, **SPACES), C, "no transitions to wri"),
-]
-"""Calls with the path of a data set, kinds of error, and parts of the message in their order."""
 
 
 @pytest.mark.parametrize(
@@ -289,21 +209,3 @@ DATA_SETS = [
 )
 def test_memories_invalid_input_error(call, kind, message):
     check_refused(call, kind, message)
-
-
-@pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
-@pytest.mark.parametrize(("call", "kind", "message"), DATA_SETS)
-def test_data_sets_invalid_input_error(monkeypatch, tmp_path, call, kind, message):
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    check_refused(lambda: call(str(tmp_path / "walk")), kind, message)
-
-
-@pytest.mark.parametrize("missing", ["minari", "h5py"])
-def test_data_sets_missing_package_error(monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
-    message = f"package '{missing}' ... install -e \".[minari]\""
-    check_refused(
-        lambda: build(parts=data("pendulum/random-v0")),
-        ConfigurationError,
-        message,
-    )

@@ -10,18 +10,13 @@ from coach_rl.processes.worker_process import script_advice
 SCRIPT = """
 import sys
 from coach_rl import *
-environment, collection = GymnasiumParameters(level="CartPole-v1"), CollectionParameters()
-if sys.argv[1] == "workers":
-    collection = CollectionParameters(workers=2)
-else:
-    environment = GymnasiumParameters(
-        level="CartPole-v1", vectorization="subprocess", processes=2, start_method=sys.argv[1]
-    )
+environment = GymnasiumParameters(
+    level="CartPole-v1", vectorization="subprocess", processes=2, start_method=sys.argv[1]
+)
 manager = BasicRLGraphManager(
     BasicGraphParameters(
         agent=PPOAgentParameters(update_mode="eager"),
         environment=environment,
-        collection=collection,
         schedule=ScheduleParameters(training=EnvironmentSteps(64)),
         num_envs=2,
     )
@@ -34,7 +29,7 @@ except CoachError as error:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["spawn", "forkserver", "workers"])
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
 def test_script_without_main_guard_ends_with_the_usual_advice(tmp_path, how):
     script = tmp_path / "unguarded.py"
     script.write_text(SCRIPT)

@@ -134,7 +134,8 @@ def _chosen(params: InspectParameters, points: Points) -> list[tuple[str, DataPo
 
 def _check(params: InspectParameters, points: Sequence[DataPoint], graph: Graph) -> None:
     """Raise a ConfigurationError if none of the points has what a check needs."""
-    elsewhere = [point.name for point in points if point.is_acting and not graph.training.acts_here]
+    is_elsewhere = not graph.training.source.acts_here
+    elsewhere = [point.name for point in points if point.is_acting and is_elsewhere]
     if elsewhere:
         raise ConfigurationError(
             f"'{elsewhere[0]}' cannot be inspected, because agents act in other processes; leave "

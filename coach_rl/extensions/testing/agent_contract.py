@@ -190,7 +190,7 @@ def workers_act_as_the_run_does(trial: AgentTrial) -> None:
     for _ in range(2 * AFTER):
         clock = run.clock(Phase.TRAIN)
         # Where an episode begins, statistics of filters may change in the run alone.
-        own = replace(clock, collects=not run.begins.any())
+        own = replace(clock, acts_only=not run.begins.any())
         expect(
             same_actions([run.act(clock)], [worker.act(own)]),
             "the agent acts otherwise by the clock of a worker (--workers), where clock.learns is "

@@ -1,6 +1,8 @@
-"""Work of a run in other processes: stepping its environments, and evaluating its agents.
+"""Work of a run in other processes: acting and stepping environments, and evaluating agents.
 
-May import what running may. `evaluation_process` is a part of a run.
+May import what running may. Start with `collection`, the source of a run's ticks; `collectors` has
+the workers in place of simulators, `block_worker` a worker's own stack, `worker_places` the places
+where workers are, also on a Ray cluster; `evaluation_process` is a part of a run.
 """
 
 from typing import TYPE_CHECKING
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.extensions.workers.collection import CollectionParameters
     from coach_rl.extensions.workers.evaluation_process import (
         BackgroundEvaluation,
         EvaluationProcess,
@@ -15,4 +18,4 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["BackgroundEvaluation", "EvaluationProcess"]
+__all__ = ["BackgroundEvaluation", "CollectionParameters", "EvaluationProcess"]

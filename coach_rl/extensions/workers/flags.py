@@ -1,14 +1,47 @@
-"""The flags about work in other processes. Light, like `cli.parser`."""
+"""The flags of workers. Light, like `cli.parser`."""
 
+from collections.abc import Mapping
+
+from coach_rl.cli import values
 from coach_rl.cli.flags import group
 from coach_rl.cli.parser import Flag
 
-FOR_RUNS = group(
-    "where and how it runs",
-    Flag(
-        "--background_evaluation",
-        "evaluate in a process of its own; training doesn't wait for the results",
-        sets="coach_rl:BackgroundEvaluation",
+
+def source(workers: int) -> Mapping[str, object]:
+    """The parameters that a number of workers stands for."""
+    # Not at the top: it imports torch, and --help needs it not.
+    from coach_rl.configuration.overrides import OfKind
+
+    return {"source": OfKind("CollectionParameters", {"workers": workers})}
+
+
+FOR_RUNS = (
+    *group(
+        "changing the experiment",
+        Flag(
+            "--workers N",
+            "let N worker processes act and step the environments, a share of them each; not with "
+            "--seeds",
+            values.positive,
+            sets=source,
+            of="train",
+        ),
     ),
-    of="train resume fork repeat",
+    *group(
+        "where and how it runs",
+        Flag(
+            "--on PLACE",
+            "where the runs of --seeds, or the --workers of one run, are: local (default), "
+            "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
+            sets="source.on",
+            of="train begun resume",
+        ),
+        Flag(
+            "--background_evaluation",
+            "evaluate in a process of its own; training doesn't wait for the results",
+            sets="coach_rl:BackgroundEvaluation",
+            of="train resume fork repeat",
+        ),
+    ),
 )
+"""The flags of commands about one run."""

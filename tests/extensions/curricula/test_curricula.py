@@ -12,9 +12,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, assert_resumes
-from tests.agents.test_learned_goals import finished, with_workers
-from tests.extensions.hiro.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.extensions.learned_goals.test_learned_goals import finished, with_workers
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 
@@ -390,9 +390,9 @@ REFUSED = [  # call, kind of error, message
         "Curriculum.threshold of level 'low' waits for ... 'middle', which does not exist",
     ),
     (
-        lambda: built(replace(of(curriculum=REACH), collection=ASYNCHRONOUS)).close(),
+        lambda: built(replace(of(curriculum=REACH), source=ASYNCHRONOUS)).close(),
         ConfigurationError,
-        "level 'low' changes while it trains, and collection.mode='asynchronous'",
+        "level 'low' changes while it trains, and source.mode='asynchronous'",
     ),
     (made(HIRO, curriculum=REACH), ConfigurationError, "HIRO keeps ... no curriculum of reach"),
     (

@@ -16,6 +16,7 @@ from coach_rl.core.records import Fault, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.graph_managers.stack import TickSource
 
 SEED = 5
 
@@ -234,12 +235,20 @@ def test_row_in_company_has_the_transitions_of_the_row_alone():
                 assert agent.transitions.get(row, []) == single.transitions.get(0, [])
 
 
+class FirstAndLast(TickSource):
+    """Ticks of the first and the last of three rows."""
+
+    def begin(self, stack):
+        return np.array([True, False, True])
+
+
 def test_tick_of_some_rows_leaves_the_others():
     levels, _, _, discount = case(7)
     clock = Clock(phase=Phase.TRAIN)
     stack, agents = built(levels, [1, 2, 3], clock, discount)
+    stack = replace(stack, source=FirstAndLast())
     for _ in range(10):
-        stack.tick_of(np.array([True, False, True]))
+        stack.tick()
     steps = {row: len(made) for row, made in agents[-1].transitions.items()}
     assert 1 not in steps
     plays = played(levels, [Phase.TRAIN] * 10, [1, 2, 3], discount)

@@ -14,8 +14,6 @@ from coach_rl.core.records import End
 from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hiro.steps_below import SubGoalRelabelling
-from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import CollectionParameters
 from coach_rl.memories.batches import LOW_BEGIN
 from coach_rl.memories.samplers import SamplerUnit
 from tests.agents.resuming import after, amid, assert_resumes
@@ -159,27 +157,6 @@ def test_stack_with_a_relabelling_unit_resumes_bit_for_bit(tmp_path):
     memory = replace(UNIT, units=units)
     build = partial(built, stack(above(rl.SACAgentParameters, memory=memory)))
     assert_resumes(build, tmp_path, after(250, amid))
-
-
-def finished(params):
-    manager = built(params)
-    shown = [
-        {key: value for key, value in each.scalars.items() if not key.startswith("time/")}
-        for each in manager.improve()
-        if each.kind in ("train", "level", "evaluation")
-    ]
-    state = manager.state_dict()["agents"]
-    manager.close()
-    return shown, state
-
-
-@pytest.mark.parametrize("on", ["inline", "local"])
-def test_workers_change_nothing_in_what_a_unit_relabels(on):
-    params = stack(above(rl.SACAgentParameters))
-    workers = CollectionParameters(workers=1, on=on, ticks=7)
-    alone, collected = finished(params), finished(replace(params, collection=workers))
-    assert alone[0] == collected[0]
-    assert_same_state(alone[1], collected[1])
 
 
 def with_goals_above(agent):

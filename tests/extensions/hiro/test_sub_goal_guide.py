@@ -12,15 +12,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime, compiler_present
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.toy import GoalPointMassParameters
+from coach_rl.core.runtime import compiler_present
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters, NoveltyParameters
 from coach_rl.extensions.hiro.sub_goal_guide import (
@@ -29,31 +23,16 @@ from coach_rl.extensions.hiro.sub_goal_guide import (
     SubGoalGuideParameters,
     trajectories,
 )
-from coach_rl.graph_managers import (
-    GraphParameters,
-    HRLGraphManager,
-    LevelParameters,
-    ScheduleParameters,
+from tests.agents.goal_stacks import (
+    ABSOLUTE,
+    RELATIVE,
+    SETTINGS,
+    agents_of,
+    built,
+    stack,
 )
 from tests.agents.resuming import after, amid, assert_resumes
 
-ABSOLUTE = GoalSpace(
-    key="achieved_goal",
-    low=(-1.0, -1.0),
-    high=(1.0, 1.0),
-    threshold=(0.05, 0.05),
-    reward="dense",
-)
-RELATIVE = replace(ABSOLUTE, relative=True, reach=(0.5, 0.25), observed="relative")
-TORSO = TorsoParameters(middleware=(16,), activation="relu")
-SETTINGS = {
-    "learning": LearningParameters(
-        batch=8, updates_per_step=0.1, learning_starts=20, report_every=4
-    ),
-    "actor": ActorParameters(torso=TORSO),
-    "critic": CriticParameters(torso=TORSO),
-    "update_mode": "eager",
-}
 ADJACENT = AdjacencyParameters(cell=0.2, every=60, epochs=2, layers=(16,), embedding=4)
 HRAC = SubGoalGuideParameters(adjacency=ADJACENT)
 HIGL = SubGoalGuideParameters(
@@ -70,39 +49,9 @@ HIGL = SubGoalGuideParameters(
 )
 
 
-def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_level):
-    """Rows out of phase: episodes end at their goal or at step 23."""
-    level = {"goal_space": goals, "horizon": 7, **low_level}
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="top", agent=top),
-            LevelParameters(name="low", agent=low or TD3AgentParameters(**SETTINGS), **level),
-        ),
-        environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
-        num_envs=num_envs,
-        schedule=ScheduleParameters(
-            heatup=EnvironmentSteps(30),
-            training=EnvironmentSteps(training),
-            evaluation_interval=None,
-            progress_interval=EnvironmentSteps(11),  # in the middle of decisions
-        ),
-    )
-
-
-def built(params, seed=0):
-    torch.set_num_threads(1)
-    manager = HRLGraphManager(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
-
-
 def top_agent(kind=TD3AgentParameters, guide=(HIGL,), **changes):
     learning = replace(SETTINGS["learning"], updates_per_step=0.5)
     return kind(**{**SETTINGS, "learning": learning, "actor_terms": guide, **changes})
-
-
-def agents_of(manager):
-    return list(manager.graph.agents.values())
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
 
-from coach_rl import CollectionParameters, PointMassParameters
+from coach_rl import PointMassParameters, SourceParameters, TickSource
+from coach_rl.core import parameter_class
 from coach_rl.core.data_points import DataPoint
 from coach_rl.core.errors import (
     CoachWarning,
@@ -26,6 +28,18 @@ from tests.extensions.looking.test_inspector import BAD, inspect, inspector
 from tests.refusals import check_refused
 
 C, P, U = ConfigurationError, ParameterError, UnknownNameError
+
+
+class Elsewhere(TickSource):
+    """Ticks whose decisions are made in other processes."""
+
+    acts_here = False
+
+
+@parameter_class
+class ElsewhereParameters(SourceParameters):
+    def build(self, context, clock):
+        return replace(super().build(context, clock), source=Elsewhere())
 
 
 def checked(*checks, columns, **options):
@@ -147,7 +161,7 @@ RUNS = [
         "'observation/observation' is outside its space Box",
     ),
     (
-        inspected("network:nan", collection=CollectionParameters(workers=2)),
+        inspected("network:nan", source=ElsewhereParameters()),
         C,
         "'network' cannot be inspected ... act in other processes ... leave out the workers",
     ),

@@ -690,7 +690,7 @@ def test_a_plan_made_elsewhere_is_followed_and_learned_from_where_its_places_sti
     worker = copied(agent)
     made, rows = worker.new_rows(2, 0), agent.new_rows(2, 0)
     seen = request([[0, 0]] * 2, [[1.1, 0.0], [4.0, 0.5]])
-    asked = worker.act(made, seen, replace(clock, collects=True))
+    asked = worker.act(made, seen, replace(clock, acts_only=True))
     agent.observe(agent.new_rows(1, 0), outcome([End.GOAL], [[2, 4]]), clock)
     assert [1, 0] not in agent.graph.roadmap.places.tolist(), "it has moved meanwhile"
     rows.follow(made.decisions())
@@ -703,7 +703,7 @@ def test_a_plan_made_elsewhere_is_followed_and_learned_from_where_its_places_sti
 
 def test_a_worker_learns_nothing_of_the_graph_itself():
     worker = copied(visited([0, 0], [2, 0], [2, 2]))
-    before, clock = copy.deepcopy(worker.state_dict()), Clock(phase=Phase.TRAIN, collects=True)
+    before, clock = copy.deepcopy(worker.state_dict()), Clock(phase=Phase.TRAIN, acts_only=True)
     rows = worker.new_rows(2, 0)
     worker.act(rows, request([[0, 4]] * 2, [[2, 0]] * 2, starts=[True] * 2), clock)
     worker.observe(rows, outcome([End.HORIZON] * 2, [[4, 4]] * 2), clock)

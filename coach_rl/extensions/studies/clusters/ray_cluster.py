@@ -24,8 +24,8 @@ from coach_rl.extensions.studies.job import (
     run_job,
     with_absolute_paths,
 )
+from coach_rl.extensions.workers.worker_places import first_line, import_ray, join_ray
 from coach_rl.processes.worker_messages import WorkerLost
-from coach_rl.processes.worker_places import first_line, import_ray, join_ray
 
 POLL_SECONDS = 0.5
 """Interval at which jobs are polled for having begun."""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from replay_worlds import same_batches
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
@@ -18,6 +17,7 @@ from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests.memories.replay_worlds import same_batches
 
 GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
 SUB_GOAL = GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))

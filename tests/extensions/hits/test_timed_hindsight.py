@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from gymnasium import spaces
 
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.agents import ALONE, LevelPlace
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
@@ -15,6 +17,7 @@ from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests.refusals import check_refused
 
 LONGEST, ASKED = 20, 12
 LINE = TimedGoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST)
@@ -195,3 +198,17 @@ def test_timed_hindsight_custom_achieved_is_computed_once():
     assert {(each[0], each[1], each[5]) for each in drawn(memory)} == {
         (0, 10, 0), (1, 10, 0), (2, 10, 0), (3, 10, 0), (4, 10, 1),
     }  # fmt: skip
+
+
+UNTIMED = spaces.Dict({key: SEEN[key] for key in ("observation", "desired_goal")})
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: build(strategy="episode"), ConfigurationError, "or 'final', got 'episode'"),
+        (lambda: build(observed=UNTIMED), SpaceError, "needs the observation key 'time_left'"),
+    ],
+)
+def test_timed_hindsight_invalid_input_error(call, kind, message):
+    check_refused(call, kind, message)

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from resuming import after, assert_resumes, rows_below
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -28,6 +27,7 @@ from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import LevelParameters, ScheduleParameters
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from tests.agents.resuming import after, assert_resumes, rows_below
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}

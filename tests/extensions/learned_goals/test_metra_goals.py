@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from resuming import after, amid, assert_resumes
 
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
@@ -16,9 +15,10 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import CollectionParameters
-from tests.agents.test_learned_goals import finished
-from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
+from coach_rl.extensions.workers.collection import CollectionParameters
+from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
+from tests.agents.resuming import after, amid, assert_resumes
+from tests.extensions.learned_goals.test_learned_goals import finished
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
 
@@ -204,7 +204,7 @@ def test_stack_with_skills_resumes_bit_for_bit(params, tmp_path):
 @pytest.mark.parametrize("on", ["inline", "local"])
 def test_workers_judge_by_the_networks_of_the_run(on):
     workers = CollectionParameters(workers=1, on=on, ticks=7)
-    alone, collected = finished(of()), finished(replace(of(), collection=workers))
+    alone, collected = finished(of()), finished(replace(of(), source=workers))
     assert alone[0] == collected[0]
     assert_same_state(alone[1], collected[1])
 

@@ -5,12 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from small_runs import parameters
-from test_collected_stack import finished, manager_of, with_workers
 
 import coach_rl as rl
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from tests.extensions.workers.test_collection import finished, manager_of, with_workers
+from tests.graph_managers.small_runs import parameters
 from tests.random_graphs import ppo, random_levels, to_the_left
 
 STEPS = rl.EnvironmentSteps(150)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coach_rl.core.errors import CheckpointError, RunError, warn
+from coach_rl.core.errors import RunError, warn
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import (
@@ -28,8 +28,9 @@ from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.extensions.workers.frozen_statistics import FrozenStatistics
+from coach_rl.extensions.workers.worker_places import Worker
 from coach_rl.processes.worker_messages import WorkerLost
-from coach_rl.processes.worker_places import Worker
 from coach_rl.processes.worker_process import Method, Result
 
 MOST_LOSSES = 3
@@ -126,8 +127,8 @@ class Blocks:
         staleness: int | None,
     ) -> None:
         self.num_envs = sum(map(len, blocks))
-        self.held: dict[str, State] = {}
-        """Statistics that workers filter by, by level."""
+        self.statistics = FrozenStatistics()
+        """Statistics that workers filter by."""
         self.decisions: list[State] = []
         """Decisions that the rows made last, by level, top first; arrays [N, ...]."""
         self._start_worker, self._seed, self._staleness = start, seed, staleness
@@ -229,19 +230,16 @@ class Blocks:
                 for block in self.blocks
             ],
             "decisions": copy.deepcopy(self.decisions),
-            "held": copy.deepcopy(self.held),
+            "held": copy.deepcopy(self.statistics.state_dict()),
             "stream": self._stream,
             "ticks": self._ticks,
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restore a state; CheckpointError if it has another number of workers, or none."""
-        saved = len(state["workers"]) if "workers" in state else 0
-        if saved != len(self.blocks):
-            raise CheckpointError(f"they are those of {saved} workers, not {len(self.blocks)}")
         self._settle()
         self._stream, self._ticks = state["stream"], state["ticks"]
-        self.decisions, self.held = copy.deepcopy(state["decisions"]), state["held"]
+        self.decisions = copy.deepcopy(state["decisions"])
+        self.statistics.load_state_dict(state["held"])
         self._sent = b""
         self._call_all(Collector.load, [(worker, self._stream) for worker in state["workers"]])
         for block, own in zip(self.blocks, state["blocks"], strict=True):

@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from coach_rl.processes.worker_places import join_ray, start_own_ray
+from coach_rl.extensions.workers.worker_places import join_ray, start_own_ray
 
 
 @pytest.fixture

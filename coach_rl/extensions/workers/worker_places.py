@@ -134,7 +134,7 @@ def workers_at(place: str, count: int) -> StartWorker:
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < count:
         raise ConfigurationError(
-            f"collection.workers is {count}, a core each, and the Ray cluster has {cores} cores; "
+            f"source.workers is {count}, a core each, and the Ray cluster has {cores} cores; "
             f"lower it to {cores}, or add nodes to the cluster"
         )
     return partial(RayWorker, ray)

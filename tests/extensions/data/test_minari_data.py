@@ -5,13 +5,13 @@ import warnings
 import numpy as np
 import pytest
 from gymnasium import spaces
-from replay_worlds import ACTED, OBSERVED, Stream, build
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import Transition
 from coach_rl.extensions.data.minari_data import read_minari, write_minari
 from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
+from tests.memories.replay_worlds import ACTED, OBSERVED, Stream, build
 
 HAS_MINARI = all(importlib.util.find_spec(name) for name in ("minari", "h5py"))
 needs_minari = pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")

@@ -18,8 +18,8 @@ from coach_rl.core.errors import (
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
 from coach_rl.graph_managers.acting import Actor
+from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.extensions.hiro.test_sub_goal_guide import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 
 PLACE = "achieved_goal"

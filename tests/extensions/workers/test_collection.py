@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import gymnasium
 import pytest
-from small_runs import parameters, ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
@@ -29,6 +28,7 @@ from coach_rl.extensions.planning.edge_costs import CriticSteps
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import FarthestPoints
 from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.filters import (
     InputFilter,
     ObservationNormalizationFilter,
@@ -36,13 +36,13 @@ from coach_rl.filters import (
     RewardReturnScalingFilter,
 )
 from coach_rl.graph_managers import (
-    CollectionParameters,
     GraphManager,
     GraphParameters,
     LevelParameters,
 )
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from tests.graph_managers.small_runs import parameters, ppo
 
 EVERY = InputFilter(
     observation={
@@ -140,7 +140,7 @@ def members(arbiter=None, shares=None):
         ),
         arbiter=arbiter,
     )
-    pair = GymnasiumParameters(level="test_collected_stack:Pair")
+    pair = GymnasiumParameters(level=f"{__name__}:Pair")
     return replace(parameters(training=EnvironmentSteps(300)), agent=group, environment=pair)
 
 
@@ -149,9 +149,9 @@ def selected():
     return members(SelectedTurns(agent=chooser))
 
 
-def with_workers(params, workers=2, **collection):
-    chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **collection})
-    return replace(params, collection=chosen)
+def with_workers(params, workers=2, **more):
+    chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **more})
+    return replace(params, source=chosen)
 
 
 def manager_of(params, seed=5):
@@ -306,7 +306,7 @@ def test_a_rollout_is_made_by_one_policy():
         assert not any(block.made for block in stack.simulators.blocks)
 
 
-def test_collected_stack_other_workers_restart_episodes():
+def test_collection_other_workers_restart_episodes():
     with manager_of(with_workers(on_policy())) as first:
         list(first.train_and_act(EnvironmentSteps(40)))
         saved = first.state_dict()
@@ -316,7 +316,7 @@ def test_collected_stack_other_workers_restart_episodes():
         list(third.train_and_act(EnvironmentSteps(200)))
 
 
-def test_collected_stack_killed_worker_is_replaced():
+def test_collection_killed_worker_is_replaced():
     with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
         list(manager.train_and_act(EnvironmentSteps(60)))
         block = manager.graph.training.simulators.blocks[1]
@@ -344,7 +344,7 @@ def test_asynchronous_workers_act_within_the_bound_of_staleness():
     assert records[-1].environment_steps >= 180
 
 
-def test_collected_stack_ray_actors_give_the_same_numbers(monkeypatch):
+def test_collection_ray_actors_give_the_same_numbers(monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_worker_niceness", "0")  # or other tests leave them no time
     params = off_policy()

@@ -20,12 +20,12 @@ from coach_rl.environments import parameters
 from coach_rl.extensions.learned_goals.learned_goals import LearnedGoals, LearnedGoalSpace
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import CollectionParameters
+from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
+from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.extensions.hiro.test_sub_goal_guide import SETTINGS, agents_of, built, stack
 from tests.refusals import check_refused
 from tests.small_runs import lines_of
 
@@ -329,7 +329,7 @@ def finished(params):
 
 def with_workers(params, on, workers=1):
     chosen = CollectionParameters(workers=workers, on=on, ticks=7)
-    return finished(replace(params, collection=chosen))
+    return finished(replace(params, source=chosen))
 
 
 @pytest.mark.parametrize("on", ["inline", "local"])
@@ -501,9 +501,7 @@ REFUSED = [  # call, kind of error, message
         lambda: built(
             replace(
                 of(LINEAR),
-                collection=CollectionParameters(
-                    workers=1, mode="asynchronous", ticks=2, staleness=4
-                ),
+                source=CollectionParameters(workers=1, mode="asynchronous", ticks=2, staleness=4),
             )
         ).close(),
         ConfigurationError,
