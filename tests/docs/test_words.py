@@ -130,7 +130,8 @@ def test_terms_of_the_field(path):
 @pytest.mark.parametrize("path", IN_PLAIN_WORDS, ids=name_of)
 def test_plain_words(path):
     allowed = ALLOWED.get(name_of(path), ())
-    found = [each for each in private_words(path.read_text(), REGISTER) if each[1] not in allowed]
+    text = path.read_text().replace("extensions.looking", "")  # the name of an extension
+    found = [each for each in private_words(text, REGISTER) if each[1] not in allowed]
     assert not found, "(line, word, better): " + ", ".join(map(str, found))
 
 
