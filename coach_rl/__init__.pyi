@@ -159,6 +159,9 @@ from coach_rl.extensions.data.prefill import (
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
+from coach_rl.extensions.films.episode_recorder import (
+    VideoParameters as VideoParameters,
+)
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,
     GroupMember as GroupMember,
@@ -209,11 +212,17 @@ from coach_rl.extensions.learned_goals.lesson_goals import (
 from coach_rl.extensions.learned_goals.metra_goals import (
     METRAGoalSpace as METRAGoalSpace,
 )
+from coach_rl.extensions.looking.histograms import (
+    HistogramParameters as HistogramParameters,
+)
 from coach_rl.extensions.looking.inspect_parameters import (
     InspectParameters as InspectParameters,
 )
 from coach_rl.extensions.looking.notebook import (
     NotebookSink as NotebookSink,
+)
+from coach_rl.extensions.looking.profile import (
+    ProfileParameters as ProfileParameters,
 )
 from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
@@ -253,6 +262,9 @@ from coach_rl.extensions.studies.study import (
 )
 from coach_rl.extensions.workers.collection import (
     CollectionParameters as CollectionParameters,
+)
+from coach_rl.extensions.workers.evaluation_process import (
+    BackgroundEvaluation as BackgroundEvaluation,
 )
 from coach_rl.filters import (
     BoxDiscretization as BoxDiscretization,
@@ -308,9 +320,6 @@ from coach_rl.sessions import (
     RunSettings as RunSettings,
     train as train,
     TrainedAgent as TrainedAgent,
-)
-from coach_rl.telemetry.video import (
-    VideoParameters as VideoParameters,
 )
 
 __all__: list[str]

@@ -1,18 +1,20 @@
 """Parts of a replay memory: what is kept and sampled beside the transitions themselves.
 
-@parameter_class
-class AgeParameters(MemoryPartParameters):          # in ReplayMemoryParameters.parts
-def at(self, context):
-return Age(context)
+    @parameter_class
+    class AgeParameters(MemoryPartParameters):          # in ReplayMemoryParameters.parts
+        def at(self, context):
+            return Age(context)
 
-class Age(MemoryPart):
-ledger = {"/age": Field((), np.float32)}        # a column of every transition
+    class Age(MemoryPart):
+        ledger = {"/age": Field((), np.float32)}        # a column of every transition
 
-def kept(self, stored):
-return {"/age": age_of(stored.after)}
+        def kept(self, stored):
+            return {"/age": age_of(stored.after)}
 
-def units(self, context, own):                  # sampler units, behind the ones named
-return [("gather", ShownAge(context.store))]
+        def units(self, context, own):                  # sampler units, behind the ones named
+            return [("gather", ShownAge(context.store))]
+
+A part leaves out the methods that it does not need.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +52,7 @@ class ReplaySettings(Protocol):
 
     @property
     def draws(self) -> "DrawParameters":
-        """What is drawn."""
+        """The kind of samples that are drawn."""
         ...
 
     @property
@@ -95,7 +97,7 @@ class MemoryPart:
 
     @property
     def owner(self) -> str:
-        """What its `episodes` are from, for messages."""
+        """The source of its `episodes`, for messages."""
         return type(self).__name__
 
     @property
@@ -187,7 +189,7 @@ class DrawParameters(Protocol):
         ...
 
     def count(self, batch: int) -> int:
-        """How many are drawn for a batch of so many transitions."""
+        """Number of samples that are drawn for a batch of so many transitions."""
         ...
 
     def priorities(
