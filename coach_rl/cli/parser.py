@@ -55,7 +55,7 @@ class Flag:
     needs: str = ""
     """Spellings of flags of which one has to be given as well, separated by spaces; empty: none."""
     separator: str = ""
-    """What separates the parts of its value, where that has several; empty: it has one."""
+    """Separator of the parts of its value, where that has several; empty: it has one."""
 
     @property
     def spellings(self) -> list[str]:

@@ -324,8 +324,8 @@ class LevelPlace:
     agent_below: AnyAgent | None = None
     """The agent of that level."""
     lasting: str = ""
-    """Why its decisions last through states that are not stored, for messages; empty: they don't.
-    """
+    """The reason why its decisions last through states that are not stored, for messages; empty:
+    they don't."""
 
     def owner(self, agent: str) -> str:
         """An agent of that name at this place, for messages: "agent 'ppo' of level 'main'"."""
@@ -474,7 +474,7 @@ class EndsOfItsOwn(Protocol):
 
     @property
     def own_ends(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the infos that mark the end of each one's own episode, by its name."""
+        """Names of the infos that mark the end of each agent's own episode, by its name."""
         ...
 
     @property

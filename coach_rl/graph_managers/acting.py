@@ -154,7 +154,7 @@ class Actor:
 
 
 def own_ends_of(levels: Sequence[LevelParameters]) -> dict[str, tuple[str, ...]]:
-    """Names of the infos that mark the end of each one's own episode, by the agent's name."""
+    """Names of the infos that mark the end of each agent's own episode, by its name."""
     found: dict[str, tuple[str, ...]] = {}
     for level in levels:
         own = level.agent.own_ends if isinstance(level.agent, EndsOfItsOwn) else {}

@@ -123,7 +123,7 @@ class Graph:
 
     @property
     def arrangement(self) -> Arrangement:
-        """Which level acts through which."""
+        """The way in which levels act through each other."""
         return self._parameters.arrangement
 
     @property

@@ -1,4 +1,4 @@
-"""What a replay memory draws where nothing else is asked for: transitions, one by one."""
+"""The draws of a replay memory by default: transitions, one by one."""
 
 from gymnasium import spaces
 

@@ -52,7 +52,7 @@ class ReplaySettings(Protocol):
 
     @property
     def draws(self) -> "DrawParameters":
-        """What is drawn."""
+        """The kind of samples that are drawn."""
         ...
 
     @property
@@ -97,7 +97,7 @@ class MemoryPart:
 
     @property
     def owner(self) -> str:
-        """What its `episodes` are from, for messages."""
+        """The source of its `episodes`, for messages."""
         return type(self).__name__
 
     @property
@@ -189,7 +189,7 @@ class DrawParameters(Protocol):
         ...
 
     def count(self, batch: int) -> int:
-        """How many are drawn for a batch of so many transitions."""
+        """Number of samples that are drawn for a batch of so many transitions."""
         ...
 
     def priorities(

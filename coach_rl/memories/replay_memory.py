@@ -152,7 +152,7 @@ class ReplayLayout:
     keeps_follows: bool
     """True if each transition's `follows` is kept, for n-step returns."""
     draws: DrawParameters
-    """What is drawn."""
+    """The kind of samples that are drawn."""
     hindsight: Hindsight | None
     """Relabelling of goals; None: no relabelling."""
     parts: tuple[MemoryPart, ...]
@@ -378,7 +378,7 @@ class ReplayMemory:
         self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
         self._drawn = 0
-        """How many were drawn for the last batch."""
+        """Number of samples that were drawn for the last batch."""
 
     def __len__(self) -> int:
         return len(self.store)

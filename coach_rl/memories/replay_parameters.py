@@ -81,15 +81,15 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     hindsight: HindsightParameters | None = None
     """Relabel goals in sampled transitions; None: leave them."""
     draws: DrawParameters = field(default_factory=SingleTransitions)
-    """What is drawn: transitions one by one or, for recurrent networks, sequences
+    """The kind of samples: transitions one by one or, for recurrent networks, sequences
     (SequenceParameters)."""
     frame_stack: tuple[str, ...] = ()
     """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
     extras: tuple[str, ...] = ()
     """Extras of the agent's actions to keep, as the `extras` of a batch."""
     parts: tuple[MemoryPartParameters, ...] = ()
-    """What is kept and sampled beside transitions and goals, e.g. hindsight actions or a data
-    set."""
+    """Parts that are kept and sampled beside transitions and goals, e.g. hindsight actions or a
+    data set."""
     units: tuple[SamplerUnitParameters, ...] = ()
     """Sampler units of your own."""
 

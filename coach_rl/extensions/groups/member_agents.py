@@ -320,7 +320,7 @@ class Share:
 
 
 def in_turn(name: str) -> str:
-    """Why decisions of an agent of this name last, see `LevelPlace.lasting`."""
+    """The reason why decisions of an agent of this name last, see `LevelPlace.lasting`."""
     return f"agent '{name}' acts in turn: its decisions last until it acts again"
 
 
