@@ -23,9 +23,9 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.looking.profile import RunProfile
+from coach_rl.extensions.looking.profiler import Node
 from coach_rl.graph_managers import GraphManager
-from coach_rl.sessions.profile import RunProfile
-from coach_rl.telemetry.profiler import Node
 
 PARTS = {
     "environment": "simulator",

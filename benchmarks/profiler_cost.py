@@ -17,8 +17,8 @@ from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.looking.profile import RunProfile
 from coach_rl.graph_managers import GraphManager
-from coach_rl.sessions.profile import RunProfile
 
 STEPS = {"Mujoco_PPO": 2_048, "Pendulum_HAC": 1_600, "CartPole_PPO": 2_048, "Mujoco_SAC": 400}
 """Environment steps of a piece: whole rollouts, or about a second."""

@@ -21,19 +21,25 @@ from coach_rl.architectures import (
     ActorParameters as ActorParameters,
     AdamParameters as AdamParameters,
     AdamWParameters as AdamWParameters,
-    Attention as Attention,
     CategoricalHead as CategoricalHead,
     CriticParameters as CriticParameters,
-    GRU as GRU,
-    LSTM as LSTM,
     MeanHead as MeanHead,
-    MinGRU as MinGRU,
     ModuleParameters as ModuleParameters,
     QNetworkParameters as QNetworkParameters,
     QuantileHead as QuantileHead,
     RMSpropParameters as RMSpropParameters,
     TargetSync as TargetSync,
     TorsoParameters as TorsoParameters,
+)
+from coach_rl.architectures.attention import (
+    Attention as Attention,
+)
+from coach_rl.architectures.gated_recurrence import (
+    GRU as GRU,
+    LSTM as LSTM,
+)
+from coach_rl.architectures.linear_recurrence import (
+    MinGRU as MinGRU,
 )
 from coach_rl.configuration import (
     find_preset as find_preset,
@@ -159,6 +165,9 @@ from coach_rl.extensions.data.prefill import (
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
+from coach_rl.extensions.films.episode_recorder import (
+    VideoParameters as VideoParameters,
+)
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,
     GroupMember as GroupMember,
@@ -209,11 +218,17 @@ from coach_rl.extensions.learned_goals.lesson_goals import (
 from coach_rl.extensions.learned_goals.metra_goals import (
     METRAGoalSpace as METRAGoalSpace,
 )
+from coach_rl.extensions.looking.histograms import (
+    HistogramParameters as HistogramParameters,
+)
 from coach_rl.extensions.looking.inspect_parameters import (
     InspectParameters as InspectParameters,
 )
 from coach_rl.extensions.looking.notebook import (
     NotebookSink as NotebookSink,
+)
+from coach_rl.extensions.looking.profile import (
+    ProfileParameters as ProfileParameters,
 )
 from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
@@ -253,6 +268,9 @@ from coach_rl.extensions.studies.study import (
 )
 from coach_rl.extensions.workers.collection import (
     CollectionParameters as CollectionParameters,
+)
+from coach_rl.extensions.workers.evaluation_process import (
+    BackgroundEvaluation as BackgroundEvaluation,
 )
 from coach_rl.filters import (
     BoxDiscretization as BoxDiscretization,
@@ -295,8 +313,10 @@ from coach_rl.memories import (
     HindsightParameters as HindsightParameters,
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
-    SequenceParameters as SequenceParameters,
     SingleTransitions as SingleTransitions,
+)
+from coach_rl.memories.sequences import (
+    SequenceParameters as SequenceParameters,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,
@@ -308,9 +328,6 @@ from coach_rl.sessions import (
     RunSettings as RunSettings,
     train as train,
     TrainedAgent as TrainedAgent,
-)
-from coach_rl.telemetry.video import (
-    VideoParameters as VideoParameters,
 )
 
 __all__: list[str]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.agents.actor_critic_learner import ActorTermParameters
     from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
     from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
     from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.learner import ActingPolicy, ActorTerm, ActorTermParameters, Learner
+    from coach_rl.agents.learner import ActingPolicy, ActorTerm, Learner
     from coach_rl.agents.off_policy_agent import (
         LearningParameters,
         OffPolicyAgent,

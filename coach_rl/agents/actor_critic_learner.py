@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Generic
+from typing import Generic, Protocol
 
 from torch import Tensor
 
@@ -11,7 +11,6 @@ from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.learner import (
     ActingPolicy,
     ActorTerm,
-    ActorTermParameters,
     AnyActingPolicy,
     PerturbedPolicy,
 )
@@ -51,6 +50,14 @@ from coach_rl.exploration_policies import (
 from coach_rl.memories.batches import TransitionBatch
 
 _ACTION = "/action"
+
+
+class ActorTermParameters(Protocol):
+    """A frozen description of a term of an actor's loss."""
+
+    def build(self, agent: FilteredAgent[RowState], context: AgentContext) -> ActorTerm:
+        """The term of an agent; ConfigurationErrors name the level that does not fit."""
+        ...
 
 
 @parameter_class

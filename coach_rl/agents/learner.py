@@ -11,13 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.agents import AgentContext, RowState
+from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.records import ActionRequest, Array, FloatArray, Observation
 from coach_rl.core.saved import Saved
@@ -216,12 +215,4 @@ class ActorTerm(Stateful, Protocol):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call."""
-        ...
-
-
-class ActorTermParameters(Protocol):
-    """A frozen description of a term of an actor's loss."""
-
-    def build(self, agent: FilteredAgent[RowState], context: AgentContext) -> ActorTerm:
-        """The term of an agent; ConfigurationErrors name the level that does not fit."""
         ...

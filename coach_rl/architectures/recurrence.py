@@ -40,7 +40,7 @@ class RecurrentLayerParameters(ABC):
 
     @abstractmethod
     def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
-        """What the layer computes; arguments as for `StatefulLayerParameters.build`."""
+        """The computation of the layer; arguments as for `StatefulLayerParameters.build`."""
 
 
 @parameter_class

@@ -247,7 +247,7 @@ def _read(
 ) -> tuple[Parser, dict[str, object], list[str]]:
     """The parser of a command line, the values of its flags, and the words that belong to none.
 
-    The flags of installed extensions are looked up where one is unknown, and for the help of a
+    The flags of installed extensions are read where one is unknown, and for the help of a
     command.
     """
     parser = Parser(command, also)

@@ -1,23 +1,21 @@
 """The command that evaluates a trained agent, or one before any training."""
 
 from coach_rl.cli.parser import Given
-from coach_rl.cli.settings import configured, opening, overrides_of, settings, video_parameters
+from coach_rl.cli.settings import configured, opening, overrides_of, run_parts, settings
 from coach_rl.cli.terminal import console_of, short
 from coach_rl.cli.train import newest_run
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
-from coach_rl.sessions.evaluation import (
-    FINAL_EPISODES,
-    evaluate_run,
-    evaluate_untrained,
-    evaluation_film,
-)
+from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
+from coach_rl.sessions.run_parts import Written
+from coach_rl.sessions.settings import FINAL_EPISODES
 from coach_rl.telemetry.summary import evaluation_table
 
 
 def evaluate(given: Given) -> int:
     """Evaluate a run; the exit code."""
+    written: list[Written] = []
     evaluation, file = evaluate_run(
         newest_run(given.run),
         episodes=given.episodes or FINAL_EPISODES,
@@ -26,14 +24,14 @@ def evaluate(given: Given) -> int:
         **opening(given),
         sampling=given.sampling,
         seed=given.seed,
-        video=video_parameters(given),
+        parts=run_parts(given),
+        on_written=written.append,
     )
     console_of(plain=given.plain).print(evaluation_table(evaluation))
     if file is not None:
         print(f"written to {short(file)}")
-        video = evaluation_film(file)
-        for each in sorted(video.parent.glob(f"{video.name}.*")):
-            print(f"filmed as  {short(each)}")
+    for each in written:
+        print(f"{each.what:<10} {short(each.path)}{each.note}")
     return 0
 
 

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from coach_rl.cli import values
 from coach_rl.cli.parser import Flag
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes
 
 DEFAULT_EPISODES = 20
 """Episodes of an evaluation without a number."""
-DEFAULT_HISTOGRAM_STEPS = 10_000
-"""Environment steps from one set of histograms to the next, where none are given."""
 
 
 def group(title: str, *flags: Flag, of: str = "") -> tuple[Flag, ...]:
@@ -32,40 +30,6 @@ _KEPT = f"{_TRAINED} begun describe"
 _PRESET = "train begun untrained describe built"
 _RUN = "resume fork evaluate"
 
-_FILMS = group(
-    "",
-    Flag("-dg, --dump_gifs", "film an episode of each evaluation as GIF"),
-    Flag("-dm, --dump_mp4", "the same as MP4; needs the extra `video`"),
-    Flag(
-        "--video_frames N",
-        "frames of a video at most (default: 200); longer episodes skip more steps",
-        values.positive,
-        sets="VideoParameters.max_frames",
-        needs="-dg -dm",
-    ),
-    Flag(
-        "--video_skip STEPS",
-        "steps from one frame to the next (default: 1)",
-        values.positive,
-        sets="VideoParameters.frame_skip",
-        needs="-dg -dm",
-    ),
-    Flag(
-        "--video_episodes WHICH",
-        "film the last episode of the first environment (default), or the best",
-        choices=("best", "last"),
-        sets="VideoParameters.episodes",
-        needs="-dg -dm",
-    ),
-    Flag(
-        "--video_every N",
-        "film every Nth evaluation (default: 1)",
-        values.positive,
-        sets="VideoParameters.every",
-        needs="-dg -dm",
-    ),
-    of=f"{_TRAINED} evaluate",
-)
 RUNS = (
     *group(
         "what to run",
@@ -204,16 +168,6 @@ RUNS = (
             sets="RunSettings.tensorboard",
             of=f"{_TRAINED} begun",
         ),
-        Flag(
-            "--histograms [STEPS]",
-            "for TensorBoard: parameters, gradients, actions and observations every STEPS "
-            f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
-            values.steps,
-            value=EnvironmentSteps(DEFAULT_HISTOGRAM_STEPS),
-            sets="RunSettings.histograms",
-            of=_TRAINED,
-        ),
-        *_FILMS,
         *group(
             "",
             Flag("-c, --use_cpu", "use no GPU", name="device", value="cpu", sets="Runtime.device"),
@@ -237,18 +191,6 @@ RUNS = (
             "where that is faster, which costs score)",
             sets="Runtime.matmul_precision",
             of="train begun untrained",
-        ),
-        Flag(
-            "--background_evaluation",
-            "evaluate in a process of its own; training doesn't wait for the results",
-            sets="RunSettings.background_evaluation",
-            of=_TRAINED,
-        ),
-        Flag(
-            "--profile",
-            "show at the end where time has gone; profile.json and trace.json in the run's folder",
-            sets="RunSettings.profile",
-            of=_TRAINED,
         ),
         Flag("--print_networks_summary", "print levels and networks before starting", of=_TRAINED),
     ),

@@ -45,8 +45,9 @@ class Flag:
     sets: str | Callable[[Any], Mapping[str, object]] = ""
     """Target of its value: a path in the parameters of an experiment, such as
     `checkpoints.keep_last`, or the field of a settings class, such as `Runtime.seed`; a function
-    from its value to values by path where these are several, or are made from it. Empty: nothing by
-    itself."""
+    from its value to values by path where these are several, or are made from it. A part of the run
+    that it requests: `module:Class`, with `.field` where its value is that of a field; values of
+    one field from several flags are added. Empty: nothing by itself."""
     of: str = ""
     """The commands that take it, by name, separated by spaces; empty: all that list it."""
     group: str = ""
@@ -54,7 +55,7 @@ class Flag:
     needs: str = ""
     """Spellings of flags of which one has to be given as well, separated by spaces; empty: none."""
     separator: str = ""
-    """What separates the parts of its value, where that has several; empty: it has one."""
+    """Separator of the parts of its value, where that has several; empty: it has one."""
 
     @property
     def spellings(self) -> list[str]:
@@ -71,6 +72,11 @@ class Flag:
         """The name under which commands find its value."""
         word = self.placeholder.strip("[]").partition(" ")[0].lower()
         return self.name or (self.spellings[-1].lstrip("-") if self.spellings else word)
+
+    @property
+    def is_about_part(self) -> bool:
+        """True if it requests a part of the run, or sets one of its fields."""
+        return isinstance(self.sets, str) and ":" in self.sets
 
     @property
     def default(self) -> bool | None:

@@ -1,5 +1,6 @@
 """Settings and changes of parameters, from the flags of a command line."""
 
+import importlib
 from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
@@ -10,8 +11,7 @@ from coach_rl.configuration.overrides import InPlaceOf, OfKind, parse_overrides
 from coach_rl.configuration.preset_file import Preset, is_part_of, require_given_once
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.sessions.settings import RunSettings
-from coach_rl.telemetry.video import Format, VideoParameters
+from coach_rl.sessions.settings import RunPartParameters, RunSettings
 
 S = TypeVar("S")
 
@@ -36,14 +36,25 @@ def settings(given: Given, kind: type[S], **others: object) -> S:
 
 def run_settings(given: Given) -> RunSettings:
     """The settings of a run."""
-    return settings(given, RunSettings, video=video_parameters(given))
+    return settings(given, RunSettings, parts=run_parts(given))
 
 
-def video_parameters(given: Given) -> VideoParameters | None:
-    """Video parameters from the flags; None if they request no video."""
-    wanted: tuple[tuple[Format, bool], ...] = (("gif", given.dump_gifs), ("mp4", given.dump_mp4))
-    formats = tuple(kind for kind, is_wanted in wanted if is_wanted)
-    return settings(given, VideoParameters, formats=formats) if formats else None
+def run_parts(given: Given) -> tuple[RunPartParameters, ...]:
+    """The parameters of a run's parts that flags request, in the order of the flags."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for flag in given.command.taken():
+        value = getattr(given, flag.dest)
+        if not flag.is_about_part or value is flag.default:
+            continue
+        module, _, path = str(flag.sets).partition(":")
+        name, _, field = path.partition(".")
+        fields = found.setdefault((module, name), {})
+        if field:
+            fields[field] = fields[field] + value if field in fields else value
+    return tuple(
+        getattr(importlib.import_module(module), name)(**fields)
+        for (module, name), fields in found.items()
+    )
 
 
 def opening(given: Given) -> dict[str, Any]:
@@ -105,7 +116,7 @@ def overrides_of(
     panel = () if preset is None else preset.panel
     for flag in given.command.taken():
         value = getattr(given, flag.dest)
-        if value is flag.default or not flag.sets or flag.dest in without:
+        if value is flag.default or not flag.sets or flag.dest in without or flag.is_about_part:
             continue
         if isinstance(flag.sets, str):
             changes = {} if flag.sets[0].isupper() else {flag.sets: value}

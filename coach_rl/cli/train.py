@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -134,8 +135,8 @@ def _conclude(given: Given, result: RunResult) -> int:
     """Print how the run ended and what can be done with it; the exit code."""
     coach, folder = program("coach"), word(result.folder.path)
     is_saved = bool(list_checkpoints(result.folder.checkpoints))
-    if result.profile is not None:
-        console_of(plain=given.plain).print(result.profile.table())
+    for table in chain.from_iterable(part.tables for part in result.parts.values()):
+        console_of(plain=given.plain).print(table)
     if result.unsaved is not None and result.summary is None:
         raise CheckpointError(f"cannot write {result.unsaved}{resume_advice(result.folder.path)}")
     if result.signal is not None:
@@ -153,12 +154,10 @@ def _conclude(given: Given, result: RunResult) -> int:
         raise CheckpointError(
             f"the end of this run is not saved: cannot write {result.unsaved}{advice}"
         )
-    if result.profile is not None:
-        print(f"profile:    {short(result.folder.path)}/profile.json; trace.json for Perfetto")
+    for each in chain.from_iterable(part.written for part in result.parts.values()):
+        print(f"{each.what + ':':<12}{short(each.path)}{each.note}")
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
-    if result.folder.videos.is_dir():
-        print(f"videos:     {short(result.folder.videos)}")
     if given.tensorboard is None:
         print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")
     return 0

@@ -78,7 +78,7 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
 
 
 def _mask_keys(agent: "AnyAgent") -> set[str]:
-    """The observation keys that an agent, or a group's members, have for action masks."""
+    """The observation keys that an agent, and those that it consists of, have for action masks."""
     masks = (getattr(part.value, "mask", None) for part in walk(agent) if part.is_agent)
     return {mask.key for mask in masks if mask is not None}
 
@@ -91,7 +91,7 @@ def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
     a `policy_state_dict`.
 
     Args:
-        agents: By their level's name, or a group's members by theirs.
+        agents: By their level's name, or those that an agent consists of by theirs.
     """
     for name, agent in agents.items():
         require_whole_policies(getattr(agent, "members", {}))
@@ -121,7 +121,7 @@ class TrainingReport:
     metrics: Mapping[str, float]
     """The metrics to log, by their names in docs/metrics.md; empty until a report is due."""
     members: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """The same of each agent of a group, by its name; empty where the agent is but one."""
+    """The same of each agent that it consists of, by name; empty where the agent is but one."""
 
 
 class Agent(Stateful, Protocol[Rows]):
@@ -202,7 +202,7 @@ class Agent(Stateful, Protocol[Rows]):
 class EndingAgent(Protocol[Held]):
     """An agent that decides itself where its option or goal ends.
 
-    It is refused at the top, under goals with a time, and as a member of a group.
+    It is refused at the top, under goals with a time, and where it does not have its level alone.
     With an attribute `ends_by_chance = True` it returns chances, and the level draws the ends.
     """
 
@@ -323,8 +323,9 @@ class LevelPlace:
     """The level that its decisions are sent to; None for the simulator."""
     agent_below: AnyAgent | None = None
     """The agent of that level."""
-    turn_of: str = ""
-    """The agent's name, where it acts in turn with others of its group; empty: it acts alone."""
+    lasting: str = ""
+    """The reason why its decisions last through states that are not stored, for messages; empty:
+    they don't."""
 
     def owner(self, agent: str) -> str:
         """An agent of that name at this place, for messages: "agent 'ppo' of level 'main'"."""
@@ -349,11 +350,10 @@ class LevelPlace:
         Args:
             what: What needs each decision to lead to the state that is stored with it.
         """
-        if self.turn_of:
+        if self.lasting:
             raise ConfigurationError(
-                f"agent '{self.turn_of}' acts in turn: its decisions last until it acts again, "
-                f"through states that it does not store, and {what}; leave that out, or give the "
-                "agent a level of its own in a graph of levels (docs/graphs.md)"
+                f"{self.lasting}, through states that it does not store, and {what}; leave that "
+                "out, or give the agent a level of its own"
             )
 
     def require_untimed_sub_goals(self, owner: str) -> None:
@@ -410,7 +410,7 @@ class LevelPlace:
 
 
 def explores(agent: AnyAgent) -> bool:
-    """True if an agent, or a member of a group, may act otherwise in training than greedily."""
+    """True if an agent, or one that it consists of, may act otherwise in training than greedily."""
     return any(each.is_agent and getattr(each.value, "explores", False) for each in walk(agent))
 
 
@@ -465,6 +465,26 @@ class AgentParameters(Protocol):
 
     def build(self, context: AgentContext) -> AnyAgent:
         """The agent; SpaceError if it doesn't support the spaces of its level."""
+        ...
+
+
+@runtime_checkable
+class EndsOfItsOwn(Protocol):
+    """Parameters of an agent of agents, whose own episodes may be over before the level's."""
+
+    @property
+    def own_ends(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the infos that mark the end of each agent's own episode, by its name."""
+        ...
+
+    @property
+    def needs_ends(self) -> bool:
+        """True if who acts depends on whose own episode is over."""
+        ...
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names of all infos that it reads."""
         ...
 
 

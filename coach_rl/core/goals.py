@@ -98,12 +98,12 @@ class RelabellingRequest(Protocol[_RelabellingT_co]):
     """A memory's question to its goals: what relabels the transitions that it keeps."""
 
     def plain(self) -> _RelabellingT_co | None:
-        """What relabels transitions of goals that need nothing more; None: they stay."""
+        """The relabelling of goals that need nothing more; None: they stay."""
         ...
 
 
 class KeptForGoals(NamedTuple):
-    """What an agent's memory keeps for goals, beside what it keeps for the agent."""
+    """Extras and parts that an agent's memory keeps for goals, beside the agent's own."""
 
     extras: tuple[str, ...] = ()
     """Extras of the agent's actions."""
@@ -270,7 +270,7 @@ class GoalSpace:
         return -float(horizon), 0.0
 
     def relabelling(self, request: RelabellingRequest[_RelabellingT]) -> _RelabellingT | None:
-        """What relabels the transitions that a memory of the level's agent keeps.
+        """The relabelling of the transitions that a memory of the level's agent keeps.
 
         Args:
             request: The memory's.
@@ -283,11 +283,11 @@ class GoalSpace:
         return frozenset({self.key})
 
     def attach(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some follow what it learns
-        """What the memory of the level's agent has to keep for the goals."""
+        """Extras and parts that the memory of the level's agent keeps for the goals."""
         return KeptForGoals()
 
     def attach_above(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some restate its actions
-        """What the memory of the agent one level up has to keep for the goals that it sets."""
+        """Those that the memory of the agent one level up keeps for the goals that it sets."""
         return KeptForGoals()
 
     def obstacle(self, agent: object) -> str | None:  # noqa: ARG002 - for subclasses

@@ -29,7 +29,7 @@ Kind = Literal[
     "gap",
     "roll_back",
     "note",
-    "video",
+    "file",
     "histogram",
 ]
 """The subjects of records; metrics.toml has when each is written, and what it carries."""

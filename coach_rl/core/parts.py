@@ -32,7 +32,7 @@ class Part:
     agent: Any
     """The innermost agent that it is part of, itself if it is one; None outside agents."""
     members: tuple[str, ...] = ()
-    """Names of that agent in the groups around it, outermost first; empty if it is in none."""
+    """Names of that agent in the agents around it, outermost first; empty if it is in none."""
 
     @property
     def is_agent(self) -> bool:
@@ -79,7 +79,7 @@ def description_of(agent: Any) -> str:
 
 
 def modules_of(agent: object) -> dict[str, Any]:
-    """The networks of an agent by name, torch modules; those of a group by the member first."""
+    """The networks of an agent by name, torch modules; of an agent in it by its name first."""
     found: dict[str, Any] = {}
     for part in walk(agent):
         if _is_network(part.value):
@@ -93,7 +93,7 @@ def modules_of(agent: object) -> dict[str, Any]:
 def trajectories_of(agent: Any) -> dict[str, Array]:
     """The contents of an agent's memory, by the paths of `memories.batches.shown_as`.
 
-    Those of a group's member are below `/agents/<name>`, [N, T, ...] each: every memory has its own
+    Those of an agent in it are below `/agents/<name>`, [N, T, ...] each: every memory has its own
     T and `/agents/<name>/mask`. Empty where nothing is kept.
     """
     found: dict[str, Array] = {}
@@ -120,7 +120,7 @@ class TimedCall(NamedTuple):
 
 
 def timed_calls(whole: object) -> Iterator[TimedCall]:
-    """The calls that an object and its parts name; a group's members below their names."""
+    """The calls that an object and its parts name; those of agents in it below their names."""
     for part in walk(whole):
         if part.is_agent and part.members:
             for method in ("act", "observe", "train"):

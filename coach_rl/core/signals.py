@@ -58,7 +58,7 @@ class Signals:
         listener(f"{self._owner}/{name}" if self._owner else name, values)
 
     def of(self, part: str) -> "Signals":
-        """The same for a part of the owner, e.g. a member of a group of agents."""
+        """The same for a part of the owner, e.g. one of several agents on a level."""
         return Signals(self.channel, f"{self._owner}/{part}" if self._owner else part)
 
 

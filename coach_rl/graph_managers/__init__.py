@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     )
     from coach_rl.graph_managers.stack import SignalParameters, TickSource
     from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
+    from coach_rl.graph_managers.watcher import EvaluationWatcher
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "GraphManager",
-    "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters", "ScheduleParameters",
-    "SignalParameters", "SourceParameters", "TickSource", "ValidationParameters",
+    "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "EvaluationWatcher",
+    "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters",
+    "ScheduleParameters", "SignalParameters", "SourceParameters", "TickSource",
+    "ValidationParameters",
     "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

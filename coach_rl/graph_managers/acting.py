@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from coach_rl.core.agents import EndsOfItsOwn
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.parameter_classes import parameter_class
@@ -106,8 +107,8 @@ class Actor:
             seed=seed,
             purpose="acting",
         )
-        described = (level.agent for level in graph.levels)
-        keys = (key for each in described for key in getattr(each, "info_keys", ()))
+        described = [each.agent for each in graph.levels if isinstance(each.agent, EndsOfItsOwn)]
+        keys = (key for each in described for key in each.info_keys)
         self._info = {key: np.zeros(num_envs, np.bool_) for key in keys}
         """[N] each: all that is known of infos is whose own episode is over."""
         self._has_begun = False
@@ -126,8 +127,8 @@ class Actor:
             observation: What the environments show, [N, ...] each.
             begins: Where an episode begins with it, [N]; everywhere at the first call.
             greedy: Whether to leave out exploration.
-            over: Where members' own episodes are over, bool by the name of the info that marks it;
-                they stay over until their row begins again.
+            over: Where the own episodes of agents are over, bool by the name of the info that marks
+                it; they stay over until their row begins again.
         """
         environment = self._environment
         self._clock.samples = not greedy
@@ -152,20 +153,26 @@ class Actor:
         return environment.action
 
 
-def member_ends(levels: Sequence[LevelParameters]) -> dict[str, tuple[str, ...]]:
-    """Names of the infos that mark the end of each member's own episode, by its name."""
+def own_ends_of(levels: Sequence[LevelParameters]) -> dict[str, tuple[str, ...]]:
+    """Names of the infos that mark the end of each agent's own episode, by its name."""
     found: dict[str, tuple[str, ...]] = {}
     for level in levels:
-        for name, keys in getattr(level.agent, "own_ends", {}).items():
+        own = level.agent.own_ends if isinstance(level.agent, EndsOfItsOwn) else {}
+        for name, keys in own.items():
             found[name] = (*found.get(name, ()), *keys)
     return found
 
 
+def needs_ends(level: LevelParameters) -> bool:
+    """True if who acts on a level depends on whose own episode is over."""
+    return isinstance(level.agent, EndsOfItsOwn) and level.agent.needs_ends
+
+
 def how_to_act(policy: str, levels: Sequence[LevelParameters]) -> str:
     """Lines of Python in which a policy acts, for pages about it: with `over` where it needs it."""
-    if not any(getattr(each.agent, "needs_ends", False) for each in levels):
+    if not any(map(needs_ends, levels)):
         return f"action = {policy}.act(observation)"
-    over = dict.fromkeys(member_ends(levels), False)
+    over = dict.fromkeys(own_ends_of(levels), False)
     return (
         f"over = {over}  # True where the member's own episode is over\n"
         f"action = {policy}.act(observation, over=over)"

@@ -49,7 +49,7 @@ class Arrangement(Protocol):
         ...
 
     def settings(self, level: LevelDescription) -> Iterator[str]:
-        """What it has a level do besides acting through those below it, in lines for people."""
+        """Lines for people on what a level does besides acting through those below it."""
         ...
 
     def build_stack(

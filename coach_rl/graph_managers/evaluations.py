@@ -116,7 +116,7 @@ def play(
     *,
     seed: int,
     step_limit: int | None = None,
-    watcher: EvaluationWatcher | None = None,
+    watchers: Sequence[EvaluationWatcher] = (),
     is_stopped: Callable[[], bool] = never,
     on_activity: OnActivity = ignore_activity,
 ) -> Scores:
@@ -130,7 +130,7 @@ def play(
         episodes: Number of episodes.
         seed: Seed of their starts.
         step_limit: Steps after which an episode is cut off and counts as truncated; None: never.
-        watcher: Films or shows them, up to the reset after the step limit; None for no watcher.
+        watchers: Their watchers, up to the reset after the step limit.
         is_stopped: Polled at every step; True ends the evaluation.
         on_activity: Called with the number of episodes that are over.
 
@@ -143,7 +143,7 @@ def play(
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
     due[:rest] += 1
     stack.reset_all(seed)
-    if watcher is not None:
+    for watcher in watchers:
         watcher.begin(stack, due)
     tracker, cut_short = EpisodeTracker(stack.num_envs), 0
     played: list[FinishedEpisodes] = []
@@ -158,7 +158,7 @@ def play(
         if answer.faults:
             cut_short += int(np.count_nonzero(answer.lost))
             _require_whole_episodes(answer.faults, cut_short, episodes)
-        if watcher is not None:
+        for watcher in watchers:
             watcher.note_tick(answer)
         ended = answer.terminated | answer.truncated
         if step_limit is not None:
@@ -175,7 +175,8 @@ def play(
             played.append(_selected(finished, counted))
             on_activity(_activity(episodes.count - due.sum(), episodes))
         if due.any() and stuck[due > 0].all():  # no row is left to play the rest
-            seed, watcher = integer_seed(seed, "after the step limit"), None
+            seed = integer_seed(seed, "after the step limit")
+            watchers = ()
             stack.reset(seed)
             tracker.restart()
             stuck[:] = False
@@ -382,11 +383,9 @@ class EvaluationSchedule:
         if progress.announced_at != clock.environment_steps:
             progress.announced_at = clock.environment_steps
             yield self.begins()
-        number = int(interval.counted(clock) // interval.count)
-        watcher = self._graph.watcher
-        is_watched = is_over or watcher is None or number % watcher.every == 0
+        number = 0 if is_over else int(interval.counted(clock) // interval.count)
         evaluation = self.result(
-            self.play(schedule.evaluation_episodes, is_stopped=is_stopped, is_watched=is_watched)
+            self.play(schedule.evaluation_episodes, is_stopped=is_stopped, number=number)
         )
         clock.wall_seconds = progress.seconds_at(time.perf_counter())
         progress.note_evaluated()
@@ -428,40 +427,40 @@ class EvaluationSchedule:
         seed: int | None = None,
         sampling: bool = False,
         is_stopped: Callable[[], bool],
-        is_watched: bool = True,
+        number: int = 0,
     ) -> Scores:
-        """Play an evaluation; once more if the watcher needs a replay of the same episodes.
+        """Play an evaluation; once more for watchers that need a replay of the same episodes.
 
         Args:
             episodes: Number of episodes.
             seed: Seed of the episodes; None takes that of the evaluations while training.
             sampling: Whether agents explore as they do in training now.
             is_stopped: Polled at every step; True ends the evaluation.
-            is_watched: Whether to use the watcher.
+            number: Its number among those while training, by which watchers choose; 0: all watch.
         """
         graph, stack = self._graph, self._graph.evaluation
-        watcher = graph.watcher if is_watched else None
+        watchers = list(filter(lambda each: number % each.every == 0, graph.watchers))
         graph.sample_in_evaluations(sampling)
-        before = None if watcher is None else deepcopy(stack.state_dict(with_simulators=False))
+        before = deepcopy(stack.state_dict(with_simulators=False)) if watchers else {}
 
-        def played() -> Scores:
+        def played(watchers: Sequence[EvaluationWatcher]) -> Scores:
             return play(
                 stack,
                 episodes,
                 seed=graph.evaluation_seed if seed is None else seed,
                 step_limit=self._parameters.schedule.evaluation_step_limit,
-                watcher=watcher,
+                watchers=watchers,
                 is_stopped=is_stopped,
                 on_activity=graph.runtime.on_activity,
             )
 
         with torch_settings(graph.runtime):
-            scores = played()
-            if watcher is not None and watcher.wants_replay(scores.episodes):
-                assert before is not None
+            scores = played(watchers)
+            again = list(filter(lambda each: each.wants_replay(scores.episodes), watchers))
+            if again:
                 stack.load_state_dict(before, with_simulators=False)
                 with suppress(EvaluationStopped):  # the evaluation itself is complete
-                    played()
+                    played(again)
         return scores
 
     def result(self, scores: Scores, request: EvaluationRequest | None = None) -> Evaluation:

@@ -63,7 +63,7 @@ class Graph:
         training: Whether there are environments to train in; without them it can only evaluate.
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
-        watcher: Films or shows evaluations; None for no watcher.
+        watchers: Watchers of evaluations.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -76,7 +76,7 @@ class Graph:
         *,
         training: bool = True,
         evaluation_envs: int | None = None,
-        watcher: EvaluationWatcher | None = None,
+        watchers: Sequence[EvaluationWatcher] = (),
     ) -> None:
         self.runtime = replace(resolved(runtime, parameters), signals=Signals())
         """The run's settings and services: its device, its threads, its channel of signals."""
@@ -89,11 +89,14 @@ class Graph:
         """The times at which levels are in a phase of their own."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
-        self.watcher = watcher
-        """Films or shows evaluations; None where nothing does."""
+        self.watchers = tuple(watchers)
+        """Watchers of evaluations."""
         self._parameters = parameters
         self._agents = LevelAgents(parameters, self.runtime, self.clock)
         self._training: Stack | None = None
+        is_drawn = False
+        for watcher in watchers:
+            is_drawn |= watcher.draws
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
@@ -102,13 +105,13 @@ class Graph:
                 Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs
                 or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
-                is_drawn=watcher is not None,
+                is_drawn=is_drawn,
             )
             if self._training is not None:
                 _check_same_spaces(self._training, self.evaluation)
                 self.phases.watch(self._training.levels)
                 self._training.reset(integer_seed(runtime.seed, "training", "environment"))
-            if watcher is not None:
+            for watcher in watchers:
                 self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
                 watcher.prepare(self.evaluation)
             self._opened = opened.pop_all()
@@ -120,7 +123,7 @@ class Graph:
 
     @property
     def arrangement(self) -> Arrangement:
-        """Which level acts through which."""
+        """The way in which levels act through each other."""
         return self._parameters.arrangement
 
     @property
@@ -208,7 +211,7 @@ class Graph:
     def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; not those in a phase of their own.
 
-        Yields the level, the name of the agent or of the member of a group, and its metrics.
+        Yields the level, the name of the agent or of one that it consists of, and its metrics.
         """
         for level in reversed(self.levels):
             if level.frozen or level.name in self.clock.levels:

@@ -102,7 +102,7 @@ class GraphManager:
         training: bool = True,
         evaluation_envs: int | None = None,
         callbacks: Sequence[Callback | CallbackParameters] = (),
-        watcher: EvaluationWatcher | None = None,
+        watchers: Sequence[EvaluationWatcher] = (),
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors name what doesn't fit.
 
@@ -117,7 +117,7 @@ class GraphManager:
                 evaluations while training have episodes, up to 16.
             callbacks: Callbacks after those of the parameters. They are not recorded in a manifest:
                 pass them again to resume the run.
-            watcher: Films or shows evaluations; None for nothing.
+            watchers: Watchers of evaluations.
         """
         if self._built is not None:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -129,7 +129,7 @@ class GraphManager:
             runtime,
             training=training,
             evaluation_envs=evaluation_envs,
-            watcher=watcher,
+            watchers=watchers,
         )
         progress = Progress(parameters.schedule, graph.clock, parameters.validation)
         self._built = _Built(

@@ -157,7 +157,7 @@ OBSERVATIONS = "observations"
 
 
 def note_observations(agent: AnyAgent, signals: Signals) -> None:
-    """Let an agent, and each member of a group, note all it observes whenever it acts.
+    """Let an agent, and each that it consists of, note all it observes whenever it acts.
 
     Args:
         agent: The agent; its `act` is replaced on this object.

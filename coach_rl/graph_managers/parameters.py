@@ -283,7 +283,7 @@ def require_known_metric(
 
 
 class SourceContext(Protocol):
-    """The run that the source of its ticks is built for."""
+    """The parts of a run from which the source of its ticks is built."""
 
     parameters: "GraphParameters"
     """The experiment."""
@@ -337,7 +337,7 @@ class GraphParameters:
     environment: EnvironmentParameters = field(metadata={ADVICE: _describe_environment})
     """The simulator under the lowest level."""
     arrangement: Arrangement = LevelChain()
-    """Which level acts through which: by default each through the next."""
+    """The way in which levels act through each other: by default each through the next."""
     schedule: ScheduleParameters = field(default_factory=ScheduleParameters)
     """Lengths of the phases and intervals between evaluations and records."""
     num_envs: Positive[int] = 1

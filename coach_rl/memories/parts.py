@@ -1,18 +1,20 @@
 """Parts of a replay memory: what is kept and sampled beside the transitions themselves.
 
-@parameter_class
-class AgeParameters(MemoryPartParameters):          # in ReplayMemoryParameters.parts
-def at(self, context):
-return Age(context)
+    @parameter_class
+    class AgeParameters(MemoryPartParameters):          # in ReplayMemoryParameters.parts
+        def at(self, context):
+            return Age(context)
 
-class Age(MemoryPart):
-ledger = {"/age": Field((), np.float32)}        # a column of every transition
+    class Age(MemoryPart):
+        ledger = {"/age": Field((), np.float32)}        # a column of every transition
 
-def kept(self, stored):
-return {"/age": age_of(stored.after)}
+        def kept(self, stored):
+            return {"/age": age_of(stored.after)}
 
-def units(self, context, own):                  # sampler units, behind the ones named
-return [("gather", ShownAge(context.store))]
+        def units(self, context, own):                  # sampler units, behind the ones named
+            return [("gather", ShownAge(context.store))]
+
+A part leaves out the methods that it does not need.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +27,6 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
-from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import Gather, SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
@@ -50,7 +51,7 @@ class ReplaySettings(Protocol):
 
     @property
     def draws(self) -> "DrawParameters":
-        """What is drawn."""
+        """The kind of samples that are drawn."""
         ...
 
     @property
@@ -95,7 +96,7 @@ class MemoryPart:
 
     @property
     def owner(self) -> str:
-        """What its `episodes` are from, for messages."""
+        """The source of its `episodes`, for messages."""
         return type(self).__name__
 
     @property
@@ -178,16 +179,17 @@ class DrawParameters(Protocol):
         """Raise `ConfigurationError` unless batches can have so many transitions."""
         ...
 
-    def units(self, store: RingStore) -> list[SamplerUnit]:
-        """The units between the drawn positions and their returns."""
-        ...
+    def units(self, returns: Sequence[SamplerUnit], gather: Gather) -> list[SamplerUnit]:
+        """The units behind the drawn positions.
 
-    def gather(self, gather: Gather) -> SamplerUnit:
-        """The unit that reads the columns, from the one for transitions alone."""
+        Args:
+            returns: Those that make returns.
+            gather: The one that reads the columns, of transitions alone.
+        """
         ...
 
     def count(self, batch: int) -> int:
-        """How many are drawn for a batch of so many transitions."""
+        """Number of samples that are drawn for a batch of so many transitions."""
         ...
 
     def priorities(

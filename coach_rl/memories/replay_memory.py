@@ -57,7 +57,7 @@ from coach_rl.memories.batches import (
     shown_as,
 )
 from coach_rl.memories.frame_ring import frames_per_row
-from coach_rl.memories.hindsight import Hindsight, HindsightGoals, observed
+from coach_rl.memories.hindsight import Hindsight, HindsightGoals
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
 from coach_rl.memories.prioritised import PrioritisedPositions, tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
@@ -152,7 +152,7 @@ class ReplayLayout:
     keeps_follows: bool
     """True if each transition's `follows` is kept, for n-step returns."""
     draws: DrawParameters
-    """What is drawn."""
+    """The kind of samples that are drawn."""
     hindsight: Hindsight | None
     """Relabelling of goals; None: no relabelling."""
     parts: tuple[MemoryPart, ...]
@@ -256,10 +256,11 @@ class ReplayLayout:
         """
         if self.hindsight is None and not self.parts:
             return {}
-        seen = observed if self.hindsight is None else self.hindsight.observed
-        before, after = seen(self.observations, columns)
+        before = {key: columns[f"{OBSERVATIONS}{key}"] for key in self.observations}
+        after = {key: columns[f"{NEXT_OBSERVATIONS}{key}"] for key in self.observations}
         kept: dict[str, Array] = {}
         if self.hindsight is not None:
+            before, after = self.hindsight.observed(before, after, columns)
             kept = self.hindsight.ledger_values(
                 before, after, terminated=columns[TERMINATED], below=below
             )
@@ -378,7 +379,7 @@ class ReplayMemory:
         self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
         self._drawn = 0
-        """How many were drawn for the last batch."""
+        """Number of samples that were drawn for the last batch."""
 
     def __len__(self) -> int:
         return len(self.store)

@@ -81,15 +81,15 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     hindsight: HindsightParameters | None = None
     """Relabel goals in sampled transitions; None: leave them."""
     draws: DrawParameters = field(default_factory=SingleTransitions)
-    """What is drawn: transitions one by one or, for recurrent networks, sequences
+    """The kind of samples: transitions one by one or, for recurrent networks, sequences
     (SequenceParameters)."""
     frame_stack: tuple[str, ...] = ()
     """Observation keys stacked by ObservationStackingFilter (last axis): frames are kept once."""
     extras: tuple[str, ...] = ()
     """Extras of the agent's actions to keep, as the `extras` of a batch."""
     parts: tuple[MemoryPartParameters, ...] = ()
-    """What is kept and sampled beside transitions and goals, e.g. hindsight actions or a data
-    set."""
+    """Parts that are kept and sampled beside transitions and goals, e.g. hindsight actions or a
+    data set."""
     units: tuple[SamplerUnitParameters, ...] = ()
     """Sampler units of your own."""
 
@@ -159,7 +159,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             output_filter=output_filter,
         )
         memory = self._memory(layout, context, discount)
-        if self.storage != "none":
+        if self.storage != "none" and self.is_filled:
             for part in layout.parts:
                 memory.fill(part.episodes(), part.owner)
         return memory
@@ -209,9 +209,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
         store = context.store
         rng = context.rng
-        own = [(each.after, each.build(context)) for each in self.units]
-        beside = [unit for _, unit in own]
-        own = [unit for part in layout.parts for unit in part.units(context, beside)] + own
+        made = [each.build(context) for each in self.units]
+        own: list[tuple[str, SamplerUnit]] = []
+        for part in layout.parts:
+            own += part.units(context, made)
+        own += [(each.after, unit) for each, unit in zip(self.units, made, strict=True)]
         read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
         more = tuple(sorted((RECORDED & read) - set(self.extras)))
         if more and self.is_filled:
@@ -226,9 +228,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         if self.prioritised is not None:
             priorities = PrioritisedPositions(store, rng, self.prioritised)
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
-        units += self.draws.units(store)
-        units += self._return_units(store, relabel, discount)
-        units.append(self.draws.gather(Gather(store, layout.gathered, layout.gathered_next)))
+        gather = Gather(store, layout.gathered, layout.gathered_next)
+        units += self.draws.units(self._return_units(store, relabel, discount), gather)
         if relabel is not None:
             units.append(relabel.observations)
         return ReplayMemory(

@@ -94,8 +94,6 @@ class RunFolder:
     """The final evaluation."""
     evaluations = _Part("evaluations")
     """The folder of evaluations made afterwards; exists once there is one."""
-    videos = _Part("videos")
-    """The folder of videos; exists once there is one."""
     images = _Part("images")
     """The folder of pictures of notes; exists once there are some."""
 

@@ -11,7 +11,7 @@ import platform
 import shlex
 import subprocess
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -155,16 +155,18 @@ def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | 
     remember_own_code(names, source, imported_folders(names))
 
 
-def check_importable(graph_manager: GraphManager, manifest: Json, *, in_background: bool) -> None:
+def check_importable(
+    graph_manager: GraphManager, manifest: Json, *, needed_by: Sequence[str] = ()
+) -> None:
     """Warn of classes that stand in the program itself, which no other process can import.
 
     Args:
         graph_manager: The experiment.
         manifest: Its manifest.
-        in_background: Whether another process evaluates it while it trains.
+        needed_by: Names of the parts of the run that rebuild it in another process.
 
     Raises:
-        ConfigurationError: Another process is to evaluate it.
+        ConfigurationError: Another process is to rebuild it.
 
     Warns:
         CoachWarning: It can be run, but not resumed or evaluated by the command.
@@ -178,11 +180,9 @@ def check_importable(graph_manager: GraphManager, manifest: Json, *, in_backgrou
         "(__main__), which no other process can import"
     )
     advice = "define such code in a module beside the program and import it from there"
-    if in_background:
-        raise ConfigurationError(
-            f"{where}, and background_evaluation needs one; {advice}, or set "
-            "background_evaluation=False"
-        )
+    if needed_by:
+        part = ", ".join(needed_by)
+        raise ConfigurationError(f"{where}, and {part} needs one; {advice}, or leave out {part}")
     warn(f"{where}: `coach` cannot resume, evaluate or load this run; {advice}", above=2)
 
 

@@ -4,7 +4,7 @@ evaluation, file = evaluate_run(Path("experiments/cartpole/..."), episodes=Envir
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -26,11 +26,10 @@ from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.core.typed_values import describe_value
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
-from coach_rl.graph_managers.evaluations import EvaluationStopped, never
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import torch_settings, with_threads
-from coach_rl.runs.folder import RunFolder
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.loaded_levels import load_levels
 from coach_rl.sessions.opening import (
@@ -42,11 +41,8 @@ from coach_rl.sessions.opening import (
     open_run,
     with_overrides,
 )
-from coach_rl.telemetry.episode_recorder import EpisodePlayer, EpisodeRecorder, FilmedEpisode
-from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
-
-FINAL_EPISODES = EnvironmentEpisodes(20)
-"""Episodes of the evaluation at a run's end."""
+from coach_rl.sessions.run_parts import Written
+from coach_rl.sessions.settings import FINAL_EPISODES, RunPartParameters, RunSettings
 
 
 class GraphArguments(TypedDict, total=False):
@@ -55,7 +51,7 @@ class GraphArguments(TypedDict, total=False):
     training: bool
     evaluation_envs: int | None
     callbacks: Sequence[Callback | CallbackParameters]
-    watcher: EpisodePlayer | None
+    watchers: Sequence[EvaluationWatcher]
 
 
 @contextmanager
@@ -100,7 +96,8 @@ def evaluate_run(
     num_envs: int | None = None,
     sampling: bool = False,
     seed: int | None = None,
-    video: VideoParameters | None = None,
+    parts: Sequence[RunPartParameters] = (),
+    on_written: Callable[[Written], None] = lambda _: None,
     **opening: Unpack[OpeningArguments],
 ) -> tuple[Evaluation, Path | None]:
     """Evaluate a run's last checkpoint, or the one named, and change nothing in the run.
@@ -117,7 +114,8 @@ def evaluate_run(
             that up to 20 episodes repeat its final evaluation, and up to 16 for more episodes.
         sampling: Whether agents explore as they did in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
-        video: How to film one of the episodes, see `evaluation_film`; None films none.
+        parts: What takes part in the evaluation, such as a film of it.
+        on_written: Called with each file that a part has written.
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
     Returns:
@@ -129,11 +127,15 @@ def evaluate_run(
         ConfigurationError: There is no such run, or a change cannot be made.
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
     """
-    recorder = None if video is None else EpisodeRecorder(video)
+    settings = RunSettings(parts=tuple(parts))
+    for each in parts:
+        each.check(settings)
+    built = [each.build(settings) for each in parts]
+    watchers = [each for part in built for each in part.watchers]
     if num_envs is None and episodes > FINAL_EPISODES:
         num_envs = min(episodes.count, MAX_EVALUATION_ENVS)
     with trained_graph(
-        Opening.of(run, opening), overrides=overrides, num_envs=num_envs, watcher=recorder
+        Opening.of(run, opening), overrides=overrides, num_envs=num_envs, watchers=watchers
     ) as (graph_manager, opened):
         start = opened.runtime.seed if seed is None else seed
         evaluation = graph_manager.evaluate(episodes, seed=start, sampling=sampling)
@@ -148,15 +150,14 @@ def evaluate_run(
     }
     try:
         make_folder(folder.evaluations)
-        if recorder is not None:
-            make_folder(folder.videos)
         file = unused(folder.evaluations / f"{checkpoint}.json")
         write_json(file, document | evaluation_json(evaluation))
     except OSError as error:
         warn(f"the evaluation cannot be written to {folder.path}: {error.strerror}")
         return evaluation, None
-    if recorder is not None:
-        recorder.write(evaluation_film(file))
+    for part in built:
+        for written in part.evaluated(file):
+            on_written(written)
     return evaluation, file
 
 
@@ -166,7 +167,7 @@ def trained_graph(
     *,
     overrides: Mapping[str, object] | None = None,
     num_envs: int | None = None,
-    watcher: EpisodePlayer | None = None,
+    watchers: Sequence[EvaluationWatcher] = (),
 ) -> Iterator[tuple[GraphManager, OpenedRun]]:
     """A run's agents as they were at a checkpoint, in environments to evaluate in.
 
@@ -174,7 +175,7 @@ def trained_graph(
         opening: Which run, and how.
         overrides: Changes of the environment.
         num_envs: Environments in parallel.
-        watcher: Films or shows evaluations; None for nothing.
+        watchers: Watchers of evaluations.
 
     Yields:
         The graph manager, whose graph is built, and the run.
@@ -187,16 +188,11 @@ def trained_graph(
     if overrides:
         graph_manager = _with_changed_environment(opened, overrides)
     with live_graph(
-        graph_manager, opened.runtime, training=False, evaluation_envs=num_envs, watcher=watcher
+        graph_manager, opened.runtime, training=False, evaluation_envs=num_envs, watchers=watchers
     ):
         with fitting(checkpoint, format_overrides(overrides or {})):
             graph_manager.evaluations.load_agents(checkpoint.state, elsewhere=bool(overrides))
         yield graph_manager, opened
-
-
-def evaluation_film(file: Path) -> Path:
-    """Return the path of the video that `evaluate_run` wrote, without the format's ending."""
-    return RunFolder(file.parent.parent).videos / f"{file.stem}_evaluation"
 
 
 def evaluate_untrained(
@@ -222,53 +218,6 @@ def evaluation_json(evaluation: Evaluation) -> Json:
         "levels": {record.level: plain_json(dict(record.scalars)) for record in evaluation.levels},
         "episodes": plain_json(episodes),
     }
-
-
-def play_run(
-    run: Path | Opening,
-    to: Path | FrameSink,
-    *,
-    episodes: EnvironmentEpisodes = EnvironmentEpisodes(1),
-    slow: float = 1.0,
-    overrides: Mapping[str, object] | None = None,
-    sampling: bool = False,
-    seed: int | None = None,
-    on_episode: Callable[[FilmedEpisode], None] = lambda _: None,
-    is_stopped: Callable[[], bool] = never,
-    **opening: Unpack[OpeningArguments],
-) -> None:
-    """Play episodes with a run's agents, and change nothing in the run.
-
-    Args:
-        run: A run's folder, one of its checkpoints, or `RUN@STEP`.
-        to: The video to write, a .gif or .mp4, or where they are shown, such as a `Window`.
-        episodes: How many, one after the other.
-        slow: How many times slower a video plays.
-        overrides: Changes of the environment, by path (`environment.level`).
-        sampling: Whether agents explore as in training, instead of acting greedily.
-        seed: Of the episodes; None takes that of the run's final evaluation.
-        on_episode: Called with each episode that is over.
-        is_stopped: Polled at every step; True ends it.
-        **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
-
-    Raises:
-        ConfigurationError: There is no such run, it cannot be shown, or the file's kind is unknown.
-        CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
-        RunError: Its environment cannot be drawn on this machine, or the file cannot be written.
-    """
-    film = Film(episodes=episodes.count)
-    if isinstance(to, Path):
-        require_writable(to.name)
-    sink: FrameSink = film if isinstance(to, Path) else to
-    player = EpisodePlayer(lambda: sink, on_episode)
-    with trained_graph(
-        Opening.of(run, opening), overrides=overrides, num_envs=1, watcher=player
-    ) as (graph_manager, opened):
-        start = opened.runtime.seed if seed is None else seed
-        with suppress(EvaluationStopped):
-            graph_manager.evaluate(episodes, seed=start, sampling=sampling, is_stopped=is_stopped)
-    if isinstance(to, Path):
-        film.write(to, slow=slow)
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""A run while it lasts: training, its files, videos and checkpoints, signals, the final evaluation.
+"""A run while it lasts: training, its parts, files and checkpoints, signals, the final evaluation.
 
 A failed write loses log lines only; divergence is handled as the experiment configures it.
 """
 
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 from coach_rl.configuration.strict_json import plain_json, write_json
@@ -19,9 +19,8 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
-from coach_rl.graph_managers.evaluations import EvaluationStopped
+from coach_rl.graph_managers.evaluations import EvaluationStopped, Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.histograms import Histograms
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,
@@ -44,13 +43,11 @@ from coach_rl.runs.logs import (
 )
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.evaluation import evaluation_json
-from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.opening import with_new_streams
-from coach_rl.sessions.profile import RunProfile
+from coach_rl.sessions.run_parts import RunContext, RunPart
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
-from coach_rl.telemetry.profiler import Profile, ResourceSampler
+from coach_rl.telemetry.resources import ResourceSampler
 from coach_rl.telemetry.summary import Summary
 
 
@@ -65,24 +62,24 @@ class LiveRun:
     audience: Audience
     stop: StopRequests
     keeper: CheckpointKeeper
-    recorder: EpisodeRecorder | None
+    parts: Mapping[str, RunPart]
+    """The parts of the run by name, in their order."""
     saved_at: int | None
     """Environment steps of the newest checkpoint; None where there is none."""
     trust: tuple[str, ...] = ()
     """Modules whose code the run may use, besides those of the user's own runs."""
-    evaluator: EvaluationProcess | None = None
-    """Makes the evaluations while training; None where the run does so itself."""
     unsaved: str | None = None
     """Part of the run's end that could not be written, its newest checkpoint or its summary, with
     the reason; None if all of it is there."""
     missed: LogRecord | None = None
     """The best evaluation, where its checkpoint could not be written; None where there is none."""
-    profile: Profile | None = None
-    """The profile, once the run is over; None if none was requested."""
 
     def __post_init__(self) -> None:
         self.failures = WriteFailures(self.folder.path)
         """The count of what could not be written."""
+        self.evaluator: Evaluator | None = None
+        """Makes the evaluations while training; None where the run does so itself."""
+        self._resources = ResourceSampler()
         self._updates: Mapping[str, str] = {}
         """Modes of gradient steps, as this process has written them into the manifest."""
 
@@ -99,13 +96,18 @@ class LiveRun:
             services=service_sinks(self.folder, self.graph_manager),
         )
         with closing(sinks), ExitStack() as opened, self.stop.patient():
-            if self.settings.profile:
-                opened.enter_context(self._profiled(sinks))
-            if self.settings.background_evaluation or self.graph_manager.evaluations.is_awaited:
-                process = EvaluationProcess(
-                    self.folder, self.runtime, self.trust, profile=self.settings.profile
-                )
-                self.evaluator = opened.enter_context(closing(process))
+            self.context = RunContext(
+                graph_manager=self.graph_manager,
+                runtime=self.runtime,
+                folder=self.folder,
+                keeper=self.keeper,
+                sinks=sinks,
+                failures=self.failures,
+                trust=self.trust,
+            )
+            for part in self.parts.values():
+                opened.enter_context(part.open(self.context))
+                self.evaluator = part.evaluator if part.makes_evaluations else self.evaluator
             try:
                 with exits_as_errors():
                     while not self._is_trained(sinks):
@@ -130,23 +132,8 @@ class LiveRun:
             best=self.keeper.best,
             unsaved=self.unsaved,
             incidents=self._incidents(sinks),
-            profile=self.profile,
+            parts={name: part.result() for name, part in self.parts.items()},
         )
-
-    @contextmanager
-    def _profiled(self, sinks: RunSinks) -> Iterator[None]:
-        """Time the run's calls; the profile is written however the run ends."""
-        with closing(RunProfile(self.graph_manager)) as timed:
-            timed.time_parts(sinks)
-            timed.time(self.keeper, "save", "checkpoint")
-            try:
-                yield
-            finally:
-                self.profile = timed.profile()
-                try:
-                    timed.write(self.profile, self.folder.path)
-                except OSError as error:
-                    self.failures.note("profiles", "the profile", error)
 
     def _is_trained(self, sinks: RunSinks) -> bool:
         """Train to the end or to a stop; False if the run diverged and has been rolled back."""
@@ -164,7 +151,7 @@ class LiveRun:
             self._roll_back(error)
             times = clock.roll_backs
             scalars = {"divergence/environment_steps": float(done), "divergence/roll_backs": times}
-            sinks.write(self._record("roll_back", scalars))
+            self._write(self.context.record("roll_back", scalars), sinks)
             return False
         return True
 
@@ -199,9 +186,7 @@ class LiveRun:
         return self._divergence.response == "roll_back"
 
     def _train(self, sinks: RunSinks) -> None:
-        resources, stop = ResourceSampler(), self.stop
-        every = self.settings.histograms
-        histograms = None if every is None else Histograms(self.graph_manager.graph, every)
+        stop = self.stop
         is_going_on = is_saved = True
         while is_going_on:
             for record in self.graph_manager.improve(
@@ -211,12 +196,7 @@ class LiveRun:
             ):
                 self._keep(record)
                 self._record_updates()
-                sinks.write(_with_resources(record, resources))
-                if histograms is not None:
-                    for each in histograms.due_at(record):
-                        sinks.write(each)
-                if record.kind == "evaluation":
-                    self._write_film(f"step_{record.environment_steps}", sinks)
+                self._write(record, sinks)
                 if record.kind != "note":  # notes of callbacks follow the record they are about
                     subject = record
                 is_saved = self.graph_manager.progress.is_settled and self._save_if_due(
@@ -230,7 +210,7 @@ class LiveRun:
             done = self.graph_manager.graph.clock.environment_steps
             is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
             if not is_saved and self.keeper.is_enabled:
-                self._save({"last", *self._requested()}, self._record("checkpoint"), sinks)
+                self._save({"last", *self._requested()}, self.context.record("checkpoint"), sinks)
 
     def _save_if_due(self, record: LogRecord, sinks: RunSinks) -> bool:
         if self.evaluator is not None and record.kind == "evaluation":
@@ -263,7 +243,7 @@ class LiveRun:
             reasons = {*reasons, "best"}
             record = self.missed
         is_there = self.folder.manifest.exists()
-        announced = self._record("checkpoint", {"checkpoint/best": float("best" in reasons)})
+        announced = self.context.record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
             if is_there:
                 self.keeper.begin(record.environment_steps)
@@ -284,18 +264,18 @@ class LiveRun:
             self.unsaved = None
             self.missed = None
 
-    def _write_film(self, name: str, sinks: RunSinks) -> None:
-        """Write the film of an evaluation, if it was filmed; a failure does not stop the run."""
-        if self.recorder is None:
-            return
-        try:
-            files = self.recorder.write(self.folder.videos / name)
-        except RunError as error:
-            self.failures.note("videos", f"the video {name}", error)
-            return
-        for file in files:
-            path = str(file.relative_to(self.folder.path))
-            sinks.write(replace(self._record("video"), text=path))
+    def _write(self, record: LogRecord, sinks: RunSinks) -> None:
+        """Write a record of the run, and those that its parts add.
+
+        Those of progress have the use of processor and memory every few seconds.
+        """
+        if record.kind == "progress" and record.is_in_files:
+            scalars = {**record.scalars, **self._resources.sample_if_due()}
+            record = replace(record, scalars=scalars)
+        sinks.write(record)
+        for part in self.parts.values():
+            for each in part.follow(record):
+                sinks.write(each)
 
     def _record_updates(self) -> None:
         """Write into the manifest how gradient steps run: at the start, and where that changes."""
@@ -324,12 +304,6 @@ class LiveRun:
             **self.failures.counted(),
         }
         return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
-
-    def _record(self, kind: str, scalars: Mapping[str, float] | None = None) -> LogRecord:
-        """A record about the whole run, of now."""
-        blank = self.graph_manager.evaluations.begins()
-        phase = self.graph_manager.graph.clock.phase
-        return replace(blank, kind=kind, phase=phase, scalars=scalars or {})
 
     def _progress_and_checkpoint(self) -> str:
         """Return the progress of the run, and the checkpoint that remains of it."""
@@ -360,8 +334,7 @@ class LiveRun:
         for record in (*evaluation.levels, evaluation):  # its starts are not those before
             kind = "final_evaluation" if record is evaluation else record.kind
             scalars = {f"final_{name}": value for name, value in record.scalars.items()}
-            sinks.write(replace(record, kind=kind, scalars=scalars))
-        self._write_film(f"step_{evaluation.environment_steps}_final", sinks)
+            self._write(replace(record, kind=kind, scalars=scalars), sinks)
         summary, best = self._summary(evaluation, sinks), self.keeper.best
         document = {
             "created": now(),
@@ -397,12 +370,3 @@ class LiveRun:
             faults=graph.tracker.faults,
             signals=progress.signals,
         )
-
-
-def _with_resources(record: LogRecord, resources: ResourceSampler) -> LogRecord:
-    """The record, with the use of processor and memory every few seconds if it is of progress."""
-    if record.kind != "progress" or not record.is_in_files:
-        return record
-    if not (taken := resources.sample_if_due()):
-        return record
-    return replace(record, scalars={**record.scalars, **taken})

@@ -121,7 +121,7 @@ class Meaning:
     levels: Sequence[LevelDescription]
     """The levels, top first."""
     arrangement: Arrangement
-    """Which of them acts through which."""
+    """The way in which they act through each other."""
     spaces: EnvironmentSpaces
     """The environment's."""
     own: Mapping[str, Mapping[str, object]] | None = None

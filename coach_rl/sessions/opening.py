@@ -59,6 +59,7 @@ from coach_rl.runs.folder import (
 )
 from coach_rl.runs.keeper import require_same_seed
 from coach_rl.runs.manifest import changes_since, made_with
+from coach_rl.sessions.settings import RunPartParameters
 
 _TORCH_STREAM = "noise"
 """Key of the state of a torch generator."""
@@ -223,6 +224,25 @@ class OpenedRun:
                 f"the run {self.folder.path} has no checkpoint yet to {purpose}; let it train first"
             )
         return self.checkpoint
+
+    def evaluating_part(self) -> RunPartParameters:
+        """The part that has made the run's evaluations, for those that are still pending.
+
+        Raises:
+            ConfigurationError: Its manifest names none, or it cannot be found or trusted.
+        """
+        file = self.folder.manifest
+        if "evaluator" not in self.manifest:
+            raise ConfigurationError(
+                f"{file} does not name the part of the run that made its evaluations, and some are "
+                "still pending; give that part again (RunSettings.parts)"
+            )
+        trusted = users_trust(self.opening.trust)
+        with _reading(file, self.manifest):
+            part = decode(self.manifest["evaluator"], "evaluator", trust=trusted)
+        if not isinstance(part, RunPartParameters):
+            raise CheckpointError(f"{file} is damaged: its evaluator is no part of a run")
+        return part
 
     def restore(
         self, graph_manager: GraphManager, changes: str = "", *, new_seed: int | None = None

@@ -10,7 +10,6 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.folder import check_name
 from coach_rl.sessions.settings import RunSettings
-from coach_rl.telemetry.video import require_writable
 
 
 def require_startable(
@@ -53,8 +52,8 @@ def _problems(
             "divergence.response='roll_back' needs checkpoints with replay memories to go back to; "
             "leave them on, or use 'skip' or 'stop'"
         )
-    if settings.video is not None:
-        yield from problems_of(require_writable, *settings.video.formats)
+    for part in settings.parts:
+        yield from problems_of(part.check, settings)
     for sink in parameters.sinks:
         if not callable(sink):
             yield from problems_of(sink.check)

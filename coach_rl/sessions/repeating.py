@@ -77,8 +77,7 @@ def repeat_experiment(
             },
             "loaded": loaded,
         }
-        in_background = session.settings.background_evaluation
-        check_importable(graph_manager, manifest, in_background=in_background)
+        check_importable(graph_manager, manifest, needed_by=session.rebuilding)
         source = None if old["preset"] is None else read_text(other.preset)
         folder = session.create(root, name, manifest, source, known=before.parameters)
         return session.train(folder, session.keeper(folder))

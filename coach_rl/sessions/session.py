@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from coach_rl.configuration.overrides import format_overrides, overrides_json
-from coach_rl.configuration.parameters_json import spaces_to_json
+from coach_rl.configuration.parameters_json import encode, spaces_to_json
 from coach_rl.configuration.preset_file import require_given_once
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
@@ -31,6 +31,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
 from coach_rl.runs.folder import (
     ONLY_POLICY,
@@ -67,9 +68,9 @@ from coach_rl.sessions.opening import (
     with_overrides,
 )
 from coach_rl.sessions.problems import require_startable
-from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.sessions.run_parts import RunPart, require_compatible
+from coach_rl.sessions.settings import Audience, RunPartParameters, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 
 DEFAULT_ROOT = Path("experiments")
 """The folder of all experiments."""
@@ -100,6 +101,16 @@ class Session:
         self._stop = StopRequests(self.audience.announce)
         self._on_activity = self._stop.following(self.audience.on_activity)
         self._opened = ExitStack()
+        self.parts: dict[str, RunPart] = {}
+        """The parts of the run by name, in their order."""
+        self.rebuilding: list[str] = []
+        """Names of those that rebuild the run in another process."""
+        self.evaluating_part: Json = {}
+        """The manifest's record of the one that makes evaluations; empty where none does.
+
+        A run that is resumed or forked while evaluations are pending needs it to finish them.
+        """
+        self._watchers: list[EvaluationWatcher] = []
 
     def __enter__(self) -> Self:
         self._opened.enter_context(self._stop)
@@ -115,7 +126,7 @@ class Session:
     def build(
         self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
     ) -> GraphManager:
-        """Build the graph, with callbacks and what films evaluations; it is closed at the end.
+        """Build the graph, with callbacks and watchers of evaluations; it is closed at the end.
 
         Args:
             graph_manager: The experiment.
@@ -132,13 +143,14 @@ class Session:
         self.graph_manager = graph_manager = recorded(graph_manager)
         runtime = resolved(runtime, graph_manager.parameters)
         self.runtime = replace(runtime, on_activity=self._on_activity)
-        video = self.settings.video
-        self._recorder = None if video is None else EpisodeRecorder(video)
+        for each in self.settings.parts:
+            self._add(each)
+            require_compatible(self.parts)
         graph = live_graph(
             graph_manager,
             self.runtime,
             callbacks=self.audience.callbacks,
-            watcher=self._recorder,
+            watchers=self._watchers,
         )
         self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
         self._opened.enter_context(graph)
@@ -164,7 +176,19 @@ class Session:
             self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
         )
         spaces = spaces_to_json(self.graph_manager.graph.spaces)
-        return manifest | {"spaces": spaces}
+        return manifest | {"spaces": spaces} | self.evaluating_part
+
+    def await_evaluations(self, opened: OpenedRun) -> None:
+        """Add the part that the pending evaluations of a run need, where it is not given.
+
+        Args:
+            opened: The run, whose checkpoint was loaded.
+
+        Raises:
+            ConfigurationError: Its manifest doesn't name the part, or the part cannot be found.
+        """
+        if self.graph_manager.evaluations.is_awaited and not self.evaluating_part:
+            self._add(opened.evaluating_part())
 
     def create(
         self, root: Path, name: str, manifest: Json, source: str | None, *, known: object = None
@@ -207,6 +231,17 @@ class Session:
             on_activity=self._on_activity,
         )
 
+    def _add(self, parameters: RunPartParameters) -> None:
+        """Build a part of the run."""
+        name = parameters.name
+        part = parameters.build(self.settings)
+        self.parts[name] = part
+        self._watchers += part.watchers
+        if part.is_rebuilt_elsewhere:
+            self.rebuilding.append(name)
+        if part.makes_evaluations:
+            self.evaluating_part = {"evaluator": encode(parameters, name)}
+
     def train(
         self, folder: RunFolder, keeper: CheckpointKeeper, saved_at: int | None = None
     ) -> RunResult:
@@ -225,7 +260,7 @@ class Session:
             audience=self.audience,
             stop=self._stop,
             keeper=keeper,
-            recorder=self._recorder,
+            parts=self.parts,
             saved_at=saved_at,
             trust=self._trust,
         ).go()
@@ -266,8 +301,7 @@ def run_experiment(
         graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
-        in_background = session.settings.background_evaluation
-        check_importable(graph_manager, manifest, in_background=in_background)
+        check_importable(graph_manager, manifest, needed_by=session.rebuilding)
         remember_code(graph_manager, manifest, origin)
         preset = origin.preset if origin else None
         folder = session.create(root, name, manifest, preset.source if preset else None)
@@ -328,6 +362,7 @@ def resume_experiment(
             session.begin(opened.manifest)
         else:
             opened.restore(graph_manager)
+            session.await_evaluations(opened)
             warn_of_missing_memories(checkpoint)
             may_conclude = not (changes or folder.summary.exists())
             _require_work(graph_manager, checkpoint.path, may_conclude=may_conclude)
@@ -352,6 +387,7 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
+        manifest |= session.evaluating_part
         write_manifest(folder, manifest)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, done)
@@ -406,6 +442,7 @@ def fork_experiment(
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         graph_manager = session.build(graph_manager, runtime, name=name)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
+        session.await_evaluations(opened)
         now = Meaning.of(graph_manager)
         for level in now.levels:
             now.require_same(level.name, Meaning.recorded(checkpoint.path), level.name)

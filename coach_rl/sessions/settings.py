@@ -1,22 +1,62 @@
 """Settings of a run, receivers of its records, and its result."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from coach_rl.core.errors import require
 from coach_rl.core.log_records import Sink
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import OnActivity, Runtime, ignore_activity
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.folder import RunFolder
-from coach_rl.sessions.evaluation import FINAL_EPISODES
+from coach_rl.sessions.run_parts import PartResult, RunPart
 from coach_rl.telemetry.figures import Best
-from coach_rl.telemetry.profiler import Profile
 from coach_rl.telemetry.summary import Summary
-from coach_rl.telemetry.video import VideoParameters
+
+FINAL_EPISODES = EnvironmentEpisodes(20)
+"""Episodes of the evaluation at a run's end."""
+
+
+class RunPartParameters(ABC):
+    """Parameters of a part of a run, a `parameter_class`; see `run_parts`."""
+
+    name: ClassVar[str]
+    """The name of its result."""
+
+    def check(self, settings: "RunSettings") -> None:  # noqa: B027 # most check nothing
+        """Raise `ConfigurationError` where it cannot take part, before anything is built."""
+
+    @abstractmethod
+    def build(self, settings: "RunSettings") -> RunPart:
+        """A new part, for one run.
+
+        Args:
+            settings: The run's settings, with all its parts.
+        """
+
+    def join(
+        self,
+        graph_manager: GraphManager,  # noqa: ARG002 - for those that override it
+        folder: RunFolder,  # noqa: ARG002
+        *,
+        process: str,  # noqa: ARG002
+    ) -> Callable[[], None]:
+        """Take part in another process, which makes evaluations of the run.
+
+        Args:
+            graph_manager: The run's experiment there; its graph is built.
+            folder: The run's folder.
+            process: The process, in a word.
+
+        Returns:
+            Called after each evaluation there.
+        """
+        return _nothing
 
 
 @parameter_class
@@ -29,27 +69,16 @@ class RunSettings:
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
-    histograms: EnvironmentSteps | None = None
-    """Steps from one set of histograms to the next, of parameters, gradients, actions and
-    observations, for TensorBoard; None makes none."""
-    video: VideoParameters | None = None
-    """Settings of videos of its evaluations; None films none."""
-    background_evaluation: bool = False
-    """If True, evaluations while training run in a process of their own, and training does not wait
-    for them. A run that is resumed with pending evaluations does so in any case."""
-    profile: bool = False
-    """If True, calls are timed, and profile.json and trace.json written at the end."""
+    parts: tuple[RunPartParameters, ...] = ()
+    """Participants in the run, such as films of its evaluations, in the order in which they are
+    opened and follow its records. A run that is resumed is given them again."""
 
     def __post_init__(self) -> None:
-        require(
-            self.tensorboard or self.histograms is None,
-            "histograms are for TensorBoard, which is off; leave out one of them",
-        )
-        require(
-            self.video is None or not self.background_evaluation,
-            "background_evaluation and video exclude each other: evaluations are filmed in the "
-            "run's own process; leave out one of them",
-        )
+        names: set[str] = set()
+        for part in self.parts:
+            problem = f"RunSettings.parts has '{part.name}' twice; leave out one"
+            require(part.name not in names, problem)
+            names.add(part.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +105,8 @@ class RunResult:
     """Reason why the end of the run is in no checkpoint; None when it is, or none was wanted."""
     incidents: tuple[str, ...] = ()
     """Failures that did not end the run, a line each."""
-    profile: Profile | None = None
-    """The time its calls took; None if none was requested."""
+    parts: Mapping[str, PartResult] = field(default_factory=dict)
+    """The results of its parts by their names, in the order of its settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +124,7 @@ class Audience:
     """Called when a signal is taken, inside the signal handler; or None."""
     on_activity: OnActivity = ignore_activity
     """Called with slow activities: compiling, evaluating."""
+
+
+def _nothing() -> None:
+    """The call of a part that does nothing."""

@@ -26,7 +26,7 @@ from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
-from coach_rl.graph_managers.acting import Actor, member_ends
+from coach_rl.graph_managers.acting import Actor, needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments, open_run
@@ -99,10 +99,8 @@ class TrainedAgent:
         self._seeds: Iterator[int] = count()
         self._actor: Actor | None = None
         self._begins: BoolArray = np.ones(0, np.bool_)  # [N] with the next observation
-        self._members = member_ends(graph.levels)
-        self._needs_ends = next(
-            (each.name for each in graph.levels if getattr(each.agent, "needs_ends", False)), None
-        )
+        self._members = own_ends_of(graph.levels)
+        self._needs_ends = next((each.name for each in graph.levels if needs_ends(each)), None)
         """The level whose members' ends are needed and were never given."""
 
     @property

@@ -302,7 +302,7 @@ class TensorBoardSink:
     def write(self, record: LogRecord) -> None:
         scalars = scalars_by_tag(record)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        if record.kind == "video" and record.text.endswith(".gif"):
+        if record.kind == "file" and record.text.endswith(".gif"):
             file = self._folder / record.text
             kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
             values.append(image_value(f"videos/{kind}", file.read_bytes()))

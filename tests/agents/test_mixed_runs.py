@@ -17,7 +17,6 @@ from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.member_agents import ActionPart
 from coach_rl.sessions.session import run_experiment
-from coach_rl.telemetry.video import VideoParameters
 from tests.environments.little_environments import Gadget
 from tests.extensions.groups.test_pettingzoo import needs_pettingzoo
 from tests.small_runs import QUIET, experiment, ppo
@@ -63,14 +62,10 @@ def test_run_with_nested_actions_resumes_bit_for_bit(kind, tmp_path):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     manager = experiment(AGENT, GADGET, num_envs=3, training=100)
-    settings = replace(QUIET, final_episodes=EnvironmentEpisodes(1), video=VideoParameters())
+    settings = replace(QUIET, final_episodes=EnvironmentEpisodes(1))
     task = Runtime(seed=1, device="cpu")
     root = tmp_path_factory.mktemp("runs")
     return run_experiment(manager, task, name="gadget", root=root, settings=settings).folder.path
-
-
-def test_run_is_filmed(run):
-    assert list(run.rglob("*.gif"))
 
 
 def test_loaded_agent_plays_the_environment_as_it_is(run):

@@ -16,7 +16,8 @@ import pytest
 import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
-from coach_rl.cli.settings import overrides_of, settings, video_parameters
+from coach_rl.cli.parser import Command, Flag, Given
+from coach_rl.cli.settings import overrides_of, run_parts, run_settings, settings
 from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import fitting, parameter_paths
 from coach_rl.configuration.parameters_json import constructor_fields
@@ -33,10 +34,10 @@ from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
 from coach_rl.graph_managers.parameters import SourceParameters, ValidationParameters
 from coach_rl.runs.trained import trained_policies
-from coach_rl.sessions.settings import RunSettings
+from coach_rl.sessions.settings import RunPartParameters, RunSettings
 from coach_rl.telemetry.console import ConsoleSink
-from coach_rl.telemetry.video import VideoParameters
 from tests.cli.commands import coach, only_run
+from tests.sessions.test_run_parts import CountParameters
 from tests.small_runs import FAKE, change_manifest, manifest_of
 from tests.waiting import wait_until
 
@@ -78,11 +79,9 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
     assert settings(given, Runtime) == Runtime(
         seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
-    video = VideoParameters(formats=("gif", "mp4"), max_frames=60, frame_skip=2)
-    assert video_parameters(given) == video
-    assert settings(given, RunSettings) == RunSettings(
-        tensorboard=False, profile=True, background_evaluation=True
-    )
+    video = coach_rl.VideoParameters(formats=("gif", "mp4"), max_frames=60, frame_skip=2)
+    parts = (video, coach_rl.ProfileParameters(), coach_rl.BackgroundEvaluation())
+    assert run_settings(given) == RunSettings(tensorboard=False, parts=parts)
     assert overrides_of(given) == {
         "a": 1,
         "b": 2,
@@ -110,11 +109,22 @@ def test_flags_not_given_leave_the_defaults_of_their_settings() -> None:
     assert settings(given, Runtime) == Runtime()
     assert settings(given, RunSettings) == RunSettings()
     assert overrides_of(given) == {}
-    assert video_parameters(given) is None
+    assert run_parts(given) == ()
+
+
+def test_flag_requests_the_part_of_a_run_that_it_names() -> None:
+    place = "tests.sessions.test_run_parts:CountParameters"
+    plain = Flag("--count", "count", sets=place)
+    refused = Flag("--count_refused", "refuse", sets=f"{place}.is_refused")
+    command = Command("walk", "[flags]", table=(plain, refused))
+    assert run_parts(Given(command, {})) == ()
+    assert run_parts(Given(command, {"count": True})) == (CountParameters(),)
+    both = {"count": True, "count_refused": True}
+    assert run_parts(Given(command, both)) == (CountParameters(is_refused=True),)
 
 
 def test_flags_set_fields_and_paths_that_exist() -> None:
-    classes = {each.__name__: each for each in (Runtime, RunSettings, VideoParameters, Sweep)}
+    classes = {each.__name__: each for each in (Runtime, RunSettings, Sweep)}
     paths = {
         path
         for path, _, _ in parameter_paths(
@@ -125,7 +135,12 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
         paths |= {f"source.{each.name}" for each in constructor_fields(kind)}
     for command in COMMANDS.values():
         for flag in command.flags:
-            if isinstance(flag.sets, str) and flag.sets:
+            if flag.is_about_part:
+                name, _, field = str(flag.sets).removeprefix("coach_rl:").partition(".")
+                part = getattr(coach_rl, name)
+                assert issubclass(part, RunPartParameters)
+                assert field in {"", *(each.name for each in fields(part))}
+            elif isinstance(flag.sets, str) and flag.sets:
                 owner, _, field = flag.sets.partition(".")
                 known = (
                     {each.name for each in fields(classes[owner])} if owner in classes else paths

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from coach_rl.core.errors import ParameterError
+from coach_rl.environments import level_names, make, parameters
 from tests.cli.commands import coach, install_gaits, only_run
 from tests.small_runs import FAKE, manifest_of
 
@@ -15,6 +17,10 @@ flags = "gaits.commands:FOR_RUNS"
 [names]
 "gaits.agents" = ["CalmAgentParameters", "no_component"]
 "gaits.nothing" = ["LostParameters"]
+
+[tasks]
+"gaits.worlds:GaitParameters" = ["trot", "walk"]
+"gaits.worlds:PaceParameters" = ["pace"]
 
 [commands.gait]
 arguments = "RUN [flags]"
@@ -62,6 +68,21 @@ def table(given):
     print("all gaits")
     return 0
 """
+WORLDS = """
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.environments.toy import PointMassParameters
+
+
+@parameter_class
+class GaitParameters(PointMassParameters):
+    level: str
+    slope: float = 0.0
+
+
+@parameter_class
+class PaceParameters(PointMassParameters):
+    slope: float = 0.0
+"""
 ENTRIES = """
 [coach.extensions]
 gaits = gaits
@@ -81,6 +102,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (site / name / "extension.toml").write_text(table)
     (site / "gaits" / "agents.py").write_text(AGENTS)
     (site / "gaits" / "commands.py").write_text(COMMANDS)
+    (site / "gaits" / "worlds.py").write_text(WORLDS)
     install_gaits(site, ENTRIES, monkeypatch)
     return site / "gaits"
 
@@ -130,6 +152,17 @@ def test_component_of_an_extension_is_found_and_recorded(
     assert "Lost needs the module 'gaits.nothing'" in capsys.readouterr().err
     assert coach("train", FAKE, "-ntb", "-cp", "agent=no_component()") == 2
     assert "unknown component 'no_component'" in capsys.readouterr().err
+
+
+def test_tasks_of_an_extension_are_found_by_name() -> None:
+    assert {"trot", "walk", "pace"} <= set(level_names())
+    assert parameters("trot", slope=0.5) == sys.modules["gaits.worlds"].GaitParameters(
+        level="trot", slope=0.5
+    )
+    assert make("walk", num_envs=3).num_envs == 3
+    assert parameters("pace", max_episode_steps=7).max_episode_steps == 7
+    with pytest.raises(ParameterError, match="'walk' has no parameter 'slop'"):
+        parameters("walk", slop=0.5)
 
 
 def test_flag_of_an_extension_changes_the_experiment(

@@ -27,7 +27,7 @@ from tests.configuration.test_components import resolved
 from tests.configuration.test_overrides import Level, Parameters
 from tests.configuration.test_parameters_json import Changeable, Leaf, Tree, decode, make_local
 from tests.configuration.test_presets import FAKE, PANEL, PARTS, load
-from tests.configuration.test_user_modules import run_of_script
+from tests.configuration.test_user_modules import ElsewhereParameters, run_of_script
 from tests.refusals import check_refused
 
 C, D, P, U = ConfigurationError, CheckpointError, ParameterError, UnknownNameError
@@ -225,9 +225,9 @@ PRESETS: list[Case] = [
 NO_OTHER = "OfTheScript is defined in the program itself (__main__), ... no other process"
 DOCUMENTS: list[Case] = [
     (
-        lambda: run_of_script(Path("runs"), background_evaluation=True),
+        lambda: run_of_script(Path("runs"), parts=(ElsewhereParameters(),)),
         C,
-        f"{NO_OTHER} ... background_evaluation=False",
+        f"{NO_OTHER} ... or leave out elsewhere",
     ),
     (lambda: run_of_script(Path("runs")), CoachWarning, f"{NO_OTHER} ... `coach` cannot resume"),
     (partial(encode, Tree(anything=object())), C, "parameters.anything is a object"),

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -37,6 +37,7 @@ from coach_rl.configuration.trust import Trust
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.sessions import RunPart, RunPartParameters, RunSettings
 from coach_rl.sessions.settings import RunResult
 from tests.small_runs import QUIET, experiment, manifest_of
 
@@ -193,6 +194,18 @@ class OfTheScript(PointMassParameters):
 OfTheScript.__module__ = "__main__"
 
 
+@parameter_class
+class ElsewhereParameters(RunPartParameters):
+    """A part that rebuilds the run in another process."""
+
+    name: ClassVar[str] = "elsewhere"
+
+    def build(self, settings: RunSettings) -> RunPart:
+        part = RunPart()
+        part.is_rebuilt_elsewhere = True
+        return part
+
+
 def run_of_script(root: Path, **changes: Any) -> RunResult:
     """A run in an environment of a class that only its own program has."""
     manager = experiment(None, OfTheScript(), num_envs=4, training=64)
@@ -204,7 +217,7 @@ def test_classes_of_a_script_warn_or_are_refused_for_other_processes(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ConfigurationError):
-        run_of_script(tmp_path, background_evaluation=True)
+        run_of_script(tmp_path, parts=(ElsewhereParameters(),))
     assert not list(tmp_path.iterdir())
     with pytest.warns(CoachWarning):
         assert run_of_script(tmp_path).environment_steps == 64

@@ -56,6 +56,7 @@ REGISTER = {
 """Everyday verbs for technical acts, and metaphors for types, each with what to write instead."""
 IN_PLAIN_WORDS = [*PAGES, *SOURCES]
 ALLOWED = {  # messages and names that users' programs may match
+    "coach_rl/extensions/hits/timed_goals.py": ("asked",),  # a method of goal spaces
     "coach_rl/extensions/learned_goals/learned_goals.py": ("asked",),  # a method of goal spaces
     "coach_rl/extensions/planning/graph_rows.py": ("asked",),  # a key of checkpoints
     "coach_rl/extensions/planning/place_space.py": ("asked",),  # a method of goal spaces
@@ -130,7 +131,8 @@ def test_terms_of_the_field(path):
 @pytest.mark.parametrize("path", IN_PLAIN_WORDS, ids=name_of)
 def test_plain_words(path):
     allowed = ALLOWED.get(name_of(path), ())
-    found = [each for each in private_words(path.read_text(), REGISTER) if each[1] not in allowed]
+    text = path.read_text().replace("extensions.looking", "")  # the name of an extension
+    found = [each for each in private_words(text, REGISTER) if each[1] not in allowed]
     assert not found, "(line, word, better): " + ", ".join(map(str, found))
 
 

@@ -9,7 +9,6 @@ import test_levels_of_a_graph as levels_of_a_graph
 from maze_walkers import WalkerParameters, maze_experiment
 from small_runs import parameters, ppo
 from test_callbacks import Counting, manager_with
-from test_episode_recorder import learning
 from test_evaluator import SlowEvaluator, manager_of
 from test_faulty_runs import one_level, walk
 from test_graph import TASK, off_policy, stacked
@@ -47,7 +46,6 @@ from coach_rl import (
     TrainingSteps,
     UnknownNameError,
     ValidationParameters,
-    VideoParameters,
 )
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
@@ -60,7 +58,6 @@ from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
 from tests.refusals import check_refused
 
 C, P, U = ConfigurationError, ParameterError, UnknownNameError
@@ -244,11 +241,6 @@ def frozen_at_times():
     built(phases(top={"agent": HIROAgentParameters(), "goal_space": None}, low=below))
 
 
-def film_of_point_mass():
-    with BasicRLGraphManager(replace(learning(), environment=PointMassParameters())) as of_mass:
-        of_mass.create_graph(watcher=EpisodeRecorder(VideoParameters()))
-
-
 def of_evaluations_only(method):
     with small() as graph_manager:
         graph_manager.create_graph(TASK, training=False)
@@ -337,7 +329,6 @@ GRAPHS = [
         C,
         "built to evaluate only",
     ),
-    (film_of_point_mass, C, "cannot be filmed or played: the environment has no pictures"),
     *(
         (stateful(kind, use), C, message)
         for kind, message in ((ForgottenParameters, FORGOTTEN), (DeclaredParameters, DECLARED))

@@ -45,7 +45,7 @@ CASES = [
     (
         lambda: require_goal_space(Level(name="low")),
         ConfigurationError,
-        "level 'low' needs a goal_space: the level above acts in it",
+        "needs a goal_space: the level above acts in",
     ),
     (unfit(STRANGE, is_top=False), SpaceError, "the goal's key 'elsewhere' is not observed"),
     (unfit(OptionSpace(count=3), is_top=True), SpaceError, "the top level has no options"),

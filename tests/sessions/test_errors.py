@@ -32,7 +32,6 @@ from coach_rl.runs.lock import locked
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunSettings
-from coach_rl.telemetry.video import VideoParameters
 from tests.refusals import check_refused
 from tests.sessions import test_loaded_levels as levels
 from tests.sessions import test_memories_left_out as memories
@@ -347,12 +346,6 @@ REFUSED: list[Case] = [
     (None, walk_with(NO_MEMORIES, response="roll_back"), C, "response='roll_back' needs"),
     (None, with_sink, C, "no such place"),
     (None, on_a_disk_of(1_000), C, "replay memory takes ... kB, and 1 kB are"),
-    (
-        None,
-        lambda _: RunSettings(background_evaluation=True, video=VideoParameters()),
-        P,
-        "background_evaluation and video exclude each other",
-    ),
     *(
         (poles, partial(evaluate, overrides=overrides), C, message)
         for overrides, message in [

@@ -8,14 +8,14 @@ import psutil
 import pytest
 import torch
 
-from coach_rl.telemetry.profiler import ResourceSampler
+from coach_rl.telemetry.resources import ResourceSampler
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """The time the sampler sees; add to `clock[0]`."""
     now = [50.0]
-    monkeypatch.setattr("coach_rl.telemetry.profiler.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("coach_rl.telemetry.resources.time.monotonic", lambda: now[0])
     return now
 
 

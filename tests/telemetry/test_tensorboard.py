@@ -180,8 +180,8 @@ def test_tensorboard_gif_is_image(tmp_path, file, tag):
     Image.new("RGB", (4, 3)).save(image, "GIF")
     (tmp_path / file).write_bytes(image.getvalue())
     sink = TensorBoardSink(tmp_path)
-    sink.write(record("video", 20, text=file))
-    sink.write(record("video", 20, text="step_20.mp4"))
+    sink.write(record("file", 20, text=file))
+    sink.write(record("file", 20, text="step_20.mp4"))
     sink.close()
     (found,) = read(tmp_path).Tensors(tag)
     assert list(found.tensor_proto.string_val) == [b"4", b"3", image.getvalue()]

@@ -71,7 +71,7 @@ class Decision(nn.Module, ABC):
         self.ending_members = 0
         """M, the number of a group's members, where some have ends of their own; else 0."""
         self.facts: dict[str, object] = {"members": {}, "needs_ends": False}
-        """What the description of its level says about the agent."""
+        """Entries about the agent in the description of its level."""
 
     ends_by_chance = False
     """True if the agent ends its sub-episodes by `chance_to_end`."""
@@ -87,7 +87,7 @@ class Decision(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where an agent decides."""
+    """The place of an agent that decides."""
 
     acts_in: Space
     """The space of its actions, behind its filters."""
@@ -96,9 +96,9 @@ class Place:
     params: AgentParameters | None = None
     """The level's agent; None for a part of another agent."""
     own: LevelSpace | None = None
-    """What its level receives; None: nothing."""
+    """The goals or options of its level; None: it has none."""
     below: tuple[LevelSpace | None, ...] = ()
-    """What the levels below receive."""
+    """The goals or options of the levels below."""
 
 
 @singledispatch

@@ -23,11 +23,12 @@ from coach_rl.core.log_records import Evaluation
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.exporting.card import CARD, card
+from coach_rl.extensions.films.playing import play_run
 from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.runs.checkpoint import LAST, Checkpoint, point, write_checkpoint
 from coach_rl.runs.folder import ONLY_POLICY, RunFolder, write_manifest
-from coach_rl.sessions.evaluation import play_run, trained_graph
+from coach_rl.sessions.evaluation import trained_graph
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 
 EPISODES = EnvironmentEpisodes(100)

@@ -29,6 +29,7 @@ from coach_rl.extensions.groups.member_agents import (
     AgentGroup,
     BoundMember,
     by_part,
+    in_turn,
 )
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class AgentGroupParameters(LearnerParameters):
                     replace(
                         context,
                         spaces=own[name][0],
-                        place=replace(context.place, turn_of=name if self.arbiter else ""),
+                        place=replace(context.place, lasting=in_turn(name) if self.arbiter else ""),
                         runtime=context.runtime.for_part("member", name, signals=name),
                         num_envs=context.num_envs * count,
                         planned_steps=context.planned_steps * count // acting,

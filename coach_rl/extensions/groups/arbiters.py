@@ -55,6 +55,7 @@ from coach_rl.extensions.groups.member_agents import (
     MemberRows,
     OneOfMembers,
     Share,
+    in_turn,
 )
 from coach_rl.extensions.groups.requests import real_starts
 
@@ -144,7 +145,7 @@ class SelectedTurns:
             replace(
                 context,
                 spaces=own,
-                place=replace(context.place, below=None, agent_below=None, turn_of=name),
+                place=replace(context.place, below=None, agent_below=None, lasting=in_turn(name)),
                 planned_steps=context.planned_steps // self.every,
                 runtime=context.runtime.for_part("member", name, signals=name),
             )

@@ -62,7 +62,7 @@ class Routes(Saved):
     ) -> None:
         self.simulators, self.described, self.links = simulators, described, links
         self.preempts = tuple(level.name in preempt for level in described)
-        """Whether each level takes control back after each decision below."""
+        """True for each level that takes control back after each decision below."""
         self.above = tuple(
             tuple(each for each in range(index) if index in self.links[each])
             for index in range(len(described))

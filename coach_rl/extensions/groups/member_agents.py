@@ -319,6 +319,11 @@ class Share:
         return {key: np.concatenate([own[key] for own in by_member]) for key in by_member[0]}
 
 
+def in_turn(name: str) -> str:
+    """The reason why decisions of an agent of this name last, see `LevelPlace.lasting`."""
+    return f"agent '{name}' acts in turn: its decisions last until it acts again"
+
+
 @runtime_checkable
 class SwitchedAgent(Protocol):
     """An agent whose open decisions end with what the environment shows where control is lost."""

@@ -14,5 +14,5 @@ class GraphRequest(ActionRequest):
 
 
 def real_starts(request: ActionRequest) -> BoolArray:
-    """Where a request has the first decision of a real episode, [R]."""
+    """True where a request has the first decision of a real episode, [R]."""
     return request.real if isinstance(request, GraphRequest) else request.episode_start

@@ -1,4 +1,4 @@
-"""Goal spaces that learn: LESSON, METRA, and the base of one's own.
+"""Goal spaces that learn: LESSON, METRA, and a base for further ones.
 
 May import what agents may. Start with `learned_goals`; `changing_goals` is what memories keep and
 recompute for goals that learn or follow a curriculum.

@@ -137,7 +137,7 @@ class KeptGoals(ChangingGoals):
     """Goals that change, of which an agent's replay memory keeps what judging them again needs."""
 
     def attach(self, agent: "OffPolicyAgent") -> KeptForGoals:
-        """What the agent's memory has to keep; let it keep that, and pass on what it learns from.
+        """Parts that the agent's memory keeps; also passes on what the agent learns from.
 
         Raises:
             ConfigurationError: Filters or a bonus of the agent contradict the goals.
@@ -219,7 +219,7 @@ class ScaledGoals(ChangingGoals):
         return self.scaled(super().asked_by(goal, observation))
 
     def attach_above(self, agent: "OffPolicyAgent") -> KeptForGoals:
-        """What the memory of the agent one level up keeps of its actions, where bounds move."""
+        """Parts that the memory of the agent one level up keeps, where bounds move."""
         if not self.is_scaled:
             return KeptForGoals()
         act = agent.act

@@ -1,9 +1,9 @@
-"""Tools that examine a run: inspections of its data, trackers, curves in a notebook, a window.
+"""Tools that examine a run: inspections of its data, profiles, histograms, trackers, a window.
 
 May import all but other extensions that it does not need. `inspect_parameters` describes an
 inspection, `inspections` the callback that observes points of the graph, `inspector` its checks;
-`trackers` and `notebook` are sinks; `play` shows episodes in a `window`. Start with
-`inspect_parameters`.
+`profile` and `histograms` are parts of a run; `trackers` and `notebook` are sinks; `play` shows
+episodes in a `window`. Start with `inspect_parameters`.
 """
 
 from typing import TYPE_CHECKING
@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.extensions.looking.histograms import HistogramParameters
     from coach_rl.extensions.looking.inspect_parameters import InspectParameters
     from coach_rl.extensions.looking.notebook import NotebookSink
+    from coach_rl.extensions.looking.profile import ProfileParameters, RunProfile
+    from coach_rl.extensions.looking.profiler import Profile, Profiler
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["InspectParameters", "NotebookSink"]
+__all__ = [
+    "HistogramParameters", "InspectParameters", "NotebookSink", "Profile", "ProfileParameters",
+    "Profiler", "RunProfile",
+]  # fmt: skip

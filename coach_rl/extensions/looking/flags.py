@@ -1,4 +1,7 @@
-"""The flags of inspections and trackers, and those of `coach play`. Light, like `cli.parser`."""
+"""The flags of inspections, trackers and profiles, and those of `coach play`.
+
+Light, like `cli.parser`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,6 +10,7 @@ from pathlib import Path
 from coach_rl.cli import values
 from coach_rl.cli.flags import A_RUN, again, group
 from coach_rl.cli.parser import Flag
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.looking.trackers.services import services
 
 
@@ -30,6 +34,8 @@ def tracker(text: str) -> Mapping[str, object]:
     return {"sinks": (replace(described, project=project) if colon else described,)}
 
 
+DEFAULT_HISTOGRAM_STEPS = 10_000
+"""Environment steps from one set of histograms to the next, where none are given."""
 _TRAINED = "train resume fork repeat"
 FOR_RUNS = (
     *group(
@@ -52,6 +58,21 @@ FOR_RUNS = (
             "of the preset's own sinks; off: to none; a resumed run continues there",
             sets=tracker,
             of=f"{_TRAINED} begun",
+        ),
+        Flag(
+            "--histograms [STEPS]",
+            "for TensorBoard: parameters, gradients, actions and observations every STEPS "
+            f"environment steps (default: {DEFAULT_HISTOGRAM_STEPS})",
+            values.steps,
+            value=EnvironmentSteps(DEFAULT_HISTOGRAM_STEPS),
+            sets="coach_rl:HistogramParameters.every",
+            of=_TRAINED,
+        ),
+        Flag(
+            "--profile",
+            "show at the end where time has gone; profile.json and trace.json in the run's folder",
+            sets="coach_rl:ProfileParameters",
+            of=_TRAINED,
         ),
     ),
 )

@@ -9,9 +9,10 @@ from coach_rl.cli.train import newest_run
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.extensions.films.episode_recorder import videos_of
+from coach_rl.extensions.films.playing import play_run
 from coach_rl.extensions.looking.window import KEYS, Window, has_display
 from coach_rl.runs.folder import find_run
-from coach_rl.sessions.evaluation import play_run
 
 _EPISODES_SHOWN = EnvironmentEpisodes(5)
 _EPISODES_WRITTEN = EnvironmentEpisodes(1)
@@ -27,7 +28,7 @@ def play(given: Given) -> int:
     file = given.to
     if file is None and not has_display():
         require_no_links(folder.path)
-        file = folder.videos / f"{checkpoint.name}_play.gif"
+        file = videos_of(folder) / f"{checkpoint.name}_play.gif"
         print(f"there is no display here; the video is written to {short(file)} (--to FILE)")
     episodes = given.episodes or (_EPISODES_SHOWN if file is None else _EPISODES_WRITTEN)
     title = f"{folder.path.parent.name}: {folder.path.name}"

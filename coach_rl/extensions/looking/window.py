@@ -15,7 +15,7 @@ import pygame
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array
-from coach_rl.telemetry.video import FRAMES_PER_SECOND, Frame, captioned, scaled
+from coach_rl.extensions.films.video import FRAMES_PER_SECOND, Frame, captioned, scaled
 
 KEYS = "space pauses, right steps, up and down change the speed, q quits"
 _MAX_SIDE, _MIN_SIDE = 720, 320

@@ -1,7 +1,7 @@
 """Agents that learn options: a learner for each skill, option-critic, DIAYN.
 
 May import what agents may. Start with `skill_agents`; `option_critic_agent` learns when options
-end, `diayn_agent` rewards options that can be told apart.
+end, `diayn_agent` rewards options that can be distinguished.
 """
 
 from typing import TYPE_CHECKING

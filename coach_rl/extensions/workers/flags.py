@@ -36,6 +36,12 @@ FOR_RUNS = (
             sets="source.on",
             of="train begun resume",
         ),
+        Flag(
+            "--background_evaluation",
+            "evaluate in a process of its own; training doesn't wait for the results",
+            sets="coach_rl:BackgroundEvaluation",
+            of="train resume fork repeat",
+        ),
     ),
 )
 """The flags of commands about one run."""

@@ -83,7 +83,7 @@ class FrozenStatistics:
 
     def __init__(self) -> None:
         self._filters: dict[str, FrozenStatisticsFilter] = {}
-        """Filters by the level's name, and the names of their agent in the groups around it."""
+        """The filters by the level's name, and the names of an agent in the groups around it."""
 
     def add(self, level: str, agent: AnyAgent) -> None:
         """Replace the filter of a level's agent, or those of a group's, by one that freezes."""

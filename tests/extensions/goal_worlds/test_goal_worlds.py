@@ -11,6 +11,7 @@ import pytest
 from every_goal_world import every_goal_world
 from gymnasium.utils.env_checker import check_env
 
+from coach_rl.configuration.extensions import own_extensions
 from coach_rl.core.records import End
 from coach_rl.environments import level_names, make, parameters
 from coach_rl.environments.goal_worlds import (
@@ -52,6 +53,11 @@ def contract():
 def test_contract(level, check):
     description = parameters(level, max_episode_steps=9, threads=2)
     check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=20))
+
+
+def test_tasks_of_the_table_are_all_goal_worlds():
+    (table,) = (each for each in own_extensions() if each.name == "goal_worlds")
+    assert [name for names in table.tasks.values() for name in names] == [*GOAL_WORLDS]
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -8,10 +8,10 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.extensions.films.episode_recorder import EpisodePlayer
+from coach_rl.extensions.films.video import Film
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.telemetry.episode_recorder import EpisodePlayer
-from coach_rl.telemetry.video import Film
 from tests.refusals import check_refused
 
 GOALS = rl.GoalSpace(

@@ -33,6 +33,7 @@ from coach_rl.sessions import (
 from tests.small_runs import manifest_of
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
+IN_BACKGROUND = (rl.BackgroundEvaluation(),)
 SMALL = {
     "steps": 256,
     "num_envs": 4,
@@ -128,9 +129,7 @@ def test_run_against_opponent_resumed_elsewhere_equals_one_without_stop(
 
 
 def test_run_against_opponent_evaluates_in_the_background(champion, tmp_path):
-    settings = RunSettings(
-        tensorboard=False, background_evaluation=True, final_episodes=EnvironmentEpisodes(2)
-    )
+    settings = replace(SETTINGS, parts=IN_BACKGROUND)
     run = trained(tmp_path, settings=settings, opponent=str(champion))
     kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
     assert kinds.count("evaluation") >= 2
@@ -146,7 +145,7 @@ def test_members_in_turn_play_against_their_frozen_selves_in_the_background(tmp_
         arbiter = rl.Turns(order=("opener", "opener", "finisher"))
         group = rl.AgentGroupParameters(members=tuple(members), arbiter=arbiter)
         manager = rl.BasicRLGraphManager(replace(parameters, agent=group))
-        settings = replace(SETTINGS, background_evaluation=background)
+        settings = replace(SETTINGS, parts=IN_BACKGROUND if background else ())
         runtime = Runtime(seed=0, device="cpu")
         run = run_experiment(manager, runtime, name="turns", root=tmp_path, settings=settings)
         opponent = str(run.folder.path)
@@ -181,7 +180,7 @@ USES = {
     "in the background": lambda run, _: resume_experiment(
         run,
         steps=EnvironmentSteps(192),
-        settings=replace(SETTINGS, background_evaluation=True),
+        settings=replace(SETTINGS, parts=IN_BACKGROUND),
     ),
     "fork": lambda run, root: fork_experiment(
         run, name="fork", root=root, steps=EnvironmentSteps(192), settings=SETTINGS

@@ -576,7 +576,7 @@ def test_frozen_levels_of_other_runs_keep_their_goals(run_folder):
 
 def test_background_evaluations_equal_those_of_the_run(run_folder, tmp_path):
     params = levels_of((SLOW, SCALED), training=400)
-    aside = run_of(params, tmp_path, background_evaluation=True)
+    aside = run_of(params, tmp_path, parts=(rl.BackgroundEvaluation(),))
     here, there = (
         [line for line in lines_of(each) if line["kind"] == "evaluation"]
         for each in (run_folder, aside)
@@ -594,7 +594,7 @@ def test_films_of_learned_goals_have_no_mark_for_them(tmp_path):
     low = replace(params.levels[1], goal_space=replace(LINEAR, relative=True))
     world = parameters("point_maze_u", max_episode_steps=15)
     filmed = replace(params, levels=(params.levels[0], low), environment=world)
-    folder = run_of(filmed, tmp_path, video=rl.VideoParameters(frame_skip=5))
+    folder = run_of(filmed, tmp_path, parts=(rl.VideoParameters(frame_skip=5),))
     assert list(folder.glob("videos/**/*.gif"))
 
 

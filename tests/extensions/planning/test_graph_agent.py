@@ -40,8 +40,8 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.films.camera import Camera
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.telemetry.camera import Camera
 from tests.agents import decisions
 from tests.agents.resuming import after, assert_resumes
 

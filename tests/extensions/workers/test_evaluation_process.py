@@ -11,6 +11,7 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.testing import assert_same_state
+from coach_rl.extensions.workers.evaluation_process import BackgroundEvaluation, EvaluationProcess
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
     CheckpointParameters,
@@ -20,7 +21,6 @@ from coach_rl.runs.checkpoint import (
     list_checkpoints,
     pointed,
 )
-from coach_rl.sessions.evaluation_process import EvaluationProcess
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from tests.small_runs import AtRecord, experiment, log_of, ppo, state_of
@@ -35,10 +35,8 @@ PARAMETERS = experiment(
     progress_interval=160,
     checkpoints=CheckpointParameters(best_of="reward_mean", best_is="smallest"),
 ).parameters
-BACKGROUND = RunSettings(
-    tensorboard=False, final_episodes=EnvironmentEpisodes(1), background_evaluation=True
-)
-ORDINARY = replace(BACKGROUND, background_evaluation=False)
+ORDINARY = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))
+BACKGROUND = replace(ORDINARY, parts=(BackgroundEvaluation(),))
 
 
 def run(root: Path, settings: RunSettings, audience: Audience | None = None) -> RunResult:

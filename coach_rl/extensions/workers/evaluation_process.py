@@ -1,5 +1,7 @@
 """A process that evaluates a run's agents while the run trains on.
 
+    run_experiment(..., settings=RunSettings(parts=(BackgroundEvaluation(),)))
+
     with closing(EvaluationProcess(folder, runtime)) as evaluator:
         for record in graph_manager.improve(evaluator=evaluator):
             ...
@@ -11,11 +13,14 @@ is started again if it ends before.
 
 import warnings
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from typing import ClassVar
 
 from coach_rl.core.errors import CoachError, RunError, warn
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.evaluations import EvaluationRequest, Scores
 from coach_rl.processes.worker_messages import WorkerLost
@@ -23,10 +28,45 @@ from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.evaluation import live_graph
 from coach_rl.sessions.opening import rebuild
-from coach_rl.sessions.profile import RunProfile
+from coach_rl.sessions.run_parts import RunContext, RunPart
+from coach_rl.sessions.settings import RunPartParameters, RunSettings
 
 MOST_RESTARTS = 3
 """Number of times in a row that the process is started again without finishing an evaluation."""
+
+
+@parameter_class
+class BackgroundEvaluation(RunPartParameters):
+    """Evaluations while training, in a process of their own; training does not wait for them.
+
+    A run that is resumed while some are pending has it in any case.
+    """
+
+    name: ClassVar[str] = "background evaluation"
+
+    def build(self, settings: RunSettings) -> RunPart:
+        others = tuple(part for part in settings.parts if part is not self)
+        return BackgroundEvaluations(others)
+
+
+class BackgroundEvaluations(RunPart):
+    """Makes the evaluations of a run in a process of its own.
+
+    Args:
+        others: Parameters of the run's other parts, which take part in that process as well.
+    """
+
+    makes_evaluations = True
+    is_rebuilt_elsewhere = True
+
+    def __init__(self, others: tuple[RunPartParameters, ...]) -> None:
+        self._others = others
+
+    @contextmanager
+    def open(self, run: RunContext) -> Iterator[None]:
+        process = EvaluationProcess(run.folder, run.runtime, run.trust, parts=self._others)
+        with closing(process) as self.evaluator:
+            yield
 
 
 class EvaluationProcess:
@@ -36,7 +76,8 @@ class EvaluationProcess:
         run: The run's folder, whose manifest is written.
         runtime: The run's.
         trust: Modules whose code the run may use, besides those of the user's own runs.
-        profile: Whether it is profiled, in files of its own.
+        parts: Parameters of the run's parts that take part in the process; see
+            `RunPartParameters.join`.
     """
 
     def __init__(
@@ -45,7 +86,7 @@ class EvaluationProcess:
         runtime: Runtime,
         trust: tuple[str, ...] = (),
         *,
-        profile: bool = False,
+        parts: tuple[RunPartParameters, ...] = (),
     ) -> None:
         folder = RunFolder(run.path.absolute())
         make = partial(
@@ -54,7 +95,7 @@ class EvaluationProcess:
             device=runtime.device,
             threads=runtime.threads,
             trust=trust,
-            profile=profile,
+            parts=parts,
         )
         self._worker = WorkerProcess(make, start_method="spawn", imports_script=False)
         self._pending: deque[tuple[EvaluationRequest, Future[Scores]]] = deque()
@@ -117,23 +158,23 @@ class RunEvaluations:
         device: str,
         threads: int | None,
         trust: tuple[str, ...],
-        profile: bool,
+        parts: tuple[RunPartParameters, ...],
     ) -> None:
         warnings.simplefilter("ignore")  # the run itself gives the same
-        self._run = run
         self._graph_manager, runtime, _ = rebuild(
             run, device, threads=threads, learns=False, trust=trust
         )
         self._open = ExitStack()
         self._open.enter_context(live_graph(self._graph_manager, runtime, training=False))
-        self._profile = RunProfile(self._graph_manager, process="evaluation") if profile else None
+        self._after_each = [
+            part.join(self._graph_manager, run, process="evaluation") for part in parts
+        ]
 
     def play(self, evaluation: EvaluationRequest) -> Scores:
         """The scores of an evaluation."""
         scores = self._graph_manager.evaluations.scores_of(
             evaluation.policies, clock=evaluation.clock
         )
-        if self._profile is not None:  # the process may be killed without notice
-            with suppress(OSError):  # the run warns of its own profile
-                self._profile.write(self._profile.profile(), self._run.path)
+        for call in self._after_each:  # not at the end: the process may be killed without notice
+            call()
         return scores

@@ -12,7 +12,7 @@ from coach_rl.cli.main import main
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.sessions.evaluation import play_run
+from coach_rl.extensions.films.playing import play_run
 from coach_rl.sessions.session import run_experiment
 from tests.small_runs import QUIET, preset
 

@@ -7,20 +7,24 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from coach_rl import BackgroundEvaluation, VideoParameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.mujoco import batch
+from coach_rl.extensions.looking.profile import ProfileParameters, RunProfile
+from coach_rl.extensions.looking.profiler import Profile
 from coach_rl.presets.CartPole_PPO import Panel as CartPolePanel
 from coach_rl.presets.CartPole_PPO import graph_manager as cart_pole
 from coach_rl.presets.Pendulum_HAC import Panel as PendulumPanel
 from coach_rl.presets.Pendulum_HAC import graph_manager as pendulum
-from coach_rl.sessions.profile import RunProfile
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunSettings
-from coach_rl.telemetry.profiler import Profile
-from tests.small_runs import log_of
+from tests.extensions.films.test_videos import FILMED, Easel
+from tests.small_runs import log_of, preset
 
-SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1), profile=True)
+PLAIN = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))
+SETTINGS = replace(PLAIN, parts=(ProfileParameters(),))
 
 
 def run(root, manager, settings=SETTINGS):
@@ -77,7 +81,7 @@ def test_profile_inclusive_times_add_up(two_levels):
 
 
 def test_profile_of_the_result_is_the_one_written(two_levels):
-    profile = two_levels.result.profile
+    profile = two_levels.result.parts["profile"].value
     assert isinstance(profile, Profile)
     assert profile.parts() == pytest.approx(two_levels.document["parts"])
     assert not profile.waits_for_gpu
@@ -88,10 +92,8 @@ def test_profile_of_the_result_is_the_one_written(two_levels):
 def test_profile_changes_no_numbers(tmp_path):
     manager = cart_pole(CartPolePanel(steps=1_024))
     profiled = run(tmp_path / "a", manager)
-    plain = run(
-        tmp_path / "b", cart_pole(CartPolePanel(steps=1_024)), replace(SETTINGS, profile=False)
-    )
-    assert plain.profile is None
+    plain = run(tmp_path / "b", cart_pole(CartPolePanel(steps=1_024)), PLAIN)
+    assert not plain.parts
     assert not list(plain.folder.path.glob("profile*"))
 
     assert log_of(profiled, without=["progress"]) == log_of(plain, without=["progress"])
@@ -107,7 +109,9 @@ def test_profile_of_a_resumed_run_keeps_the_earlier_one(tmp_path):
         (folder / "profile.1.json").read_bytes(),
         (folder / "trace.1.json").read_bytes(),
     )
-    calls = [result.profile.root.children["tick"].calls for result in (first, resumed)]
+    calls = [
+        result.parts["profile"].value.root.children["tick"].calls for result in (first, resumed)
+    ]
     assert sum(calls) * 8 == resumed.environment_steps
 
 
@@ -119,7 +123,7 @@ def test_profile_that_cannot_be_written_is_an_incident(tmp_path, monkeypatch):
     with pytest.warns(CoachWarning):
         result = run(tmp_path, cart_pole(CartPolePanel(steps=512)))
     assert result.summary is not None
-    assert result.profile is not None
+    assert result.parts["profile"].value is not None
     assert "profiles that could not be written: 1" in result.incidents
 
 
@@ -127,7 +131,7 @@ def test_profile_on_a_gpu_waits_for_every_call(monkeypatch):
     waited = []
     monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
     graph = SimpleNamespace(
-        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, watcher=None, tick=lambda: None
+        runtime=Runtime(device="cuda:1"), stacks=(), agents={}, watchers=(), tick=lambda: None
     )
     manager = SimpleNamespace(graph=graph, evaluations=SimpleNamespace(play=lambda: None))
     timed = RunProfile(manager)
@@ -139,10 +143,24 @@ def test_profile_on_a_gpu_waits_for_every_call(monkeypatch):
 
 @pytest.mark.slow
 def test_profile_background_evaluation_has_its_own(tmp_path):
-    settings = replace(SETTINGS, background_evaluation=True)
+    settings = replace(SETTINGS, parts=(ProfileParameters(), BackgroundEvaluation()))
     result = run(tmp_path, cart_pole(CartPolePanel(steps=512)), settings)
     document = json.loads((result.folder.path / "profile_evaluation.json").read_text())
     nodes = paths(document["tree"])
     assert document["process"] == "evaluation"
     assert nodes["evaluation"]["calls"] == 1
     assert "tick" not in nodes
+
+
+def test_profile_of_a_filmed_run_has_evaluations_drawing_and_encoding(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "FrameRenderer", Easel)
+    parts = (VideoParameters(frame_skip=2), ProfileParameters())
+    settings = replace(PLAIN, final_episodes=EnvironmentEpisodes(2), parts=parts)
+    result = run(tmp_path, preset(FILMED).build(), settings)
+    tree = json.loads((result.folder.path / "profile.json").read_text())["tree"]
+    calls = {path: node["calls"] for path, node in paths(tree).items()}
+    assert calls["evaluation"] == 3  # two while training, and the final one
+    assert sum(n for path, n in calls.items() if path.endswith("encode")) == 3
+    drawn = [path for path in calls if path.endswith("/draw") and calls[path]]
+    assert drawn == ["evaluation/film/draw"]
+    assert calls[drawn[0]] > 10  # one frame in two steps of at least 20

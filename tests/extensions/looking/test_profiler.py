@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import CoachWarning
-from coach_rl.telemetry import profiler as profiler_module
-from coach_rl.telemetry.profiler import Profiler, shown_duration
+from coach_rl.extensions.looking import profiler as profiler_module
+from coach_rl.extensions.looking.profiler import Profiler, shown_duration
 
 
 class Time:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import gymnasium
-import maze_walkers
 import numpy as np
 import pytest
 
@@ -16,14 +15,14 @@ from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.films.camera import LEVEL_COLOURS
+from coach_rl.extensions.films.episode_recorder import EpisodeRecorder, VideoParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     GraphManager,
     ScheduleParameters,
 )
-from coach_rl.telemetry.camera import LEVEL_COLOURS
-from coach_rl.telemetry.episode_recorder import EpisodeRecorder
-from coach_rl.telemetry.video import VideoParameters
+from tests.graph_managers import maze_walkers
 
 EPISODES = EnvironmentEpisodes(3)
 
@@ -55,7 +54,7 @@ def film(experiment, num_envs=None, **options):
     """One filmed evaluation: the recorder, the agents and the evaluation's record."""
     recorder = EpisodeRecorder(VideoParameters(**options))
     with GraphManager(experiment) as manager:
-        manager.create_graph(Runtime(seed=1), watcher=recorder, evaluation_envs=num_envs)
+        manager.create_graph(Runtime(seed=1), watchers=[recorder], evaluation_envs=num_envs)
         agents = [level.agent for level in manager.graph.evaluation.levels]
         record = manager.evaluate(EPISODES)
     return recorder, agents, record
@@ -166,7 +165,7 @@ def learning():
 
 def said(experiment, recorder):
     with GraphManager(experiment) as manager:
-        manager.create_graph(Runtime(seed=3, device="cpu"), watcher=recorder)
+        manager.create_graph(Runtime(seed=3, device="cpu"), watchers=[recorder] if recorder else [])
         records = [
             (
                 record.kind,

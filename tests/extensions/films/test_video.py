@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from coach_rl.core.errors import RunError
-from coach_rl.telemetry.video import Film, VideoParameters
+from coach_rl.extensions.films.video import Film, FilmParameters
 
 
 def film_of(*pictures, **options):
-    film = Film(VideoParameters(**options))
+    film = Film(FilmParameters(**options))
     for step, picture in enumerate(pictures):
         film.add(picture, f"step {step}")
     return film
@@ -46,7 +46,7 @@ def read(path):
 @given(length=st.integers(1, 400), skip=st.integers(1, 5), most=st.integers(2, 30))
 @settings(max_examples=80, deadline=None)
 def test_film_frames_are_evenly_spread(length, skip, most):
-    film = Film(VideoParameters(frame_skip=skip, max_frames=most))
+    film = Film(FilmParameters(frame_skip=skip, max_frames=most))
     picture = np.zeros((1, 1, 3), np.uint8)
     for step in range(length):
         if film.wants(step):

@@ -1,47 +1,73 @@
 """Histograms of an experiment: what its agents have learned, what they see and do.
 
-histograms = Histograms(graph_manager.graph, EnvironmentSteps(10_000))
-for record in graph_manager.improve():
-    for each in histograms.due_at(record):
-        sink.write(each)
+parts = (HistogramParameters(every=EnvironmentSteps(2_000)),)
+run_experiment(..., settings=RunSettings(parts=parts))
 """
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from coach_rl.core.clock import Phase
+from coach_rl.core.errors import require
 from coach_rl.core.log_records import LogRecord
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.statistics import histogram
+from coach_rl.sessions.run_parts import RunContext, RunPart
+from coach_rl.sessions.settings import RunPartParameters, RunSettings
 
 DECISIONS = 256
 """Ticks of a level whose observations and actions are kept: the newest."""
 
 
-class Histograms:
+@parameter_class
+class HistogramParameters(RunPartParameters):
+    """Histograms of parameters, gradients, actions and observations, for TensorBoard."""
+
+    name: ClassVar[str] = "histograms"
+
+    every: EnvironmentSteps = EnvironmentSteps(10_000)
+    """Steps from one set of histograms to the next."""
+
+    def check(self, settings: RunSettings) -> None:
+        require(
+            settings.tensorboard,
+            "histograms are for TensorBoard, which is off; leave out one of them",
+        )
+
+    def build(self, settings: RunSettings) -> RunPart:  # noqa: ARG002
+        return Histograms(self.every)
+
+
+class Histograms(RunPart):
     """Watches the levels that train, and makes a record for each of them every so many steps.
 
     Args:
-        graph: The graph, built with environments to train in.
         every: Environment steps from one set of histograms to the next.
     """
 
-    def __init__(self, graph: Graph, every: EnvironmentSteps) -> None:
-        self._graph, self._every = graph, every.count
-        self._due = self._next_after(graph.clock.environment_steps)
+    def __init__(self, every: EnvironmentSteps) -> None:
+        self._every = every.count
+        self._due = 0
         self._seen: dict[str, deque[dict[str, Array]]] = {}
-        for level in graph.training.levels:
-            kept = self._seen[level.name] = deque(maxlen=DECISIONS)
-            level.on_decision = lambda seen, action, kept=kept: kept.append(_named(seen, action))
 
-    def due_at(self, record: LogRecord) -> Iterator[LogRecord]:
+    @contextmanager
+    def open(self, run: RunContext) -> Iterator[None]:
+        self._graph = run.graph_manager.graph
+        self._begin()
+        yield
+
+    def follow(self, record: LogRecord) -> Iterator[LogRecord]:
         """The histograms that are due when this record is there, one record a level."""
+        if record.kind == "roll_back":
+            self._begin()
         if record.phase is Phase.TEST or record.environment_steps < self._due:
             return
         self._due = self._next_after(record.environment_steps)
@@ -59,6 +85,13 @@ class Histograms:
                 text="",
                 arrays={name: histogram(values) for name, values in arrays.items()},
             )
+
+    def _begin(self) -> None:
+        """Begin where training is now."""
+        self._due = self._next_after(self._graph.clock.environment_steps)
+        for level in self._graph.training.levels:
+            kept = self._seen[level.name] = deque(maxlen=DECISIONS)
+            level.on_decision = lambda seen, action, kept=kept: kept.append(_named(seen, action))
 
     def _next_after(self, steps: int) -> int:
         return (steps // self._every + 1) * self._every

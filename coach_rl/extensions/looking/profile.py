@@ -1,15 +1,71 @@
-"""The profile of a run: which calls are timed, and the files it is written to."""
+"""The profile of a run: which calls are timed, and the files it is written to.
+
+result = run_experiment(..., settings=RunSettings(parts=(ProfileParameters(),)))
+print(result.parts["profile"].value.parts())        # seconds by name
+"""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 
 from coach_rl.configuration.strict_json import plain_json, write_json
 from coach_rl.core.interfaces import MarkRenderable, Renderable
+from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import timed_calls
+from coach_rl.extensions.looking.profiler import Profile, Profiler
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.telemetry.profiler import Profile, Profiler
+from coach_rl.runs.folder import RunFolder
+from coach_rl.sessions.run_parts import PartResult, RunContext, RunPart, Written
+from coach_rl.sessions.settings import RunPartParameters, RunSettings
+
+
+@parameter_class
+class ProfileParameters(RunPartParameters):
+    """Times the calls of a run, in profile.json and trace.json of its folder."""
+
+    name: ClassVar[str] = "profile"
+
+    def build(self, settings: RunSettings) -> RunPart:  # noqa: ARG002
+        return ProfiledRun()
+
+    def join(
+        self, graph_manager: GraphManager, folder: RunFolder, *, process: str
+    ) -> Callable[[], None]:
+        timed = RunProfile(graph_manager, process=process)
+
+        def write() -> None:
+            with suppress(OSError):  # the run warns of its own profile
+                timed.write(timed.profile(), folder.path)
+
+        return write
+
+
+class ProfiledRun(RunPart):
+    """Times the calls of a run; the profile is written however the run ends."""
+
+    @contextmanager
+    def open(self, run: RunContext) -> Iterator[None]:
+        self._folder = run.folder.path
+        with closing(RunProfile(run.graph_manager)) as timed:
+            timed.time_parts(run.sinks)
+            timed.time(run.keeper, "save", "checkpoint")
+            try:
+                yield
+            finally:
+                self._profile = timed.profile()
+                try:
+                    timed.write(self._profile, self._folder)
+                except OSError as error:
+                    run.failures.note("profiles", "the profile", error)
+
+    def result(self) -> PartResult:
+        file = self._folder / "profile.json"
+        written = Written(what="profile", path=file, note="; trace.json for Perfetto")
+        return PartResult(value=self._profile, tables=(self._profile.table(),), written=(written,))
 
 
 class RunProfile:
@@ -26,7 +82,8 @@ class RunProfile:
         self._has_put_aside = False
         self._profiler = profiler = _new_profiler(graph.runtime.device)
         self.time(graph_manager.evaluations, "play", "evaluation")
-        self.time_parts(graph.watcher)
+        for watcher in graph.watchers:
+            self.time_parts(watcher)
         profiler.time(graph, "tick", "tick")
         for stack in graph.stacks:
             for level in stack.levels:

@@ -1,29 +1,18 @@
-"""Recording an episode of evaluations, with the goals of the levels.
+"""Following the episodes of an evaluation, with the goals of the levels, frame by frame.
 
-recorder = EpisodeRecorder(VideoParameters(episodes="best"))
-graph_manager.create_graph(runtime, watcher=recorder)
-for record in graph_manager.improve():
-    if record.kind == "evaluation":
-        recorder.write(folder / f"step_{record.environment_steps}")
-
-A recorder only reads levels and draws frames: a run's numbers are the same with and without it. If
-a frame cannot be drawn, it issues a `CoachWarning` and stops recording. An `EpisodePlayer` passes
-frames to a window, or to any other sink of frames, as they are drawn.
+player = EpisodePlayer(lambda: window, on_end=print)
+graph_manager.create_graph(runtime, watchers=[player])
+graph_manager.evaluate(EnvironmentEpisodes(1))
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
 
-import numpy as np
-
-from coach_rl.core.errors import RunError, warn
 from coach_rl.core.records import EnvResponse, IntArray
+from coach_rl.extensions.films.camera import Camera, FilmedStack
+from coach_rl.extensions.films.video import FrameSink
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
-from coach_rl.telemetry.camera import Camera, FilmedStack
-from coach_rl.telemetry.video import Film, FrameSink, VideoParameters, require_writable
+from coach_rl.graph_managers.watcher import EvaluationWatcher
 
 
 @dataclass
@@ -44,7 +33,7 @@ class FilmedEpisode:
         return f"episode {self.number + 1}: return {reward}, {self.step} steps, {self.ending}"
 
 
-class EpisodePlayer:
+class EpisodePlayer(EvaluationWatcher):
     """Passes frames of the episodes of an evaluation's first row to a sink, as they are played.
 
     Args:
@@ -52,8 +41,7 @@ class EpisodePlayer:
         on_end: Called with each episode that is over.
     """
 
-    every = 1
-    """Every n-th evaluation while training is observed; others are all observed."""
+    draws = True
 
     def __init__(
         self,
@@ -67,7 +55,6 @@ class EpisodePlayer:
         Camera(stack, 0).start()
 
     def begin(self, stack: FilmedStack, due: IntArray) -> None:
-        """An evaluation begins: the stack was just reset, its rows play `due` [N] episodes each."""
         self.follow(stack, 0, wanted=range(due[0]))
 
     def follow(self, stack: FilmedStack, row: int, *, wanted: range) -> None:
@@ -85,7 +72,6 @@ class EpisodePlayer:
         self._start(0)
 
     def note_tick(self, answer: EnvResponse) -> None:
-        """The stack has done a tick, in which the simulators answered this."""
         finished = self._tracker.note(answer)
         (mine,) = (answer.rows == self._row).nonzero()
         episode = self._episode
@@ -101,10 +87,6 @@ class EpisodePlayer:
             self._show(self._sink)
         if episode.ending:
             self._start(episode.number + 1)
-
-    def wants_replay(self, _episodes: FinishedEpisodes, /) -> bool:
-        """Return whether the episodes of the evaluation just over are to be played again."""
-        return False
 
     def _start(self, number: int) -> None:
         self._episode = FilmedEpisode(number)
@@ -143,85 +125,3 @@ class EpisodePlayer:
             if acting != [level.name for level in self._stack.levels]:
                 words.append(" > ".join(acting))
         return ", ".join(word for word in words if word)
-
-
-class EpisodeRecorder(EpisodePlayer):
-    """Films one episode of each evaluation; stops, with a warning, if a frame cannot be drawn.
-
-    Args:
-        parameters: Which episode, how many frames are kept, and in what format they are written.
-
-    Raises:
-        ConfigurationError: A format needs a package that is not installed.
-    """
-
-    TIMED: ClassVar[Mapping[str, str]] = {"begin": "film", "note_tick": "film", "write": "encode"}
-
-    def __init__(self, parameters: VideoParameters) -> None:
-        require_writable(*parameters.formats)
-        super().__init__(self._new_film)
-        self._parameters = parameters
-        self.every = parameters.every
-        self.film: Film | None = None
-        """The film of the last evaluation; None before the first, and once it is written."""
-        self._chosen: tuple[int, int] | None = None
-        """Row and number of the episode to film when the evaluation is played again."""
-        self._is_blind = False
-        """True once a frame could not be drawn."""
-
-    def prepare(self, stack: FilmedStack) -> None:
-        with self._drawing():
-            super().prepare(stack)
-
-    def begin(self, stack: FilmedStack, due: IntArray) -> None:
-        is_known = self._parameters.episodes == "last" or self._chosen is not None
-        row, number = self._chosen or (0, int(due[0]) - 1)
-        self.film = self._chosen = None
-        is_filmed = is_known and not self._is_blind
-        wanted = range(number, number + 1) if is_filmed else range(0)
-        with self._drawing():
-            self.follow(stack, row, wanted=wanted)
-
-    def note_tick(self, answer: EnvResponse) -> None:
-        with self._drawing():
-            super().note_tick(answer)
-
-    def wants_replay(self, episodes: FinishedEpisodes, /) -> bool:
-        if self._parameters.episodes == "last" or self._is_blind:
-            return False
-        rows = episodes.rows
-        best = int(episodes.reward.argmax())
-        self._chosen = int(rows[best]), int(np.count_nonzero(rows[:best] == rows[best]))
-        return True
-
-    def write(self, path: Path) -> list[Path]:
-        """Write the film of the last evaluation, if it was filmed, to `path` with each ending.
-
-        Returns:
-            The files.
-
-        Raises:
-            RunError: A file cannot be written.
-        """
-        film = self.film
-        self.film = None
-        if film is None:
-            return []
-        files = [path.with_name(f"{path.name}.{kind}") for kind in self._parameters.formats]
-        for file in files:
-            film.write(file)
-        return files
-
-    def _new_film(self) -> Film:
-        self.film = Film(self._parameters)
-        return self.film
-
-    @contextmanager
-    def _drawing(self) -> Iterator[None]:
-        try:
-            yield
-        except RunError as error:
-            self._is_blind = True
-            self.film = self._sink = None
-            self._wanted = range(0)
-            warn(f"nothing is filmed: {error}", above=3)

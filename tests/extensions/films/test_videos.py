@@ -15,15 +15,18 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
+from coach_rl.extensions.films.episode_recorder import VideoParameters, evaluation_film
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.sessions.evaluation import evaluate_run, evaluation_film
+from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
-from coach_rl.telemetry.video import VideoParameters
-from tests.small_runs import QUIET, log_of, manifest_of, preset, state_of
+from tests.environments import little_environments
+from tests.small_runs import QUIET, experiment, log_of, manifest_of, ppo, preset, state_of
 
-FILMED = Path(__file__).parent.parent / "filmed_preset.py"
+FILMED = Path(__file__).parents[2] / "filmed_preset.py"
 VIDEO = VideoParameters(frame_skip=2)
+SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
 
 
 class Easel:
@@ -45,39 +48,9 @@ def easel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(root: Path, video: VideoParameters | None = VIDEO) -> RunResult:
-    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2), video=video)
+    settings = replace(SETTINGS, parts=() if video is None else (video,))
     task = Runtime(seed=3, device="cpu")
     return run_experiment(preset(FILMED).build(), task, name="maze", root=root, settings=settings)
-
-
-def nodes(tree: dict[str, Any], above: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
-    """Calls of every node of a profile's tree that has any, by the names on the way to it."""
-    found = {above: tree["calls"]} if above and tree["calls"] else {}
-    for child in tree["children"]:
-        found |= nodes(child, (*above, child["name"]))
-    return found
-
-
-def test_profile_of_a_filmed_run_has_evaluations_drawing_and_encoding(tmp_path: Path) -> None:
-    settings = RunSettings(
-        tensorboard=False,
-        final_episodes=EnvironmentEpisodes(2),
-        video=VIDEO,
-        profile=True,
-    )
-    result = run_experiment(
-        preset(FILMED).build(),
-        Runtime(seed=3, device="cpu"),
-        name="maze",
-        root=tmp_path,
-        settings=settings,
-    )
-    calls = nodes(json.loads((result.folder.path / "profile.json").read_text())["tree"])
-    assert calls["evaluation",] == 3  # two while training, and the final one
-    assert calls["encode",] == 3
-    drawn = [path for path in calls if path[-1] == "draw"]
-    assert drawn == [("evaluation", "film", "draw")]
-    assert calls[drawn[0]] > 10  # one frame in two steps of at least 20
 
 
 def videos(run: Path) -> list[str]:
@@ -92,7 +65,7 @@ def frames(path: Path) -> int:
 def test_run_films_every_evaluation(tmp_path: Path) -> None:
     folder = run(tmp_path).folder
     assert videos(folder.path) == ["step_128.gif", "step_128_final.gif", "step_64.gif"]
-    assert all(2 < frames(folder.videos / name) <= 11 for name in videos(folder.path))
+    assert all(2 < frames(folder.path / "videos" / name) <= 11 for name in videos(folder.path))
 
 
 def test_run_continues_where_a_video_cannot_be_written(
@@ -111,8 +84,8 @@ def test_run_continues_where_a_video_cannot_be_written(
 
 def test_a_run_is_the_same_to_the_last_bit_filmed_or_not(tmp_path: Path) -> None:
     filmed, plain = run(tmp_path / "filmed").folder, run(tmp_path / "plain", None).folder
-    assert not plain.videos.exists()
-    ours, theirs = (log_of(folder, without=["video"]) for folder in (filmed, plain))
+    assert not (plain.path / "videos").exists()
+    ours, theirs = (log_of(folder, without=["file"]) for folder in (filmed, plain))
     assert ours == theirs
     assert any(line["kind"] == "train" for line in ours)
     assert_same_state(state_of(filmed)["agents"], state_of(plain)["agents"])
@@ -125,15 +98,15 @@ def test_evaluate_linked_folder_of_videos_films_nothing_into_it(tmp_path: Path) 
     folder = run(tmp_path, None).folder
     outside = tmp_path / "outside"
     outside.mkdir()
-    folder.videos.symlink_to(outside)
+    (folder.path / "videos").symlink_to(outside)
     with pytest.warns(CoachWarning):
-        evaluate_run(folder.path, episodes=EnvironmentEpisodes(1), video=VIDEO)
+        evaluate_run(folder.path, episodes=EnvironmentEpisodes(1), parts=[VIDEO])
     assert not list(outside.iterdir())
 
 
 def test_resume_with_video_films_again(tmp_path: Path) -> None:
     folder = run(tmp_path, None).folder
-    settings = replace(QUIET, video=VIDEO)
+    settings = replace(QUIET, parts=(VIDEO,))
     resume_experiment(folder.path, steps=EnvironmentSteps(192), settings=settings)
     assert videos(folder.path) == ["step_192.gif"]
 
@@ -141,7 +114,7 @@ def test_resume_with_video_films_again(tmp_path: Path) -> None:
 def test_evaluate_run_films_beside_the_evaluation(tmp_path: Path) -> None:
     folder = run(tmp_path, None).folder
     plain, _ = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3))
-    filmed, file = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3), video=VIDEO)
+    filmed, file = evaluate_run(folder.path, episodes=EnvironmentEpisodes(3), parts=[VIDEO])
     assert filmed.scalars == plain.scalars
     film = evaluation_film(file)
     assert film.name == f"{file.stem}_evaluation" == "step_128_2_evaluation"
@@ -161,3 +134,13 @@ def test_video_flags_film_runs_and_evaluations(
     assert main(["--evaluate", "1", "-crd", str(folder), "-c", "-dg"]) == 0
     assert "filmed as  " in capsys.readouterr().out
     assert "step_128_evaluation.gif" in videos(folder)
+
+
+def test_run_with_nested_actions_is_filmed(tmp_path: Path) -> None:
+    gadget = GymnasiumParameters(level=f"{little_environments.__name__}:Gadget")
+    agent = replace(ppo(), arguments={"drive/1/far": ("drive/0", 2)})
+    manager = experiment(agent, gadget, num_envs=3, training=100)
+    settings = replace(QUIET, final_episodes=EnvironmentEpisodes(1), parts=(VideoParameters(),))
+    task = Runtime(seed=1, device="cpu")
+    result = run_experiment(manager, task, name="gadget", root=tmp_path, settings=settings)
+    assert len(videos(result.folder.path)) == 1

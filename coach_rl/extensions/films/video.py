@@ -1,6 +1,6 @@
 """Films of episodes, and GIF or MP4 files of them.
 
-film = Film(VideoParameters(max_frames=200))
+film = Film(FilmParameters(max_frames=200))
 if film.wants(step):
     film.add(picture, "step 8, return 3")
 film.write(folder / "step_2048.gif")
@@ -11,7 +11,7 @@ import importlib.util
 from collections.abc import Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 from annotated_types import Ge
@@ -20,7 +20,7 @@ from PIL import Image, ImageDraw, ImageFont
 from coach_rl.core.errors import ConfigurationError, RunError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array
 
 FRAMES_PER_SECOND = 25
@@ -34,20 +34,11 @@ _LAST_FRAME_SECONDS = 1.5
 _MP4_QUALITY = 7
 """Quality on imageio's scale of 0 to 10."""
 
-Format = Literal["gif", "mp4"]
-
 
 @parameter_class
-class VideoParameters:
-    """Settings of films of evaluations: which episode, and how it is written."""
+class FilmParameters:
+    """Number and size of a film's frames."""
 
-    formats: NonEmpty[tuple[Format, ...]] = ("gif",)
-    """gif, mp4 or both."""
-    episodes: Literal["best", "last"] = "last"
-    """last: the last episode of the first environment. best: the episode with the highest return;
-    the evaluation is played twice, to film that one alone."""
-    every: Positive[int] = 1
-    """Every n-th evaluation is filmed, and the last in any case."""
     frame_skip: Positive[int] = 1
     """Steps from one frame to the next; doubled whenever an episode is too long for
     `max_frames`."""
@@ -57,7 +48,7 @@ class VideoParameters:
     """Width and height are scaled down to this many pixels at most, the caption not counted."""
 
 
-_DEFAULTS = VideoParameters()
+_DEFAULTS = FilmParameters()
 
 
 class Frame(NamedTuple):
@@ -97,7 +88,7 @@ class Film:
         episodes: Number of episodes.
     """
 
-    def __init__(self, parameters: VideoParameters = _DEFAULTS, *, episodes: int = 1) -> None:
+    def __init__(self, parameters: FilmParameters = _DEFAULTS, *, episodes: int = 1) -> None:
         self._max_frames = parameters.max_frames * episodes
         self._max_side = parameters.max_side
         self.frames: list[Frame] = []
