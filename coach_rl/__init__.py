@@ -30,17 +30,13 @@ if TYPE_CHECKING:
         UniformAgentParameters,
     )
     from coach_rl.architectures import (
-        GRU,
-        LSTM,
         ActorCriticParameters,
         ActorParameters,
         AdamParameters,
         AdamWParameters,
-        Attention,
         CategoricalHead,
         CriticParameters,
         MeanHead,
-        MinGRU,
         ModuleParameters,
         QNetworkParameters,
         QuantileHead,
@@ -48,6 +44,9 @@ if TYPE_CHECKING:
         TargetSync,
         TorsoParameters,
     )
+    from coach_rl.architectures.attention import Attention
+    from coach_rl.architectures.gated_recurrence import GRU, LSTM
+    from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.configuration import find_preset, load_preset
     from coach_rl.core import (
         GOAL_KEY,
@@ -156,9 +155,9 @@ if TYPE_CHECKING:
         HindsightParameters,
         PrioritisedParameters,
         ReplayMemoryParameters,
-        SequenceParameters,
         SingleTransitions,
     )
+    from coach_rl.memories.sequences import SequenceParameters
     from coach_rl.sessions import (
         RunSettings,
         TrainedAgent,

@@ -21,19 +21,25 @@ from coach_rl.architectures import (
     ActorParameters as ActorParameters,
     AdamParameters as AdamParameters,
     AdamWParameters as AdamWParameters,
-    Attention as Attention,
     CategoricalHead as CategoricalHead,
     CriticParameters as CriticParameters,
-    GRU as GRU,
-    LSTM as LSTM,
     MeanHead as MeanHead,
-    MinGRU as MinGRU,
     ModuleParameters as ModuleParameters,
     QNetworkParameters as QNetworkParameters,
     QuantileHead as QuantileHead,
     RMSpropParameters as RMSpropParameters,
     TargetSync as TargetSync,
     TorsoParameters as TorsoParameters,
+)
+from coach_rl.architectures.attention import (
+    Attention as Attention,
+)
+from coach_rl.architectures.gated_recurrence import (
+    GRU as GRU,
+    LSTM as LSTM,
+)
+from coach_rl.architectures.linear_recurrence import (
+    MinGRU as MinGRU,
 )
 from coach_rl.configuration import (
     find_preset as find_preset,
@@ -307,8 +313,10 @@ from coach_rl.memories import (
     HindsightParameters as HindsightParameters,
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
-    SequenceParameters as SequenceParameters,
     SingleTransitions as SingleTransitions,
+)
+from coach_rl.memories.sequences import (
+    SequenceParameters as SequenceParameters,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,

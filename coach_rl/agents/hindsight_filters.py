@@ -42,7 +42,9 @@ def check_filters(
     if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
         return
     read = memory.hindsight.at(place).goal.keys_read
-    require_unfiltered(agent, read.union(*(part.reads(place) for part in memory.parts)))
+    for part in memory.parts:
+        read |= part.reads(place)
+    require_unfiltered(agent, read)
     for part in memory.parts:
         actions = part.actions(place)
         reason = None if actions is None else _no_way_back(agent.output_filter, actions)

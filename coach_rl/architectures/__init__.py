@@ -13,16 +13,13 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.architectures.actor_critic import ActorCriticParameters
     from coach_rl.architectures.adamw import AdamWParameters
-    from coach_rl.architectures.attention import Attention
     from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters, Critics
-    from coach_rl.architectures.gated_recurrence import GRU, LSTM
     from coach_rl.architectures.gradient_step import (
         AdamParameters,
         Objective,
         OptimizerParameters,
         TargetSync,
     )
-    from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.q_network import (
         CategoricalHead,
@@ -38,8 +35,8 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "GRU", "LSTM", "ActorCriticParameters", "ActorParameters", "AdamParameters", "AdamWParameters",
-    "Attention", "CategoricalHead", "CriticParameters", "Critics", "MeanHead", "MinGRU",
+    "ActorCriticParameters", "ActorParameters", "AdamParameters", "AdamWParameters",
+    "CategoricalHead", "CriticParameters", "Critics", "MeanHead",
     "ModuleParameters", "NetworkWrapper", "Objective", "OptimizerParameters", "QNetworkParameters",
     "QuantileHead", "RMSpropParameters", "TargetSync", "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

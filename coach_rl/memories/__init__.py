@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from coach_rl.memories.ring_store import RingStore
     from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
     from coach_rl.memories.samplers import SamplerChain, SamplerUnit
-    from coach_rl.memories.sequences import SequenceParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -36,5 +35,5 @@ __all__ = [
     "MemoryPartParameters", "Minibatch", "PartContext",
     "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
     "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
-    "SamplerUnitParameters", "SequenceParameters", "SingleTransitions", "Stored", "TransitionBatch",
+    "SamplerUnitParameters", "SingleTransitions", "Stored", "TransitionBatch",
 ]  # fmt: skip

@@ -1,12 +1,14 @@
 """The draws of a replay memory by default: transitions, one by one."""
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import HIDDEN_STATE, FloatArray, IntArray
 from coach_rl.memories.parts import ReplaySettings
-from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import Gather, SamplerUnit
 
 
@@ -14,13 +16,8 @@ from coach_rl.memories.samplers import Gather, SamplerUnit
 class SingleTransitions:
     """Transitions that are drawn one by one."""
 
-    @property
-    def is_single(self) -> bool:
-        return True
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ()
+    is_single: ClassVar[bool] = True
+    states: ClassVar[tuple[str, ...]] = ()
 
     def check(self, memory: ReplaySettings) -> None:
         pass
@@ -35,11 +32,8 @@ class SingleTransitions:
     def check_batch(self, batch: int, owner: str) -> None:
         pass
 
-    def units(self, store: RingStore) -> list[SamplerUnit]:  # noqa: ARG002 - as DrawParameters
-        return []
-
-    def gather(self, gather: Gather) -> SamplerUnit:
-        return gather
+    def units(self, returns: Sequence[SamplerUnit], gather: Gather) -> list[SamplerUnit]:
+        return [*returns, gather]
 
     def count(self, batch: int) -> int:
         return batch

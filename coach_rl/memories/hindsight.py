@@ -5,7 +5,7 @@ its reward that of the goal space for this goal and the next observation. Nothin
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -153,10 +153,19 @@ class Hindsight(HindsightParameters):
         return fields | {FAILED: Field((), np.bool_)} if self.stops_on_failure else fields
 
     def observed(
-        self, keys: Iterable[str], columns: Mapping[str, Array]
+        self,
+        before: Observation,
+        after: Observation,
+        columns: Mapping[str, Array],  # noqa: ARG002 - some keep other observations, too
     ) -> tuple[Observation, Observation]:
-        """The observations before and after stored transitions, as `ledger_values` reads them."""
-        return observed(keys, columns)
+        """The observations before and after transitions, as `ledger_values` reads them.
+
+        Args:
+            before: As the agent sees them, [R, ...] each.
+            after: The same.
+            columns: Of the transitions, [R, ...] each.
+        """
+        return before, after
 
     def ledger_values(
         self,
@@ -256,17 +265,6 @@ class Hindsight(HindsightParameters):
                 f"hindsight shows its goals as GoalSpace.show does, and {kind} overrides "
                 f"{showing[0]}; leave that out, or set hindsight=None"
             )
-
-
-def observed(keys: Iterable[str], columns: Mapping[str, Array]) -> tuple[Observation, Observation]:
-    """The observations before and after transitions, [R, ...] each.
-
-    Args:
-        keys: Of the observations.
-        columns: Of the transitions.
-    """
-    before = {key: columns[f"{OBSERVATIONS}{key}"] for key in keys}
-    return before, {key: columns[f"{NEXT_OBSERVATIONS}{key}"] for key in keys}
 
 
 class HindsightUnits(NamedTuple):

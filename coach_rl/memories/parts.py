@@ -27,7 +27,6 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
-from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import Gather, SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
@@ -180,12 +179,13 @@ class DrawParameters(Protocol):
         """Raise `ConfigurationError` unless batches can have so many transitions."""
         ...
 
-    def units(self, store: RingStore) -> list[SamplerUnit]:
-        """The units between the drawn positions and their returns."""
-        ...
+    def units(self, returns: Sequence[SamplerUnit], gather: Gather) -> list[SamplerUnit]:
+        """The units behind the drawn positions.
 
-    def gather(self, gather: Gather) -> SamplerUnit:
-        """The unit that reads the columns, from the one for transitions alone."""
+        Args:
+            returns: Those that make returns.
+            gather: The one that reads the columns, of transitions alone.
+        """
         ...
 
     def count(self, batch: int) -> int:

@@ -57,7 +57,7 @@ from coach_rl.memories.batches import (
     shown_as,
 )
 from coach_rl.memories.frame_ring import frames_per_row
-from coach_rl.memories.hindsight import Hindsight, HindsightGoals, observed
+from coach_rl.memories.hindsight import Hindsight, HindsightGoals
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
 from coach_rl.memories.prioritised import PrioritisedPositions, tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
@@ -256,10 +256,11 @@ class ReplayLayout:
         """
         if self.hindsight is None and not self.parts:
             return {}
-        seen = observed if self.hindsight is None else self.hindsight.observed
-        before, after = seen(self.observations, columns)
+        before = {key: columns[f"{OBSERVATIONS}{key}"] for key in self.observations}
+        after = {key: columns[f"{NEXT_OBSERVATIONS}{key}"] for key in self.observations}
         kept: dict[str, Array] = {}
         if self.hindsight is not None:
+            before, after = self.hindsight.observed(before, after, columns)
             kept = self.hindsight.ledger_values(
                 before, after, terminated=columns[TERMINATED], below=below
             )

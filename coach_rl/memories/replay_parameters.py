@@ -159,7 +159,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             output_filter=output_filter,
         )
         memory = self._memory(layout, context, discount)
-        if self.storage != "none":
+        if self.storage != "none" and self.is_filled:
             for part in layout.parts:
                 memory.fill(part.episodes(), part.owner)
         return memory
@@ -209,9 +209,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
         store = context.store
         rng = context.rng
-        own = [(each.after, each.build(context)) for each in self.units]
-        beside = [unit for _, unit in own]
-        own = [unit for part in layout.parts for unit in part.units(context, beside)] + own
+        made = [each.build(context) for each in self.units]
+        own: list[tuple[str, SamplerUnit]] = []
+        for part in layout.parts:
+            own += part.units(context, made)
+        own += [(each.after, unit) for each, unit in zip(self.units, made, strict=True)]
         read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
         more = tuple(sorted((RECORDED & read) - set(self.extras)))
         if more and self.is_filled:
@@ -226,9 +228,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         if self.prioritised is not None:
             priorities = PrioritisedPositions(store, rng, self.prioritised)
         units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
-        units += self.draws.units(store)
-        units += self._return_units(store, relabel, discount)
-        units.append(self.draws.gather(Gather(store, layout.gathered, layout.gathered_next)))
+        gather = Gather(store, layout.gathered, layout.gathered_next)
+        units += self.draws.units(self._return_units(store, relabel, discount), gather)
         if relabel is not None:
             units.append(relabel.observations)
         return ReplayMemory(

@@ -5,6 +5,9 @@ begin in the hidden state stored with their first transition, which may be broug
 passing over the transitions before it.
 """
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -48,6 +51,9 @@ BEGINS = f"{INTERNAL}sequences/begins"
 class SequenceParameters:
     """Sequences that recurrent networks learn from."""
 
+    is_single: ClassVar[bool] = False
+    states: ClassVar[tuple[str, ...]] = (HIDDEN_STATE,)
+
     length: Positive[int] = 32
     """Transitions of a sequence. The first begins with the (sub-)episode, the next half of this
     later, and so on; they end with the (sub-)episode."""
@@ -62,14 +68,6 @@ class SequenceParameters:
     def stride(self) -> int:
         """Transitions from the begin of a sequence to that of the next."""
         return max(1, self.length // 2)
-
-    @property
-    def is_single(self) -> bool:
-        return False
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return (HIDDEN_STATE,)
 
     def check(self, memory: ReplaySettings) -> None:
         filling = [part for part in memory.parts if part.fills]
@@ -104,11 +102,9 @@ class SequenceParameters:
                 f"{-(-batch // self.length) * self.length}, or change SequenceParameters.length"
             )
 
-    def units(self, store: RingStore) -> list[SamplerUnit]:
-        return [Sequences(store, self)]
-
-    def gather(self, gather: Gather) -> SamplerUnit:
-        return GatherSequences(gather, burn_in=self.burn_in)
+    def units(self, returns: Sequence[SamplerUnit], gather: Gather) -> list[SamplerUnit]:
+        drawn = Sequences(gather.store, self)
+        return [drawn, *returns, GatherSequences(gather, burn_in=self.burn_in)]
 
     def count(self, batch: int) -> int:
         return batch // self.length

@@ -16,6 +16,7 @@ import pytest
 import coach_rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
+from coach_rl.cli.parser import Command, Flag, Given
 from coach_rl.cli.settings import overrides_of, run_parts, run_settings, settings
 from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.overrides import fitting, parameter_paths
@@ -36,6 +37,7 @@ from coach_rl.runs.trained import trained_policies
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 from coach_rl.telemetry.console import ConsoleSink
 from tests.cli.commands import coach, only_run
+from tests.sessions.test_run_parts import CountParameters
 from tests.small_runs import FAKE, change_manifest, manifest_of
 from tests.waiting import wait_until
 
@@ -108,6 +110,17 @@ def test_flags_not_given_leave_the_defaults_of_their_settings() -> None:
     assert settings(given, RunSettings) == RunSettings()
     assert overrides_of(given) == {}
     assert run_parts(given) == ()
+
+
+def test_flag_requests_the_part_of_a_run_that_it_names() -> None:
+    place = "tests.sessions.test_run_parts:CountParameters"
+    plain = Flag("--count", "count", sets=place)
+    refused = Flag("--count_refused", "refuse", sets=f"{place}.is_refused")
+    command = Command("walk", "[flags]", table=(plain, refused))
+    assert run_parts(Given(command, {})) == ()
+    assert run_parts(Given(command, {"count": True})) == (CountParameters(),)
+    both = {"count": True, "count_refused": True}
+    assert run_parts(Given(command, both)) == (CountParameters(is_refused=True),)
 
 
 def test_flags_set_fields_and_paths_that_exist() -> None:

@@ -113,6 +113,7 @@ class HACAgentParameters(LearnerParameters):
             raise ConfigurationError(f"{name}a HAC agent's level needs a goal_space")
         memory = self.learner.memory
         assert isinstance(memory, ReplayMemoryParameters)
+        actions = () if place.sub_goal is None or self.actions is None else (self.actions,)
         memory = replace(
             memory,
             hindsight=HindsightParameters(
@@ -120,17 +121,13 @@ class HACAgentParameters(LearnerParameters):
                 ratio=self.ratio,
                 goal_ends_episode=place.level.goal_is_terminal,
             ),
-            parts=(*memory.parts, *self._parts(place)),
+            parts=(*memory.parts, *actions),
         )
         learner = replace(self.learner, name=self.name, memory=memory)
         if self.bound_values:
             bounds = self._bounds(name, place.level, place)
             learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
         return learner
-
-    def _parts(self, place: LevelPlace) -> tuple[HindsightActionParameters, ...]:
-        """The parts of the memory at a place in a stack."""
-        return () if place.sub_goal is None or self.actions is None else (self.actions,)
 
     def _bounds(self, name: str, level: LevelDescription, place: LevelPlace) -> tuple[float, float]:
         """The lowest and highest value at a level with goals; ConfigurationError if not known."""

@@ -6,7 +6,7 @@ bounds that move. Each transition is kept with the absolute goal and the version
 When it is drawn and the version is newer, it is judged once more.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,10 +177,9 @@ class ChangingHindsight(Hindsight):
         }
 
     def observed(
-        self, keys: Iterable[str], columns: Mapping[str, Array]
+        self, before: Observation, after: Observation, columns: Mapping[str, Array]
     ) -> tuple[Observation, Observation]:
         """The observations before and after, unfiltered where they are kept so."""
-        before, after = super().observed(keys, columns)
         return before | under(RAW[0], columns), after | under(RAW[1], columns)
 
 

@@ -6,8 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 from gymnasium import spaces
-from resuming import after, amid, assert_resumes
-from small_agents import ddpg, ppo
 
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.agents import AgentContext
@@ -25,6 +23,8 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
+from tests.agents.resuming import after, amid, assert_resumes
+from tests.agents.small_agents import ddpg, ppo
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
 PUSH = spaces.Box(-1, 1, (1,), np.float32)
