@@ -56,7 +56,7 @@ def following(rows: RowState, owner: str) -> FollowingRows:
         raise ConfigurationError(
             f"the agent of '{owner}' cannot repeat decisions that were made elsewhere: its row "
             f"state ({type(rows).__name__}) has no decisions() and follow(); see "
-            "docs/how_to_source.md"
+            "docs/control_flow.md"
         )
     return rows
 

@@ -305,7 +305,7 @@ class SourceContext(Protocol):
 class SourceParameters:
     """Source of a run's ticks: here its own process acts and steps the environments.
 
-    A subclass describes another one; see docs/how_to_source.md.
+    A subclass describes another one; see docs/control_flow.md.
     """
 
     CHANGEABLE: ClassVar[tuple[str, ...]] = ()
