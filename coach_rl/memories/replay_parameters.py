@@ -1,6 +1,7 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import field, replace
+from operator import attrgetter
 from typing import Literal, Protocol, Self
 
 import torch
@@ -101,7 +102,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     @property
     def is_filled(self) -> bool:
         """True if transitions are there from the start."""
-        return any(part.fills for part in self.parts)
+        return any(map(attrgetter("fills"), self.parts))
 
     def build(
         self,
@@ -213,7 +214,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         own: list[tuple[str, SamplerUnit]] = []
         for part in layout.parts:
             own += part.units(context, made)
-        own += [(each.after, unit) for each, unit in zip(self.units, made, strict=True)]
+        own += zip(map(attrgetter("after"), self.units), made, strict=True)
         read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
         more = tuple(sorted((RECORDED & read) - set(self.extras)))
         if more and self.is_filled:
