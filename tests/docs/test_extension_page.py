@@ -45,8 +45,8 @@ def test_extension_of_the_page_works_installed(site: Path, tmp_path: Path) -> No
     listed = coach(site, tmp_path, "-l")
     assert "PPO with small outputs (calm 1.0)" in " ".join(listed.split())
     assert "--calm X" in coach(site, tmp_path, "train", "--help")
-    changes = "sinks=(ScoreFile(),); schedule.evaluation_interval=1_000"
-    few = ["--steps", 2_000, "-ntb", "--plain"]
+    changes = "sinks=(ScoreFile(),); schedule.evaluation_interval=2_500"
+    few = ["--steps", 5_000, "-ntb", "--plain"]
     coach(site, tmp_path, "train", "CartPole_PPO", *few, "-cp", changes, "--calm", 0.01)
     (run,) = (tmp_path / "experiments/CartPole_PPO").iterdir()
     agent = manifest_of(run)["parameters"]["agent"]
