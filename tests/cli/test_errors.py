@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coach_rl.cli.main import main
-from tests.cli.test_studies import STUDY
+from tests.extensions.studies.cli.test_studies import STUDY
 from tests.extensions.studies.written_runs import write_seeds
 from tests.small_runs import FAKE, STACK
 
