@@ -346,7 +346,7 @@ def test_frames(tmp_path):
 WITHOUT_OPENGL = """
 import os
 import sys
-from coach_rl import parameters
+from coach_rl.environments import parameters
 from coach_rl.core.errors import RunError
 
 for level in sys.argv[1:]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.exporting.policy_folder import write_policy
 from coach_rl.sessions.session import fork_experiment
@@ -34,12 +34,12 @@ def test_policy_is_not_written_over_a_run(tmp_path: Path) -> None:
     )
 
 
-def test_fork_of_a_policy_without_its_run_is_refused(tmp_path: Path) -> None:
+def test_fork_of_a_policy_without_its_run_is_warned_of(tmp_path: Path) -> None:
     run = policy(tmp_path)
     check_refused(
         lambda: fork_experiment(
             run, name="fork", root=tmp_path, steps=EnvironmentSteps(200), settings=QUIET
         ),
-        ConfigurationError,
+        CoachWarning,
         "policies alone, so optimisers, replay memories and training episodes begin new",
     )

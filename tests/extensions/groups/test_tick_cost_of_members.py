@@ -2,6 +2,9 @@
 
 import coach_rl as rl
 from coach_rl.core.clock import Phase
+from tests.graph_managers.test_tick_cost import cost
+
+__all__ = ["cost"]
 
 
 def test_tick_of_members_in_turn_costs_less_than_half_more(cost):

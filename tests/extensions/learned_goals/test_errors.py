@@ -1,8 +1,9 @@
 """Learned goals that are refused."""
 
 import coach_rl as rl
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, ParameterError
 from tests.agents.test_checked_goals import flat
+from tests.presets.test_errors import built
 from tests.refusals import check_refused
 
 
@@ -14,4 +15,12 @@ def test_metra_goals_in_hindsight_of_a_flat_agent_are_refused():
         lambda: flat(goals).close(),
         ConfigurationError,
         "is a METRAGoalSpace, which a level builds",
+    )
+
+
+def test_tasks_of_metra_goals_without_skills_are_refused():
+    check_refused(
+        built("PointMaze_METRA", task="goals"),
+        ParameterError,
+        "chooses among skills that were discovered; set skills to a run",
     )
