@@ -4,7 +4,6 @@ import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_worlds import Stream, build, same_batches
 
 from coach_rl.architectures.gradient_step import mapped, named_tensors
 from coach_rl.core.errors import (
@@ -15,6 +14,7 @@ from coach_rl.core.records import Transition
 from coach_rl.core.shown_text import readable
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.memories import PrioritisedParameters, replay_memory
+from tests.memories.replay_worlds import Stream, build, same_batches
 
 
 def n_step_by_hand(history, number, n_step, discount, by_duration=False):
