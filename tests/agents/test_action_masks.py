@@ -1,16 +1,12 @@
 """Action masks: no forbidden action anywhere, runs that resume, loaded agents, wrong masks."""
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 
-import masked_world
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from masked_world import ACTIONS, MaskedWorldParameters, walk
-from resuming import after, assert_resumes
 
 import coach_rl as rl
 from coach_rl.architectures.action_masks import AllowedOutputs, masked
@@ -21,6 +17,9 @@ from coach_rl.core.spaces import FORBIDDEN, EnvironmentSpaces
 from coach_rl.exploration_policies.sampling import CategoricalSampler
 from coach_rl.functional.distributions import Categorical, MultiCategorical
 from coach_rl.graph_managers import GraphParameters
+from tests.agents import masked_world
+from tests.agents.masked_world import ACTIONS, MaskedWorldParameters, walk
+from tests.agents.resuming import after, assert_resumes
 from tests.refusals import check_refused
 
 TORSO = rl.TorsoParameters(middleware=(8,))
@@ -122,16 +121,6 @@ RUNS = {
     "uniform, mixed": lambda **more: flat(rl.UniformAgentParameters(), kind="mixed", **more),
     "uniform": lambda **more: flat(rl.UniformAgentParameters(), kind="several", **more),
     "options by ppo": lambda **more: options(ppo(action_mask="option_mask"), **more),
-    "option critic": lambda **more: options(
-        ppo(action_mask="option_mask"),
-        rl.OptionCriticAgentParameters(
-            algorithm=ppo().algorithm, update_mode="eager", name="critic"
-        ),
-        **more,
-    ),
-    "skills": lambda **more: options(
-        ppo(action_mask="option_mask"), rl.SkillAgentsParameters.of(dqn(), count=3), **more
-    ),
     "options by dqn": lambda **more: options(dqn(action_mask="option_mask"), **more),
 }
 
@@ -145,8 +134,12 @@ def taken(monkeypatch):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_phase_takes_a_forbidden_action(name, taken):
+    check_no_forbidden_action(name, RUNS[name], taken)
+
+
+def check_no_forbidden_action(name, build, taken):
     """About 4,000 decisions each; the world raises where one is forbidden."""
-    run = RUNS[name](steps=4_000, num_envs=20)
+    run = build(steps=4_000, num_envs=20)
     run.run()
     assert sum(taken.values()) >= 4_000
     space = 3 if name.startswith("options by") else 5
@@ -157,7 +150,11 @@ def test_no_phase_takes_a_forbidden_action(name, taken):
 
 @pytest.mark.parametrize("name", [each for each in RUNS if not each.startswith("uniform")])
 def test_run_with_masks_resumes_bit_for_bit(name, tmp_path):
-    build = partial(RUNS[name], steps=1_500, num_envs=3)
+    check_run_resumes(RUNS[name], tmp_path)
+
+
+def check_run_resumes(build, tmp_path):
+    build = partial(build, steps=1_500, num_envs=3)
     assert_resumes(lambda seed: build(seed=seed), tmp_path, after(700), after(1_100))
 
 
@@ -213,12 +210,6 @@ SEEN = {"observation": spaces.Box(-1, 1, (2,), np.float32)}
 MASKED = {**SEEN, "action_mask": spaces.MultiBinary(5)}
 
 
-def chosen_by(chooser):
-    """Five members for a space of five actions, so that their mask would fit the chooser too."""
-    members = tuple(rl.GroupMember(agent=dqn(name=str(number))) for number in range(5))
-    return rl.AgentGroupParameters(members=members, arbiter=rl.SelectedTurns(agent=chooser))
-
-
 REFUSED = [
     (
         partial(
@@ -238,30 +229,11 @@ REFUSED = [
         "give the observation key another name",
     ),
     (
-        partial(chosen_by(ppo(name="chooser")).build, context(MASKED, ACTIONS["one"])),
-        SpaceError,
-        "set action_mask=None for the agent that chooses",
-    ),
-    (
         lambda: options(ppo(), dqn(name="low"), count=5),
         SpaceError,
         "level 'top': the observation 'action_mask'",
     ),
 ]
-
-
-@pytest.mark.parametrize("agent", [{"action_mask": None}, {"action_mask": "option_mask"}])
-def test_agent_that_chooses_may_leave_the_mask_of_actions_to_others(agent):
-    shown = {**MASKED, "option_mask": spaces.MultiBinary(5)}
-    group = chosen_by(ppo(name="chooser", **agent)).build(context(shown, ACTIONS["one"]))
-    assert {name: each.mask and each.mask.key for name, each in group.members.items()} == {
-        "0": "action_mask",
-        "1": "action_mask",
-        "2": "action_mask",
-        "3": "action_mask",
-        "4": "action_mask",
-        "chooser": agent["action_mask"],
-    }
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
@@ -367,39 +339,3 @@ def test_sampler_never_draws_a_forbidden_action_at_the_edges_of_the_noise():
         assert np.isfinite(log_prob).all()
     greedy, _ = sampler.greedy(logits)
     assert mask[np.arange(len(mask)), greedy].all()
-
-
-@pytest.mark.parametrize("by_info", [False, True])
-def test_members_of_a_group_take_allowed_actions_alone(by_info):
-    pytest.importorskip("pettingzoo")
-    environment = rl.PettingZooParameters(
-        level="tests.environments.masked_parallel:Turns",
-        kwargs={"by_info": by_info},
-        action_mask="info:legal" if by_info else None,
-    )
-    members = (
-        rl.GroupMember.of(replace(ppo(), name="one")),
-        rl.GroupMember.of(replace(dqn(), name="two")),
-    )
-    run = rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=rl.AgentGroupParameters(members=members),
-            environment=environment,
-            num_envs=3,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(1_500),
-                heatup=rl.EnvironmentSteps(150),
-                evaluation_interval=rl.EnvironmentSteps(500),
-                evaluation_episodes=rl.EnvironmentEpisodes(5),
-            ),
-        )
-    )
-    run.create_graph(Runtime(device="cpu", seed=0))
-    (group,) = run.graph.agents.values()
-    for name, size in (("one", 3), ("two", 4)):
-        member = group.members[name]
-        assert member.mask.key == f"{name}/action_mask"
-        assert set(member.observation_space.spaces) == {f"{name}/observation"}
-        assert member.action_space.n == size
-    run.run()  # the environment raises where an action is forbidden
-    run.close()

@@ -16,11 +16,18 @@ from coach_rl.core.records import End, Outcome, Transition
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
+from tests.agents import goal_stacks
+from tests.agents.goal_stacks import TORSO, agents_of, built
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.extensions.hiro.test_hiro_agent import SETTINGS, agents_of, built
-from tests.extensions.hiro.test_hiro_agent import stack as plain_stack
 
 KEY = "observation"
+SETTINGS = {
+    "learning": rl.LearningParameters(batch=16, learning_starts=20, report_every=5),
+    "exploration": rl.GaussianNoise(scale=rl.ConstantSchedule(value=0.3)),
+    "actor": rl.ActorParameters(torso=TORSO),
+    "critic": rl.CriticParameters(torso=TORSO),
+    "update_mode": "eager",
+}
 
 
 def effort(before, action, outcome):
@@ -81,9 +88,18 @@ FILTERED = {
 SCALED = {"output_filter": OutputFilter(action=(LinearBoxToBoxMap(),))}
 
 
-def stack(*agents, **changes):
+def stack(top, low=None, *, training=400):
     """Two levels; of a decision above, success is the last step's."""
-    return replace(plain_stack(*agents, **changes), decision_infos={"is_success": "last"})
+    low = low or td3(memory=rl.ReplayMemoryParameters(capacity=2_000))
+    params = goal_stacks.stack(top, low, training=training)
+    schedule = replace(
+        params.schedule,
+        heatup=rl.EnvironmentSteps(60),
+        evaluation_interval=rl.EnvironmentSteps(150),
+        evaluation_episodes=rl.EnvironmentEpisodes(5),
+        progress_interval=rl.EnvironmentSteps(10),
+    )
+    return replace(params, schedule=schedule, decision_infos={"is_success": "last"})
 
 
 def td3(**changes):
@@ -308,7 +324,6 @@ def of_two(before, action):
 
 
 HINDSIGHT = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
-STEPS = rl.ReplayMemoryParameters(units=(rl.SubGoalCorrectionParameters(),))
 
 
 @pytest.mark.parametrize(
@@ -326,14 +341,6 @@ STEPS = rl.ReplayMemoryParameters(units=(rl.SubGoalCorrectionParameters(),))
         (
             lambda: built(stack(td3(), td3(bonus=effort, memory=HINDSIGHT))),
             "hindsight rewards .* without the bonus; leave the bonus out",
-        ),
-        (
-            lambda: built(stack(td3(memory=STEPS, stores=WonParameters()))),
-            "'correction' needs the steps below",
-        ),
-        (
-            lambda: built(stack(td3(memory=STEPS), td3(stores=WonParameters()))),
-            "level 'low' below, which holds back or drops",
         ),
     ],
 )

@@ -311,12 +311,6 @@ REFUSED = [  # call, kind of error, message
     (lambda: top(GOALS, with_hindsight(RELATIVE)), ConfigurationError, LEVEL),
     (lambda: flat(of(Loaded)), ConfigurationError, "is a Loaded, which a level builds; give it to"),
     (
-        lambda: flat(rl.METRAGoalSpace(key="observation", low=(-1.0,) * 4, high=(1.0,) * 4,
-                                       threshold=(0.1,) * 4)),
-        ConfigurationError,
-        "is a METRAGoalSpace, which a level builds",
-    ),
-    (
         lambda: flat(ANGLE, dial(kind="int64")),
         SpaceError,
         "float32 under 'achieved_goal', under 'desired_goal', where int64 would cut off",

@@ -39,9 +39,6 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import (
     OneStepParameters,
 )
-from coach_rl.extensions.hiro.hiro_agent import SubGoalCorrectionParameters
-from coach_rl.extensions.hiro.sub_goal_guide import AdjacencyParameters
-from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
     LinearBoxToBoxMap,
     ObservationNormalizationFilter,
@@ -222,13 +219,6 @@ CASES = {
             for given in (NORMALISED, (NORMALISED,), OutputFilter())
         ),
         (lambda: SACAgentParameters(greedy_candidates=-1), "greedy_candidates ... >= 0, got -1"),
-        (lambda: AdjacencyParameters(far=0.5), "near must be at most far = 0.5, got 1.0"),
-        (
-            lambda: SkillAgentsParameters(agents=(PPOAgentParameters(), PPOAgentParameters())),
-            "need different names, got ['agent', 'agent']",
-        ),
-        (lambda: SubGoalCorrectionParameters(candidates=1), "candidates must be int >= 2"),
-        (lambda: SubGoalCorrectionParameters(std=-0.1), "std must be float >= 0"),
     ],
     ConfigurationError: [
         *(

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from decisions import stored_by
 from gymnasium import spaces
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
@@ -19,7 +18,6 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     GraphManager,
@@ -28,6 +26,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests.agents.decisions import stored_by
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
 SMALL = TorsoParameters(middleware=(8,))
@@ -78,29 +77,16 @@ class Chase:
         return WorldStep(after, nothing + NOWHERE, nothing > 0, {})
 
 
-class PairChase(Chase):
-    """The same, moved by two agents: one along each axis."""
-
-    spaces = EnvironmentSpaces(
-        observation=Chase.spaces.observation,
-        action=spaces.Dict({name: spaces.Box(-1, 1, (1,), np.float32) for name in ("x", "y")}),
-    )
-
-    def step(self, state, action, uniform):
-        return super().step(state, np.concatenate([action["x"], action["y"]], axis=1), uniform)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ChaseParameters:
-    pair: bool = False
+    world: type = Chase
 
     @property
     def level(self):
         return "chase"
 
     def build(self, *, num_envs):
-        world = PairChase() if self.pair else Chase()
-        return WorldEnvironment(world, num_envs=num_envs, max_episode_steps=11)
+        return WorldEnvironment(self.world(), num_envs=num_envs, max_episode_steps=11)
 
 
 def ddpg(name="agent", **memory):
@@ -122,13 +108,13 @@ def ppo(name="agent"):
     )
 
 
-def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, pair=False):
+def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, world=Chase):
     top = LevelParameters(name="top", agent=agent, goal_space=space)
     low = LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
     graph_manager = GraphManager(
         GraphParameters(
             levels=(top, low)[:levels],
-            environment=ChaseParameters(pair=pair),
+            environment=ChaseParameters(world=world),
             num_envs=num_envs,
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(300),
@@ -205,23 +191,6 @@ def test_the_ledger_of_hindsight_holds_what_the_level_said():
     kept = store.kept()
     assert store.ledger["/reached"][kept].any()
     np.testing.assert_array_equal(store.ledger["/reached"][kept], store.ledger["/terminated"][kept])
-
-
-def test_the_members_of_a_group_see_the_goal_they_are_rewarded_for():
-    group = AgentGroupParameters(
-        members=(
-            GroupMember(agent=ppo("across"), actions="x"),
-            GroupMember(agent=ddpg("up"), actions="y", observations=("observation", "target")),
-        )
-    )
-    graph_manager = manager(group, pair=True)
-    across, up = (
-        stored_by(graph_manager.graph.agents["top"].members[name]) for name in ("across", "up")
-    )
-    list(graph_manager.train_and_act(EnvironmentSteps(150)))
-    assert check(across) > 10
-    assert len(up) == len(across)
-    assert all(GOAL_KEY not in one.observation for one in up)
 
 
 def test_transitions_do_not_depend_on_the_company_of_other_rows():

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from small_agents import ddpg, ppo
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -13,6 +12,7 @@ from coach_rl.core import parameter_class
 from coach_rl.core.errors import ActionError
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from tests.agents.small_agents import ppo
 
 GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1), elements=(0, 1))
 
@@ -76,39 +76,15 @@ def top(agent, *below, **changes):
     return (rl.LevelParameters(name="top", agent=agent, **changes), *below)
 
 
-def group(first, arbiter=None):
-    members = (rl.GroupMember(agent=first), rl.GroupMember(agent=ddpg("b")))
-    if arbiter is None:
-        members = tuple(replace(each, actions=str(n)) for n, each in enumerate(members))
-    return rl.AgentGroupParameters(members=members, arbiter=arbiter)
-
-
 def scripted(policy):
     return rl.ScriptedAgentParameters(policy=policy)
 
 
-def chooses(policy):
-    return rl.SelectedTurns(agent=scripted(policy))
-
-
-SELECTING = rl.LevelGraph(below={"top": ("a", "b")})
 PLACES = {
     "above goals": lambda each: top(scripted(each), low(horizon=3)),
     "above options": lambda each: top(scripted(each), low(OptionSpace(count=3), horizon=3)),
-    "in a graph": lambda each: top(
-        scripted(each), low(name="a", horizon=3), low(name="b", horizon=3)
-    ),
     "flat": lambda each: top(scripted(each)),
-    "member": lambda each: top(group(scripted(each))),
-    "member in turn": lambda each: top(group(scripted(each), rl.Turns())),
-    "selector": lambda each: top(group(ddpg("a"), chooses(each))),
     "planner": lambda each: top(PlannerParameters(policy=each), low(horizon=3)),
-    "planner in a graph": lambda each: top(
-        PlannerParameters(policy=each),
-        low(name="a", horizon=3),
-        low(name="b", horizon=3),
-    ),
-    "planner as a member": lambda each: top(group(PlannerParameters(policy=each), rl.Turns())),
     "choose": lambda each: top(ChooserParameters(policy=each), low(horizon=3)),
 }
 
@@ -116,10 +92,17 @@ PLACES = {
 @pytest.mark.parametrize("policy", [one, two, bare])
 @pytest.mark.parametrize("place", PLACES)
 def test_agent_with_other_numbers_of_actions_than_rows_is_refused_and_named(place, policy):
+    name = policy.__name__
+    if "planner" in place or place == "choose":
+        name = "Chooser.choose" if place == "choose" else "top"
+    check_refused_and_named(PLACES[place](policy), name)
+
+
+def check_refused_and_named(levels, name, **graph):
     manager = rl.GraphManager(
         rl.GraphParameters(
-            levels=PLACES[place](policy),
-            arrangement=SELECTING if "in a graph" in place else rl.LevelChain(),
+            levels=levels,
+            **graph,
             environment=rl.PointMassParameters(max_episode_steps=7),
             num_envs=3,
             schedule=rl.ScheduleParameters(
@@ -131,7 +114,5 @@ def test_agent_with_other_numbers_of_actions_than_rows_is_refused_and_named(plac
         manager.create_graph(rl.Runtime(seed=0, device="cpu"))
         with pytest.raises(ActionError) as caught:
             manager.run()
-    names = {"choose": "Chooser.choose", "planner as a member": "Planner.act"}
-    name = names.get(place, "top" if "planner" in place else policy.__name__)
     assert name in str(caught.value)
     assert "3 rows were sent actions of shape (" in str(caught.value)

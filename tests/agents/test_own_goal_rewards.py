@@ -221,19 +221,24 @@ def test_goals_may_reward_the_change_of_what_is_achieved():
     manager.close()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"goals": replace(RELATIVE, reward=cosine)},
-        {"goals": replace(RELATIVE, reward=potential), "horizon_of": by_distance},
-        {"horizon_of": drawn},
-        {"low": ImpatientParameters(**SETTINGS)},
-    ],
-    ids=["reward", "reward and horizon", "drawn horizon", "own ends"],
-)
-def test_stack_with_own_functions_resumes_bit_for_bit(changes, tmp_path):
-    top = rl.HIROAgentParameters(**SETTINGS)
-    assert_resumes(partial(built, stack(top, **changes)), tmp_path, after(100, amid))
+OWN_FUNCTIONS = {
+    "reward": {"goals": replace(RELATIVE, reward=cosine)},
+    "reward and horizon": {
+        "goals": replace(RELATIVE, reward=potential),
+        "horizon_of": by_distance,
+    },
+    "drawn horizon": {"horizon_of": drawn},
+    "own ends": {"low": ImpatientParameters(**SETTINGS)},
+}
+
+
+@pytest.mark.parametrize("name", OWN_FUNCTIONS)
+def test_stack_with_own_functions_resumes_bit_for_bit(name, tmp_path):
+    check_resumes(rl.TD3AgentParameters(**SETTINGS), OWN_FUNCTIONS[name], tmp_path)
+
+
+def check_resumes(top, functions, tmp_path):
+    assert_resumes(partial(built, stack(top, **functions)), tmp_path, after(100, amid))
 
 
 @pytest.mark.parametrize("function", [by_distance, drawn])
@@ -273,35 +278,6 @@ def test_agent_ends_its_goals_which_is_no_miss():
     ended = np.array([bits for bits in below if bits & End.OPTION], np.uint8)
     assert len(ended) > 20
     assert not missed(ended).any()
-    manager.close()
-
-
-def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
-    memory = rl.ReplayMemoryParameters(extras=("below",))
-    learner = rl.DDPGAgentParameters(
-        learning=SETTINGS["learning"], update_mode="eager", memory=memory
-    )
-    params = stack(
-        rl.HACAgentParameters(learner=learner),
-        ImpatientParameters(**SETTINGS),
-        training=900,
-        horizon=3,
-    )
-    top, low = params.levels
-    own = replace(RELATIVE, relative=False, reach=None, reward="sparse")
-    top = replace(top, goal_space=own, horizon=5, testing_rate=0.5)
-    manager = built(replace(params, levels=(top, low)))
-    list(manager.improve())
-    found = agents_of(manager)[0].memory.sampler(400)
-    below, action = found["/below"].numpy(), found["/actions"].numpy()
-    penalised, ended = found["/rewards"].numpy() == -5.0, (below & End.OPTION) > 0
-    assert penalised.any()
-    assert missed(below[penalised]).all()
-    there = found[f"/next_observations/{PLACE}"].numpy() - found[f"/observations/{PLACE}"].numpy()
-    alone = ended & ((below & End.GOAL) == 0)
-    assert alone.sum() > 20
-    reach = np.array(RELATIVE.reach)
-    np.testing.assert_allclose(action[alone], np.clip(there[alone], -reach, reach), atol=1e-6)
     manager.close()
 
 
@@ -363,7 +339,6 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
     manager.close()
 
 
-HIRO = rl.HIROAgentParameters(**SETTINGS)
 TD3 = rl.TD3AgentParameters(**SETTINGS)
 PPO = rl.PPOAgentParameters()
 HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
@@ -382,12 +357,6 @@ def run(params):
         manager.close()
 
 
-def above_in_a_graph():
-    params = with_rewards(wanted_above)
-    top, low = params.levels
-    return replace(params, levels=(replace(top, preempt=True, below=("low",)), low))
-
-
 def above_at_the_top():
     params = with_rewards(cosine)
     top, low = params.levels
@@ -399,57 +368,46 @@ REFUSED = [  # call, kind of error, message
     (lambda: replace(RELATIVE, reward="fast"), ParameterError, "GoalSpace.reward"),
     (lambda: replace(RELATIVE, reward=by_distance), ParameterError, "function of a GoalStep"),
     (
-        lambda: rl.LevelParameters(agent=HIRO, horizon_of=drawn),
+        lambda: rl.LevelParameters(agent=TD3, horizon_of=drawn),
         ParameterError,
         "give it the longest as horizon",
     ),
     (
-        lambda: made(stack(HIRO, WITH_HER, goals=replace(RELATIVE, reward=cosine))),
+        lambda: made(stack(TD3, WITH_HER, goals=replace(RELATIVE, reward=cosine))),
         ConfigurationError,
         "GoalSpace.reward=cosine does not give",
     ),
     (
-        lambda: made(stack(HIRO, WITH_HER, goals=PROGRESS)),
+        lambda: made(stack(TD3, WITH_HER, goals=PROGRESS)),
         ConfigurationError,
         "Progress.judge needs what was achieved before them, too (uses_before)",
-    ),
-    (
-        lambda: made(
-            stack(
-                rl.TD3AgentParameters(**SETTINGS),
-                ImpatientParameters(**SETTINGS),
-                goals=rl.TimedGoalSpace.of(RELATIVE, longest=9),
-            )
-        ),
-        ConfigurationError,
-        "its goals end when their time is up",
     ),
     (lambda: run(with_rewards(nothing)), RunError, "GoalSpace.reward (nothing) returned"),
     (lambda: run(with_rewards(words)), RunError, "GoalSpace.reward (words) returned <U4"),
     (lambda: run(with_rewards(infinite)), NonFiniteError, "reward that is not finite in row"),
     (
-        lambda: run(stack(HIRO, horizon_of=too_long)),
+        lambda: run(stack(TD3, horizon_of=too_long)),
         RunError,
         "whole number from 1 to 7, the level's horizon",
     ),
-    (lambda: run(stack(HIRO, horizon_of=half)), RunError, "horizon_of (half) must return"),
+    (lambda: run(stack(TD3, horizon_of=half)), RunError, "horizon_of (half) must return"),
     (
-        lambda: stack(HIRO, horizon_of=without_chance),
+        lambda: stack(TD3, horizon_of=without_chance),
         ParameterError,
         "horizon_of must be a function of observation, goal and uniform numbers ... without_chance",
     ),
     (
-        lambda: made(stack(HIRO, goals=of_kind(OneReward))),
+        lambda: made(stack(TD3, goals=of_kind(OneReward))),
         SpaceError,
         "level 'low': OneReward.judge returns reward as float64 of shape (1,) for 2 rows; needed",
     ),
     (
-        lambda: made(stack(HIRO, goals=of_kind(TupleOfRewards))),
+        lambda: made(stack(TD3, goals=of_kind(TupleOfRewards))),
         SpaceError,
         "TupleOfRewards.judge returns difference as object ... needed is a Verdict with float",
     ),
     (
-        lambda: made(stack(HIRO, goals=of_kind(WholeState))),
+        lambda: made(stack(TD3, goals=of_kind(WholeState))),
         SpaceError,
         "WholeState.achieved returns float32 of shape (2, 4) for 2 rows; needed ... (2, 2)",
     ),
@@ -473,11 +431,6 @@ REFUSED = [  # call, kind of error, message
         lambda: made(stack(PPO, goals=replace(RELATIVE, reward=wanted_above))),
         ConfigurationError,
         "(wanted_above) reads the level above, which needs TD3, DDPG or SAC there ... PPOAgent",
-    ),
-    (
-        lambda: made(above_in_a_graph()),
-        ConfigurationError,
-        "level 'low': GoalSpace.reward (wanted_above) takes a view of the level above, and there",
     ),
     (
         lambda: made(above_at_the_top()),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.parser import Command, Flag, Given
 from coach_rl.cli.settings import overrides_of, run_parts, run_settings, settings
 from coach_rl.cli.terminal import program, word
+from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.overrides import fitting, parameter_paths
 from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import load_preset
@@ -27,10 +29,6 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps, Hours
-from coach_rl.extensions.studies import runs as runs_module
-from coach_rl.extensions.studies.flags import COMPARE, MOMENTS, SORT_KEYS, STATES
-from coach_rl.extensions.studies.statistics import STATISTICS
-from coach_rl.extensions.studies.sweeps.sweep import Sweep
 from coach_rl.extensions.testing import selftest
 from coach_rl.graph_managers.parameters import SourceParameters, ValidationParameters
 from coach_rl.runs.trained import trained_policies
@@ -42,14 +40,6 @@ from tests.small_runs import FAKE, change_manifest, manifest_of
 from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
-
-
-def test_help_is_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
-    """After a wanted change: `coach --help > tests/cli/help.txt`."""
-    with pytest.raises(SystemExit) as caught:
-        coach("--help")
-    assert caught.value.code == 0
-    assert capsys.readouterr().out == (HERE / "help.txt").read_text()
 
 
 def test_windows_is_refused_in_one_line(
@@ -66,10 +56,10 @@ def test_windows_is_refused_in_one_line(
 
 ALL_OF_TRAIN = (
     "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
-    "--device cuda:1 --threads 2 --plain --print_networks_summary --debug -dg -dm "
-    "--video_frames 60 --video_skip 2 --matmul_precision high --hours 0.5 "
+    "--device cuda:1 --threads 2 --plain --print_networks_summary --debug "
+    "--matmul_precision high --hours 0.5 "
     "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
-    "--best length_mean --no_memories --profile --background_evaluation"
+    "--best length_mean --no_memories"
 )
 
 
@@ -79,9 +69,7 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
     assert settings(given, Runtime) == Runtime(
         seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
-    video = coach_rl.VideoParameters(formats=("gif", "mp4"), max_frames=60, frame_skip=2)
-    parts = (video, coach_rl.ProfileParameters(), coach_rl.BackgroundEvaluation())
-    assert run_settings(given) == RunSettings(tensorboard=False, parts=parts)
+    assert run_settings(given) == RunSettings(tensorboard=False)
     assert overrides_of(given) == {
         "a": 1,
         "b": 2,
@@ -124,7 +112,13 @@ def test_flag_requests_the_part_of_a_run_that_it_names() -> None:
 
 
 def test_flags_set_fields_and_paths_that_exist() -> None:
-    classes = {each.__name__: each for each in (Runtime, RunSettings, Sweep)}
+    of_extensions = {name for each in own_extensions() for name in each.commands}
+    check_flags(each for name, each in COMMANDS.items() if name not in of_extensions)
+
+
+def check_flags(commands: Iterable[Command], *more: type) -> None:
+    """Args: more: Classes of which flags set fields, beside those of the core."""
+    classes = {each.__name__: each for each in (Runtime, RunSettings, *more)}
     paths = {
         path
         for path, _, _ in parameter_paths(
@@ -133,7 +127,7 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
     }
     for kind in fitting(SourceParameters):
         paths |= {f"source.{each.name}" for each in constructor_fields(kind)}
-    for command in COMMANDS.values():
+    for command in commands:
         for flag in command.flags:
             if flag.is_about_part:
                 name, _, field = str(flag.sets).removeprefix("coach_rl:").partition(".")
@@ -146,13 +140,6 @@ def test_flags_set_fields_and_paths_that_exist() -> None:
                     {each.name for each in fields(classes[owner])} if owner in classes else paths
                 )
                 assert (field if owner in classes else flag.sets) in known
-
-
-def test_choices_of_flags_are_those_of_what_they_choose() -> None:
-    assert STATES == runs_module.STATES
-    assert tuple(runs_module.sort_keys()) == SORT_KEYS
-    assert tuple(runs_module.MOMENTS) == MOMENTS
-    assert next(each.choices for each in COMPARE if each.dest == "statistic") == tuple(STATISTICS)
 
 
 def test_flags_belong_to_commands_that_exist() -> None:
@@ -228,22 +215,6 @@ def test_list_of_trained_agents_shows_their_scores(
     assert any(
         re.match(r"trained:CartPole_PPO +[\d,]+ steps; reward \d+ \[.+\]; 100 ep", line)
         for line in lines
-    )
-
-
-@pytest.mark.filterwarnings("default:no episode is filmed", "default:the card has no export")
-def test_card_is_a_new_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("-p", str(FAKE), "-ntb", "-e", "walk") == 0
-    assert coach("card", "experiments/walk", "--episodes", "2") == 0
-    out, err = capsys.readouterr()
-    assert "hf upload USER/NAME card_walk " in out
-    assert "no episode is filmed: episodes cannot be filmed or played: " in err
-    assert {"README.md", "manifest.json", "checkpoints"} <= {
-        each.name for each in Path("card_walk").iterdir()
-    }
-    assert coach("card", "experiments/walk") == 2
-    assert "card_walk exists already; delete it, or name another with --to" in (
-        capsys.readouterr().err
     )
 
 
@@ -429,23 +400,6 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(Path().iterdir()) == []
 
 
-def test_describe_keeps_columns_narrow_where_a_value_is_long(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert coach("describe", "AntMaze_HIRO") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("  levels  ") and "(LevelParameters, " in line for line in lines)
-    (storage,) = (line for line in lines if line.startswith("  levels.0.agent.memory.storage "))
-    assert storage.index("cpu: in ordinary memory") < 150
-
-
-def test_describe_shows_functions_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("describe", "PointMass_PPO_Skills") == 0
-    assert "rewards  (right, up, left, down)  " in " ".join(
-        re.sub(" {2,}", "  ", line) for line in capsys.readouterr().out.splitlines()
-    )
-
-
 def test_evaluating_before_training(capsys: pytest.CaptureFixture[str]) -> None:
     assert coach("-p", FAKE, "--evaluate", 3) == 0
     assert "before any training" in capsys.readouterr().out
@@ -466,8 +420,6 @@ def test_failed_run_takes_one_line_that_offers_to_resume_what_was_saved(
     assert said.startswith(done)
     assert said.count("\n") == 1
     assert (said == done + offer) == ("resume with" in said) == (fail_at == 30)
-    assert coach("watch", run, "--plain") == 1
-    assert ("resume with" in capsys.readouterr().out) == (fail_at == 30)
 
 
 def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
@@ -573,17 +525,6 @@ def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
     )
 
 
-def test_profile_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach("-p", "CartPole_PPO", "--steps", 512, "-ntb", "-c", "--profile", "--plain") == 0
-    out = capsys.readouterr().out
-    table = out[out.index("Profile") : out.index("Evaluation")]
-    for name in ("tick", "act", "environment", "observe", "train", "evaluation", "logging"):
-        assert re.search(rf"│ +{name} +│", table)
-    run = only_run(name="CartPole_PPO")
-    assert f"profile:    experiments/CartPole_PPO/{run.name}/profile.json" in out
-    assert (run / "trace.json").exists()
-
-
 def test_only_our_own_warnings_are_lines_of_ours(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -599,7 +540,3 @@ def test_only_our_own_warnings_are_lines_of_ours(
     ours, theirs, *_ = capsys.readouterr().err.splitlines()
     assert ours == "coach: warning: ours"
     assert re.fullmatch(r".+test_cli\.py:\d+: UserWarning: theirs", theirs)
-
-
-def test_tracker_off_leaves_no_sinks() -> None:
-    assert overrides_of(parse_arguments(["train", "x", "--tracker", "off"])) == {"sinks": ()}

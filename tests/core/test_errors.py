@@ -52,7 +52,6 @@ from coach_rl.core.steps import (
     require_unit,
 )
 from coach_rl.core.typed_values import declared_types, fit
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from tests.core.test_goals import TURNED, Farther
 from tests.core.test_options import height, is_high, one_too_many
 from tests.core.test_parameter_classes import Hike, Stroll, Walk
@@ -60,7 +59,6 @@ from tests.core.test_parts import Plain
 from tests.core.test_row_noise import noise
 from tests.core.test_saved import Box, Inline, Optional
 from tests.core.test_spaces import DICT
-from tests.extensions.hits.test_timed_goals import LINE, Half
 from tests.refusals import check_refused
 
 C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError
@@ -69,7 +67,6 @@ FIRST = GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))
 SEEN = spaces.Dict({"observation": spaces.Box(-9, 9, (3,), np.float32)})
 PLACE = spaces.Dict({"position": spaces.Box(0, 1, (3,))})
 SHORT = spaces.Dict({"observation": spaces.Box(0, 1, (2,))})
-TIMED = spaces.Dict({**SEEN.spaces, "time_left": spaces.Box(0, 1, (1,))})
 CHOSEN = spaces.Dict({"option": spaces.Box(0, 1, (3,))})
 MOVES = np.zeros((2, 2), np.float32)
 OVER = EnvironmentSteps(0)
@@ -124,17 +121,6 @@ GOALS = [
         partial(Farther(low=(-5.0,), high=(5.0,), threshold=(1.0,), elements=(0,)).check, SEEN),
         S,
         "Farther overrides difference( ... difference_of(",
-    ),
-    (partial(LINE.check_given, SEEN), S, "gives them no time; use a GoalSpace there"),
-    (partial(replace(LINE, elements=(0,)).check, TIMED), S, "shows a 'time_left' of its own"),
-    *(
-        (partial(replace, LINE, longest=longest), P, "TimedGoalSpace.longest must be int")
-        for longest in (0, -3, 2_000_000, 2.5)
-    ),
-    (
-        lambda: TimedGoalSpace.of(Half(low=(-5.0,), high=(5.0,), threshold=(0.5,)), longest=8),
-        P,
-        "lose ... of Half; ... class Timed(Half, TimedGoal",
     ),
     (partial(OptionSpace, count=0), P, "count must be int > 0, got 0"),
     (partial(OptionSpace(count=3).check, CHOSEN), S, "shows a 'option' of its own"),

@@ -6,7 +6,6 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.environments.gymnasium import GymnasiumParameters, recipe
-from coach_rl.environments.pettingzoo import PettingZooParameters
 
 CODE = """
 import gymnasium
@@ -127,22 +126,6 @@ def test_refused_function_error_names_the_annotation(tmp_path):
     )
 
 
-def test_parallel_environment_needs_the_annotation(tmp_path):
-    pytest.importorskip("pettingzoo")
-    told = tmp_path / "told"
-    for name, kwargs in (
-        ("os:system", {"command": f"touch {told}"}),
-        ("makers_of_mine:unsaid", {"path": str(told)}),
-    ):
-        with pytest.raises(ConfigurationError):
-            PettingZooParameters(level=name, kwargs=kwargs).build(num_envs=1)
-    with pytest.raises(ConfigurationError):
-        PettingZooParameters(level="little_parallel:Hunt", wrappers=("os:system",)).build(
-            num_envs=1
-        )
-    assert not told.exists()
-
-
 LAZY = """
 def __getattr__(name):
     if name in ("Late", "parallel_env"):
@@ -155,14 +138,14 @@ def __getattr__(name):
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("Late", "No module named 'a_package_that_is_missing'; install the package"),
-        ("Broken", "RuntimeError: in its import (lazy_of_mine.py, line 8)"),
-    ],
-)
-@pytest.mark.parametrize("what", ["environment", "wrapper", "vector environment", "several agents"])
+LATE = [
+    ("Late", "No module named 'a_package_that_is_missing'; install the package"),
+    ("Broken", "RuntimeError: in its import (lazy_of_mine.py, line 8)"),
+]
+
+
+@pytest.mark.parametrize(("name", "reason"), LATE)
+@pytest.mark.parametrize("what", ["environment", "wrapper", "vector environment"])
 def test_name_that_is_imported_late_error_names_what_is_missing(tmp_path, name, reason, what):
     (tmp_path / "lazy_of_mine.py").write_text(LAZY)
     level = f"lazy_of_mine:{name}"
@@ -170,20 +153,15 @@ def test_name_that_is_imported_late_error_names_what_is_missing(tmp_path, name, 
         "environment": lambda: GymnasiumParameters(level=level),
         "wrapper": lambda: GymnasiumParameters(level="CartPole-v1", wrappers=(level,)),
         "vector environment": lambda: GymnasiumParameters(level=level, vectorization="vector"),
-        "several agents": lambda: PettingZooParameters(level=level),
     }[what]()
     kind = "wrapper" if what == "wrapper" else "environment"
+    check_says_what_is_missing(parameters, f"{kind} '{level}'", reason)
+
+
+def check_says_what_is_missing(parameters, what, reason):
     with pytest.raises(ConfigurationError) as caught:
         parameters.build(num_envs=1)
-    assert f"the {kind} '{level}' cannot be imported: {reason}" in str(caught.value)
-    sys.modules.pop("lazy_of_mine")
-
-
-def test_module_whose_parallel_env_is_imported_late_error_names_what_is_missing(tmp_path):
-    pytest.importorskip("pettingzoo")
-    (tmp_path / "lazy_of_mine.py").write_text(LAZY)
-    with pytest.raises(ConfigurationError, match="'lazy_of_mine:parallel_env' cannot be imported"):
-        PettingZooParameters(level="lazy_of_mine").build(num_envs=1)
+    assert f"the {what} cannot be imported: {reason}" in str(caught.value)
     sys.modules.pop("lazy_of_mine")
 
 

@@ -1,19 +1,12 @@
 """The T-maze's rules, and what policies with and without memory can reach in it."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.records import End
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import TMaze, TMazeParameters
-from coach_rl.graph_managers import HRLGraphManager
 
 NORTH, EAST, SOUTH, WEST = range(4)
 SHOWN = {(0, 1, 1): "north", (1, 1, 0): "south", (1, 0, 1): "corridor", (0, 1, 0): "junction"}
@@ -169,27 +162,3 @@ def test_t_maze_without_a_turn_is_truncated():
         environment.send(np.array([WEST]))
         ends.append(int(environment.recv().end[0]))
     assert ends == [0] * 15 + [End.TRUNCATED]
-
-
-class Remembering:
-    """An upper level that remembers the cues of its episodes, which run in step."""
-
-    def __call__(self, observation, space):
-        seen = observation["observation"]
-        if SHOWN[tuple(seen[0].tolist())] in ("north", "south"):
-            self.turn = np.where(seen[:, 0] == 1, SOUTH, NORTH)
-        at_junction = (seen == [0, 1, 0]).all(axis=1)
-        return np.where(at_junction, self.turn[: len(seen)], EAST)
-
-
-@pytest.mark.parametrize("length", [10, 50])
-def test_t_maze_options_solved_by_an_upper_level_that_remembers(length):
-    preset = load_preset(find_preset("TMaze_PPO_Options"))
-    parameters = preset.build({"length": length, "num_envs": 1}).parameters
-    top, low = parameters.levels
-    top = replace(top, agent=ScriptedAgentParameters(policy=Remembering()))
-    with HRLGraphManager(replace(parameters, levels=(top, low))) as manager:
-        manager.create_graph(Runtime(device="cpu"))
-        scalars = manager.evaluate(EnvironmentEpisodes(20)).scalars
-    assert scalars["evaluation/success_rate"] == 1
-    assert scalars["evaluation/reward_mean"] == 4

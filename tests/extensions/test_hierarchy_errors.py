@@ -45,9 +45,9 @@ from coach_rl.filters import (
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents import small_agents as small
-from tests.agents import test_hindsight_filters as hindsight
 from tests.extensions.groups import test_shared_agents as shared
 from tests.extensions.hac import test_hac_agent as hac
+from tests.extensions.hac import test_hindsight_filters as hindsight
 from tests.extensions.hiro import test_hiro_agent as hiro
 from tests.extensions.hiro import test_sub_goal_guide as guide
 from tests.extensions.planning import test_edge_costs as costs

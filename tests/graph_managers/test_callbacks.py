@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from small_runs import parameters
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
@@ -15,6 +14,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.data_points import points_of_graph
+from tests.graph_managers.small_runs import parameters
 
 TASK = Runtime(seed=1, device="cpu")
 

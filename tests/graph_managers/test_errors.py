@@ -5,20 +5,8 @@ from functools import partial
 
 import gymnasium
 import pytest
-import test_levels_of_a_graph as levels_of_a_graph
-from maze_walkers import WalkerParameters, maze_experiment
-from small_runs import parameters, ppo
-from test_callbacks import Counting, manager_with
-from test_evaluator import SlowEvaluator, manager_of
-from test_faulty_runs import one_level, walk
-from test_graph import TASK, off_policy, stacked
-from test_level_phases import PLACES, built
-from test_level_phases import parameters as phases
-from test_policies import DeclaredParameters, ForgottenParameters
-from test_policies import experiment as with_state
 
 from coach_rl import (
-    AgentGroupParameters,
     BasicGraphParameters,
     BasicRLGraphManager,
     CoachWarning,
@@ -28,11 +16,6 @@ from coach_rl import (
     EnvironmentSteps,
     GraphManager,
     GraphParameters,
-    GroupMember,
-    HACAgentParameters,
-    HACGraphManager,
-    HACGraphParameters,
-    HIROAgentParameters,
     LevelParameters,
     OptionSpace,
     ParameterError,
@@ -42,7 +25,6 @@ from coach_rl import (
     ScheduleParameters,
     ScriptedAgentParameters,
     SuccessRate,
-    TD3AgentParameters,
     TrainingSteps,
     UnknownNameError,
     ValidationParameters,
@@ -54,15 +36,25 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
+from tests.graph_managers import test_levels_of_a_graph as levels_of_a_graph
+from tests.graph_managers import walkers
+from tests.graph_managers.small_runs import parameters, ppo
+from tests.graph_managers.test_callbacks import Counting, manager_with
+from tests.graph_managers.test_evaluator import SlowEvaluator, manager_of
+from tests.graph_managers.test_faulty_runs import one_level, walk
+from tests.graph_managers.test_graph import TASK, off_policy, stacked
+from tests.graph_managers.test_level_phases import PLACES
+from tests.graph_managers.test_level_phases import parameters as phases
+from tests.graph_managers.test_policies import DeclaredParameters, ForgottenParameters
+from tests.graph_managers.test_policies import experiment as with_state
 from tests.refusals import check_refused
 
 C, P, U = ConfigurationError, ParameterError, UnknownNameError
 TOP, LOW = levels_of_a_graph.TOP, levels_of_a_graph.LOW
-HAC_TOP = replace(TOP, goal_space=PLACES, horizon=4)
+GOAL_TOP = replace(TOP, goal_space=PLACES, horizon=4)
 OPTIONS = OptionSpace(count=3)
 STATE = "saves state of its own ({}), ... write SavedAttribute(name, policy=True)"
 
@@ -77,15 +69,6 @@ def flat(**given):
 
 def levels_of(*levels):
     return lambda: GraphParameters(levels=levels, environment=PointMassParameters())
-
-
-def hac_with(*below, **given):
-    stack = (HAC_TOP, *below)
-    return lambda: HACGraphParameters(stack=stack, environment=PointMassParameters(), **given)
-
-
-def hac_of(**low):
-    return hac_with(replace(HAC_TOP, name="low", **low))
 
 
 def schedule(**given):
@@ -127,8 +110,7 @@ DESCRIPTIONS = [
     *(
         (lambda kind=kind, wrong=wrong: kind(wrong), P, f"{kind.__name__} needs ... got ")
         for kind, wrong in (
-            (BasicRLGraphManager, levels_of(HAC_TOP)()),
-            (HACGraphManager, levels_of(HAC_TOP)()),
+            (BasicRLGraphManager, levels_of(GOAL_TOP)()),
             (BasicRLGraphManager, PPOAgentParameters()),
             (GraphManager, PointMassParameters()),
         )
@@ -140,11 +122,6 @@ DESCRIPTIONS = [
     (levels_of(TOP, replace(LOW, testing_rate=0.3)), P, "testing_rate=0.3 and no level below"),
     (levels_of(replace(TOP, failure_reward=-9.0), LOW), P, "failure_reward=-9.0 and never stops"),
     (levels_of(replace(TOP, name=""), LOW), P, "has an empty one or one of the run's own"),
-    (hac_of(goal_space=OPTIONS), P, "level 'low' of a HAC stack needs goals"),
-    (hac_of(goal_space=None), P, "level 'low' of a HAC stack needs goals"),
-    (hac_of(horizon=None), P, "level 'low' of a HAC stack needs a horizon"),
-    (hac_with(levels=1), U, "'levels'"),
-    (hac_with(reward_discount=1), U, "'reward_discount'"),
     (low(horizon=0), P, "horizon of 'low' must be int > 0 | None, got 0"),
     (low(testing_rate=1.5), P, "testing_rate of 'low' must be float in [0, 1] | None, got 1.5"),
     (low(agent=None), P, "agent of 'low' must be AgentParameters, got None; describe one"),
@@ -220,25 +197,19 @@ def on_device(device):
 
 
 def stack_upside_down():
-    described = maze_experiment()
+    described = walkers.experiment()
     environment = described.environment.build(num_envs=1)
     try:
         LevelChain().build_stack(
             described.levels[::-1],
             environment,
-            agent=lambda index, spaces: WalkerParameters(name="pusher").build(),
+            agent=lambda index, spaces: walkers.WalkerParameters(name="pusher").build(),
             clock=Clock(),
             seed=0,
             purpose="training",
         )
     finally:
         environment.close()
-
-
-def frozen_at_times():
-    relative = replace(PLACES, relative=True, observed="relative")
-    below = {"agent": TD3AgentParameters(), "goal_space": relative, "frozen_from": 60}
-    built(phases(top={"agent": HIROAgentParameters(), "goal_space": None}, low=below))
 
 
 def of_evaluations_only(method):
@@ -265,22 +236,10 @@ def await_evaluator(graph_manager):
     next(graph_manager.improve(evaluator=SlowEvaluator(parameters(), looks=1)))
 
 
-def policies_of_group():
-    agent = with_state(ForgottenParameters).agent
-    members = tuple(
-        GroupMember(agent=replace(agent, name=name), actions=element)
-        for name, element in (("one", "0"), ("two", "1"))
-    )
-    group = AgentGroupParameters(members=members)
-    manager_of(replace(parameters(), agent=group)).evaluations.policies()
-
-
 ENDING = replace(LOW, agent=levels_of_a_graph.EndingParameters())
 ENDS = "level 'low': its agent ends ... (EndingAgent.ends)"
-TIMED = replace(ENDING, goal_space=TimedGoalSpace.of(LOW.goal_space, longest=9))
 FORGOTTEN, DECLARED = STATE.format("state_dict"), STATE.format("SAVED: shift")
 GRAPHS = [
-    (stack(TOP, TIMED), C, f"{ENDS} ... its goals end when their time is up"),
     (stack(replace(ENDING, goal_space=None, horizon=None)), C, f"{ENDS} ... from a level above"),
     (
         stack(replace(TOP, agent=DQNAgentParameters()), LOW),
@@ -317,7 +276,6 @@ GRAPHS = [
         "level 'lower' needs a goal_space",
     ),
     (stack_upside_down, C, "level 'high' needs a goal_space"),
-    (frozen_at_times, C, "'low' below, which remembers nothing while it"),
     *((on_device(device), C, f"'{device}'") for device in ("gpu", "cuda:x", "cuda:99")),
     (other_evaluation, SpaceError, "evaluation_environment has the observation space"),
     (lambda: small().graph, C, "not built"),
@@ -334,7 +292,6 @@ GRAPHS = [
         for kind, message in ((ForgottenParameters, FORGOTTEN), (DeclaredParameters, DECLARED))
         for use in (lambda graph_manager: graph_manager.evaluations.policies(), await_evaluator)
     ),
-    (policies_of_group, C, f"agent of 'one': ForgottenAgent {FORGOTTEN}"),
 ]
 
 # Runs.
@@ -401,7 +358,7 @@ RUNS = [
         "level 'top': agent 'agent' would learn nothing",
     ),
     (
-        idle(stacked(low=HACAgentParameters(learner=off_policy(500), name="lower"))),
+        idle(stacked(low=off_policy(500, name="lower"))),
         CoachWarning,
         "level 'low': agent 'lower' would learn nothing: it waits for 500 transitions",
     ),

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_runs import parameters
 
 from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
@@ -17,6 +16,7 @@ from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.evaluations import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
+from tests.graph_managers.small_runs import parameters
 
 TASK = Runtime(seed=1, device="cpu")
 

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from small_runs import ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters
@@ -29,6 +28,7 @@ from coach_rl.graph_managers import (
 from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.session import RunSettings, run_experiment
+from tests.graph_managers.small_runs import ppo
 
 LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
 STEPS = 600

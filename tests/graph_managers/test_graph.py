@@ -4,7 +4,6 @@ import warnings
 from dataclasses import dataclass, replace
 
 import pytest
-from small_runs import parameters, ppo
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -15,7 +14,6 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphParameters,
@@ -24,6 +22,7 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
+from tests.graph_managers.small_runs import parameters, ppo
 
 TASK = Runtime(seed=1, device="cpu")
 SLOW = ppo(rollout=EnvironmentSteps(401))
@@ -111,11 +110,11 @@ def off_policy(starts, batch=64, **more):
     return DDPGAgentParameters(learning=learning, **more)
 
 
-GROUP = AgentGroupParameters(members=(GroupMember(agent=PPOAgentParameters(name="one")),))
+def test_run_that_cannot_learn_warns_at_the_start():
+    check_idle_run_warns(PPOAgentParameters())
 
 
-@pytest.mark.parametrize("agent", [PPOAgentParameters(), GROUP])
-def test_run_that_cannot_learn_warns_at_the_start(agent):
+def check_idle_run_warns(agent):
     with BasicRLGraphManager(replace(parameters(), agent=agent)) as manager:
         records = manager.improve()
         with pytest.warns(CoachWarning, match="would learn nothing"):

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_runs import parameters, ppo
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
@@ -37,6 +36,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from tests.graph_managers.small_runs import parameters, ppo
 
 
 def everything_on():
@@ -152,7 +152,7 @@ import sys
 from pathlib import Path
 import torch
 sys.path.insert(0, {tests!r})
-from test_graph_manager import everything_on
+from tests.graph_managers.test_graph_manager import everything_on
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers import BasicRLGraphManager

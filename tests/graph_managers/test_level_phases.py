@@ -15,11 +15,12 @@ from coach_rl import (
     GoalSpace,
     GraphManager,
     GraphParameters,
-    HACAgentParameters,
+    HindsightParameters,
     LearningParameters,
     LevelParameters,
     PPOAgentParameters,
     PPOAlgorithmParameters,
+    ReplayMemoryParameters,
     Runtime,
     ScheduleParameters,
     SuccessRate,
@@ -31,20 +32,20 @@ from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
+IN_HINDSIGHT = ReplayMemoryParameters(hindsight=HindsightParameters(goal_ends_episode=True))
 TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 
 
-def hac(kind=DDPGAgentParameters):
-    return HACAgentParameters(
-        learner=kind(
-            learning=LearningParameters(
-                batch=8, updates_per_step=0.5, learning_starts=10, report_every=20
-            ),
-            actor=ActorParameters(torso=TORSO),
-            critic=CriticParameters(torso=TORSO),
-            normalise_observations=5.0,
-            update_mode="eager",
-        )
+def hindsight(**changes):
+    return DDPGAgentParameters(
+        learning=LearningParameters(
+            batch=8, updates_per_step=0.5, learning_starts=10, report_every=20
+        ),
+        actor=ActorParameters(torso=TORSO),
+        critic=CriticParameters(torso=TORSO),
+        normalise_observations=5.0,
+        update_mode="eager",
+        **{"memory": IN_HINDSIGHT, **changes},
     )
 
 
@@ -55,10 +56,10 @@ def ppo():
     )
 
 
-AGENTS = {"hindsight": hac, "on-policy": ppo}
+AGENTS = {"hindsight": hindsight, "on-policy": ppo}
 
 
-def parameters(agent=hac, *, training=600, heatup=0, **levels):
+def parameters(agent=hindsight, *, training=600, heatup=0, **levels):
     """A stack of two levels, or three where the middle one is named; changes of each by name."""
     names = ("top", "middle", "low") if "middle" in levels else ("top", "low")
     return GraphParameters(
@@ -163,8 +164,12 @@ def test_random_goals_of_a_warm_up_are_kept_off_policy_and_dropped_on_policy():
     assert kept["on-policy"] == 0
 
 
-@pytest.mark.parametrize(("agent", "level"), [(hac, "top"), (hac, "low"), (ppo, "low")])
+@pytest.mark.parametrize(("agent", "level"), [(hindsight, "top"), (hindsight, "low"), (ppo, "low")])
 def test_no_number_of_an_agent_changes_while_it_is_frozen(agent, level):
+    check_frozen(agent, level)
+
+
+def check_frozen(agent, level):
     manager = built(parameters(agent, **{level: {"frozen_from": 150, "frozen_until": 360}}))
     records = until(manager, 153)
     before = learned(manager, level)
@@ -380,9 +385,13 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize(
-    ("agent", "schedule"), [*((hac, name) for name in SCHEDULES), (ppo, "frozen for a time")]
+    ("agent", "schedule"), [*((hindsight, name) for name in SCHEDULES), (ppo, "frozen for a time")]
 )
 def test_a_run_stopped_in_any_phase_resumes_bit_for_bit(agent, schedule):
+    check_resumes_in_any_phase(agent, schedule)
+
+
+def check_resumes_in_any_phase(agent, schedule):
     params = parameters(agent, training=360, heatup=30, **SCHEDULES[schedule])
     whole = built(params)
     expected = until(whole, 360)

@@ -9,7 +9,6 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters as environment_parameters
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.extensions.hac.hac_graph import HACGraphParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -31,10 +30,6 @@ def flat(**changes):
     )
 
 
-def hac(*stack, **changes):
-    return HACGraphParameters(stack=stack, environment=PointMassParameters(), **changes)
-
-
 def test_a_flat_experiment_has_one_level_which_is_built_once():
     described = flat(num_envs=3)
     assert described.levels == (LevelParameters(agent=described.agent),)
@@ -44,16 +39,7 @@ def test_a_flat_experiment_has_one_level_which_is_built_once():
     assert other.num_envs == 3
 
 
-def test_levels_of_a_hac_stack_that_say_no_testing_rate_take_the_stacks():
-    middle = replace(TOP, name="middle", testing_rate=0.1)
-    described = hac(TOP, middle, LOW, testing_rate=0.5)
-    assert [level.testing_rate for level in described.levels] == [0.5, 0.1, None]
-    assert described.stack == (TOP, middle, LOW)
-    changed = replace(described, testing_rate=0.2)
-    assert [level.testing_rate for level in changed.levels] == [0.2, 0.1, None]
-
-
-@pytest.mark.parametrize("task", ["CartPole-v1", "hopper", "point_mass", "goal_pendulum"])
+@pytest.mark.parametrize("task", ["CartPole-v1", "hopper", "point_mass"])
 def test_the_line_that_a_task_name_is_answered_with_works(task):
     assert flat(environment=environment_parameters(task)).environment.level == task
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from small_runs import parameters, ppo
 
 from coach_rl.core.clock import Clock, LinearSchedule
 from coach_rl.core.errors import CoachWarning
@@ -24,6 +23,7 @@ from coach_rl.graph_managers import (
     BasicRLGraphManager,
     ValidationParameters,
 )
+from tests.graph_managers.small_runs import parameters, ppo
 
 
 def created(params: BasicGraphParameters) -> BasicRLGraphManager:

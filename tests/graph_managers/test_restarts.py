@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_runs import ppo
 
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
@@ -16,7 +15,6 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
-from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import InputFilter, RewardReturnScalingFilter
 from coach_rl.graph_managers import (
@@ -26,6 +24,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests.graph_managers.small_runs import ppo
 
 GOALS = GoalSpace(
     key="achieved_goal",
@@ -60,9 +59,9 @@ SCHEDULE = ScheduleParameters(
 )
 
 
-def hierarchy():
+def hierarchy(kind=TD3AgentParameters):
     low = TD3AgentParameters(**SETTINGS, memory=ReplayMemoryParameters(capacity=2000, n_step=3))
-    top = HIROAgentParameters(**SETTINGS, memory=ReplayMemoryParameters(capacity=500))
+    top = kind(**SETTINGS, memory=ReplayMemoryParameters(capacity=500))
     return GraphParameters(
         levels=(
             LevelParameters(name="top", agent=top),
@@ -107,8 +106,12 @@ def played(manager, steps):
 
 @pytest.fixture(params=[hierarchy, hindsight, on_policy])
 def restarted(request):
+    yield from continued(request.param)
+
+
+def continued(described):
     """A graph in the midst of episodes, and one that continues from it with fresh ones."""
-    before, after = created(request.param()), created(request.param())
+    before, after = created(described()), created(described())
     for _ in before.heatup(EnvironmentSteps(60)):
         pass
     played(before, 3 * 50)

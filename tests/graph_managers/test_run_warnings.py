@@ -4,13 +4,13 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from small_runs import parameters
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager, run_warnings
+from tests.graph_managers.small_runs import parameters
 
 
 def begun(params):

@@ -4,7 +4,6 @@ import copy
 from dataclasses import replace
 
 import pytest
-from small_runs import parameters
 
 import coach_rl as rl
 from coach_rl.core import parameter_class
@@ -12,6 +11,7 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.testing.states import assert_same_state
+from tests.graph_managers.small_runs import parameters
 
 TICKS = 90
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from maze_walkers import maze_experiment
 
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
@@ -12,13 +11,14 @@ from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import GraphManager
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
+from tests.graph_managers.walkers import experiment
 
 
-def build(experiment, num_envs=3):
-    levels = experiment.levels
+def build(described, num_envs=3):
+    levels = described.levels
     stack = LevelChain().build_stack(
         levels,
-        experiment.environment.build(num_envs=num_envs),
+        described.environment.build(num_envs=num_envs),
         agent=lambda index, spaces: levels[index].agent.build(
             AgentContext(spaces=spaces, num_envs=num_envs)
         ),
@@ -31,7 +31,7 @@ def build(experiment, num_envs=3):
 
 
 def test_a_tick_returns_what_every_simulator_answered_however_many_levels_there_are():
-    plain, deep = build(maze_experiment()), build(maze_experiment("upper", "middle"))
+    plain, deep = build(experiment()), build(experiment("upper", "middle"))
     for tick in range(1, 31):
         for stack in (plain, deep):
             answer = stack.tick()
@@ -43,7 +43,7 @@ def test_a_tick_returns_what_every_simulator_answered_however_many_levels_there_
 
 
 def test_a_tick_is_recv_of_the_top_level():
-    ticked, received = build(maze_experiment("middle")), build(maze_experiment("middle"))
+    ticked, received = build(experiment("middle")), build(experiment("middle"))
     for _ in range(40):
         ticked.tick()
         received.levels[0].recv()
@@ -53,7 +53,7 @@ def test_a_tick_is_recv_of_the_top_level():
 
 
 def test_a_restored_stack_continues_with_the_same_answers():
-    stack, other = build(maze_experiment("middle")), build(maze_experiment("middle"))
+    stack, other = build(experiment("middle")), build(experiment("middle"))
     for _ in range(10):
         stack.tick()
     other.load_state_dict(stack.state_dict())
@@ -72,7 +72,7 @@ def test_a_restored_stack_continues_with_the_same_answers():
 @pytest.mark.parametrize("episodes", [2, 5])
 def test_an_evaluation_counts_the_sub_episodes_of_its_own_episodes_alone(episodes):
     """Rows whose share is played go on beside the others, and beyond what is counted."""
-    with GraphManager(maze_experiment()) as manager:
+    with GraphManager(experiment()) as manager:
         manager.create_graph(Runtime(seed=1))
         for _ in range(2):
             record = manager.evaluate(EnvironmentEpisodes(episodes))

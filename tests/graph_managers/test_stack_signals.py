@@ -2,8 +2,6 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from signalling import ShiftParameters, TellingPPOParameters
-from small_runs import parameters, ppo
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -12,6 +10,8 @@ from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.filters import InputFilter
 from coach_rl.graph_managers import BasicRLGraphManager, ScheduleParameters, SignalParameters
 from coach_rl.graph_managers.statistics import by_signal
+from tests.graph_managers.signalling import ShiftParameters, TellingPPOParameters
+from tests.graph_managers.small_runs import parameters, ppo
 
 VECTORIZATIONS = {"sync": "Counting", "subprocess": "Counting", "vector": "CountingRows"}
 

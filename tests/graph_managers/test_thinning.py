@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import psutil
 import pytest
-from small_runs import parameters, ppo
 
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers import progress as thinning
 from coach_rl.graph_managers.progress import Thinning
+from tests.graph_managers.small_runs import parameters, ppo
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import coach_rl as rl
 from coach_rl.core.clock import Phase
 
 BEFORE_GRAPHS = {1: 1_115, 2: 2_811, 3: 3_519, 4: 3_932}
@@ -30,22 +29,3 @@ def test_tick_of_a_chain_costs_no_more_than_before_graphs(levels, cost):
     agents = [cost.Nothing() for _ in range(levels)]
     chain = cost.stack(*agents, num_envs=8, phase=Phase.TRAIN)
     assert cost.tick_bytecodes(chain) <= BEFORE_GRAPHS[levels]
-
-
-def test_tick_of_members_in_turn_costs_less_than_half_more(cost):
-    """Than a level of one agent where one acts, and than all of them alone where all do."""
-    one, third, nothing = (
-        cost.tick_bytecodes(cost.stack(params, num_envs=rows, phase=Phase.TRAIN))
-        for params, rows in (
-            (cost.agent("ppo", "a"), 6),
-            (cost.agent("ppo", "a"), 2),
-            (cost.Nothing(), 6),
-        )
-    )
-    group = cost.group("ppo", rl.Turns())
-    in_step, out_of_step = (
-        cost.tick_bytecodes(cost.stack(group, num_envs=6, phase=Phase.TRAIN, in_step=is_in_step))
-        for is_in_step in (True, False)
-    )
-    assert in_step < 1.5 * one
-    assert 2 * in_step < out_of_step < 1.5 * cost.alone((one, third, nothing))

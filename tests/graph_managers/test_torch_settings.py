@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_runs import parameters
 
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers import BasicRLGraphManager
+from tests.graph_managers.small_runs import parameters
 
 
 class Probe:

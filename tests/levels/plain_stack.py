@@ -2,22 +2,18 @@
 
 The recursion knows nothing of rows, send and recv, and has its own arithmetic of goals. What it
 shares with the stack is the world, the agents' rule, and the stream that decisions to be tested are
-drawn from. It waits before each step, so that several are played side by side: agents that plan,
-one for all environments, learn from all of them.
+drawn from. It waits before each step, so that several are played side by side: agents that decide
+otherwise than by the rule, one for all environments, learn from all of them.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from functools import cache, partial
+from dataclasses import dataclass, field
 
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.core.agents import AgentContext, LevelPlace
-from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import Moment
 from coach_rl.core.options import OptionSpace
@@ -25,9 +21,6 @@ from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.planning.edge_costs import CriticSteps
-from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 
 TESTING_SEED = 5
 SPACES = EnvironmentSpaces(
@@ -59,10 +52,8 @@ class Level:
     may_freeze: bool = False
     ends_options: bool = False
     """The level's agent ends its options, or goals without a time, itself, by `stops`."""
-    plans: GraphAgentParameters | None = None
-    """The level's agent plans."""
-    has_skills: bool = False
-    """The level has an agent for each of its options."""
+    is_untold: bool = False
+    """The level's agent does not see its goal or option."""
     remembers: str = ""
     """The level's agent is recurrent, and forgets at the start of each `sub_episode` or `episode`;
     empty: it is not."""
@@ -113,6 +104,11 @@ class Walk:
         return {}
 
 
+def longest_of(space):
+    """The most steps that goals of this space have; None where they have no time."""
+    return getattr(space, "longest", None)
+
+
 # The rule that scripted agents act by.
 
 
@@ -133,7 +129,7 @@ def decide(space, below, seen, told):
         turned = np.sin(3 * here + hint)
         # Times before 0 and behind the longest are clipped.
         time = []
-        if isinstance(below, TimedGoalSpace):
+        if longest_of(below) is not None:
             time = [below.longest * abs(2 * math.sin(seen.sum() + hint)) - 0.3]
         if below.relative:
             return np.append(2 * turned, time).astype(np.float32)
@@ -168,7 +164,7 @@ def clipped(space: GoalSpace, action) -> np.ndarray:
     if space.relative:
         high = high - low if space.reach is None else np.array(space.reach, np.float32)
         low = -high
-    if isinstance(space, TimedGoalSpace):
+    if longest_of(space) is not None:
         low, high = np.append(low, np.float32(0)), np.append(high, np.float32(space.longest))
     return np.clip(action, low, high)
 
@@ -339,15 +335,37 @@ class Answer:
     """Rewards and ends of the walk's own agents, by name; empty where it has none."""
 
 
-def played(seeds, levels, phases, discount, others):
+class ByRule:
+    """Agents that decide by the rule alone; others decide for levels of theirs, and learn."""
+
+    def decide_for(self, depth):
+        """Whether agents of another kind decide for the level at this depth."""
+        return False
+
+    def chosen(self, depth, request, phase):
+        """Their decision for one environment."""
+        raise NotImplementedError
+
+    def hear(self, depth, outcome, phase):
+        """Let them know what came of a decision of theirs."""
+        raise NotImplementedError
+
+    def learn(self):
+        """Learn from what all environments have done in this tick."""
+
+
+BY_RULE = ByRule()
+
+
+def played(seeds, levels, phases, discount, others, agents=BY_RULE):
     """The recursions of environments with these seeds, after a step for each of the phases.
 
     Where levels are in phases of their own, `others` has them by name, for each step, unless the
     levels themselves say when.
     """
-    plans, schedule, own_phases = Plans.of(levels, len(seeds)), Schedule(levels), []
+    schedule, own_phases = Schedule(levels), []
     recursions = [
-        Recursion(seed, row, levels, phases, discount, own_phases, plans)
+        Recursion(seed, row, levels, phases, discount, own_phases, agents)
         for row, seed in enumerate(seeds)
     ]
     going = [each.episode(0, None, [], quiet=False) for each in recursions]
@@ -361,7 +379,7 @@ def played(seeds, levels, phases, discount, others):
             next(each)
         for each in recursions:
             schedule.note(each.successes)
-        plans.learn()
+        agents.learn()
     return recursions
 
 
@@ -428,92 +446,15 @@ class Schedule:
         return own
 
 
-@dataclass
-class Plans:
-    """The agents that plan, by the depth of their level; what they learn waits for `learn`.
-
-    Places of a graph that are visited depend on all that was visited at once. So agents with such
-    places are told of all environments together.
-    """
-
-    agents: dict[int, GraphAgent]
-    rows: dict[int, object]
-    visited: set[int]
-    """The levels whose agents have places that are visited."""
-    lessons: list[Callable] = field(default_factory=list)
-    """What is learned when the tick is over."""
-    requests: dict[int, list[ActionRequest]] = field(default_factory=dict)
-    """Decisions at the beginning of episodes, of agents that visit places."""
-    outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
-    """What came of decisions, of the same agents."""
-
-    @classmethod
-    def of(cls, levels, count):
-        agents = {d: planner(levels, d, count) for d, level in enumerate(levels) if level.plans}
-        return cls(
-            agents=agents,
-            rows={d: agent.new_rows(count, TESTING_SEED) for d, agent in agents.items()},
-            visited={d for d in agents if levels[d].plans.places.are_visited},
-        )
-
-    def learn(self):
-        for depth, begun in self.requests.items():
-            rows = self.rows[depth]
-            rows.follow(rows.decisions())  # which are made
-            self.agents[depth].act(rows, together(begun), Clock(phase=Phase.TRAIN))
-            rows.followed = None
-        for lesson in self.lessons:
-            lesson()
-        for depth, came in self.outcomes.items():
-            self.agents[depth].observe(self.rows[depth], together(came), Clock(phase=Phase.TRAIN))
-        for agent in self.agents.values():
-            agent.train(Clock())
-        self.lessons.clear()
-        self.requests.clear()
-        self.outcomes.clear()
-
-
-def together(parts):
-    """One request or outcome of several environments."""
-    parts = sorted(parts, key=lambda part: part.rows[0])
-
-    def joined(values):
-        if isinstance(values[0], dict):
-            return {key: joined([value[key] for value in values]) for key in values[0]}
-        return np.concatenate(values)
-
-    names = [each.name for each in fields(parts[0])]
-    return type(parts[0])(**{name: joined([getattr(p, name) for p in parts]) for name in names})
-
-
-def planner(levels, depth, count):
-    """The agent of a level that plans."""
-    plans = levels[depth].plans
-    below = critic() if isinstance(plans.costs, CriticSteps) else None
-    place = LevelPlace(level=levels[depth], below=levels[depth + 1], agent_below=below)
-    return plans.build(AgentContext(spaces=SPACES, num_envs=count, place=place))
-
-
-@cache
-def critic():
-    """An agent whose critic follows a rule: goals that are far away are worth less."""
-    agent = DDPGAgentParameters().build(AgentContext(spaces=SPACES, num_envs=1, place=LevelPlace()))
-    agent.policy_actions = lambda seen: np.zeros((len(seen[GOAL_KEY]), 3))
-    agent.learner.values = lambda seen, action: (
-        -np.abs(seen[GOAL_KEY]).sum(axis=1) - np.abs(seen["observation"][:, 0])
-    )
-    return agent
-
-
 class Recursion:
     """One environment, played for ever; it waits before each step, when the last one is over.
 
     There is a phase for each step; `own_phases` has those of single levels by name.
     """
 
-    def __init__(self, seed, row, levels, phases, discount, own_phases, plans):
+    def __init__(self, seed, row, levels, phases, discount, own_phases, agents):
         self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
-        self.own_phases, self.plans = own_phases, plans
+        self.own_phases, self.agents = own_phases, agents
         self.row, self.steps, self.waited_at = row, 0, -1
         self.successes = [[] for _ in levels]  # of sub-episodes that have ended in this tick
         self.transitions = [[] for _ in levels]
@@ -659,8 +600,8 @@ class Recursion:
         )
 
     def hear(self, depth, answer, phase):
-        """Let an agent that plans know what came of its decision."""
-        if depth not in self.plans.agents:
+        """Let an agent that does not decide by the rule know what came of its decision."""
+        if not self.agents.decide_for(depth):
             return
         no, one = np.zeros(1, np.bool_), np.ones(1, np.int64)
         outcome = Outcome(
@@ -674,28 +615,16 @@ class Recursion:
             below=one * int(answer.end),
             tested=no,
         )
-        agent, rows = self.plans.agents[depth], self.plans.rows[depth]
-        lesson = partial(agent.observe, rows, outcome, Clock(phase=phase))
-        if phase is Phase.TEST:
-            lesson()
-        elif depth in self.plans.visited:
-            self.plans.outcomes.setdefault(depth, []).append(outcome)
-        else:
-            self.plans.lessons.append(lesson)
+        self.agents.hear(depth, outcome, phase)
 
     def decision(self, depth, order, outer, known):
         """The action, whether it is tested, and what it leads to."""
         seen, is_lowest = self.walk.position.copy(), depth == len(self.levels) - 1
         told = None if order is None else order.shown(seen, self.steps)
         level, below = self.levels[depth], None if is_lowest else self.levels[depth + 1].goal_space
-        if level.plans:
-            agent, request = self.plans.agents[depth], self.request(known)
-            visits = depth in self.plans.visited
-            clock = Clock(phase=known["phase"], acts_only=visits)
-            action = agent.act(self.plans.rows[depth], request, clock)[0]
-            if visits and known["phase"] is not Phase.TEST:
-                self.plans.requests.setdefault(depth, []).append(request)
-        elif level.has_skills:
+        if self.agents.decide_for(depth):
+            action = self.agents.chosen(depth, self.request(known), known["phase"])
+        elif level.is_untold:
             action = decide(None, below, seen, None)
         else:
             action = decide(level.goal_space, below, self.felt(depth, known), told)
@@ -712,7 +641,7 @@ class Recursion:
             answer = yield from self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
             return action, tested, answer
         goals, action, due = PlainGoals(below), clipped(below, action), None
-        if isinstance(below, TimedGoalSpace):
+        if longest_of(below) is not None:
             due = self.steps + max(1, math.ceil(action[-1]))
         asked = Order(goals, goals.target(action, seen), due)
         answer = yield from self.episode(depth + 1, asked, [*outer, *mine], quiet=tested)
@@ -785,21 +714,6 @@ class Recursion:
             end |= End.OPTION
             is_dead = is_dead or bool(level.goal_space.rewards)
         return reward, is_dead, end
-
-
-def of_skill(transitions, number):
-    """What the agent of one option should remember of all that its level did, without options.
-
-    To it, a row in which another skill has acted begins anew.
-    """
-    found, latest = [], None
-    for each in transitions:
-        option = int(np.argmax(each["told"]))
-        if option == number:
-            unseen = {"told": None, "told after": None, "told next": None}
-            found.append({**each, **unseen, "fresh": each["fresh"] or latest != option})
-        latest = option
-    return found
 
 
 def is_missed(end: End) -> bool:

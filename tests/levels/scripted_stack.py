@@ -6,17 +6,6 @@ from functools import partial
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import (
-    SPACES,
-    TESTING_SEED,
-    Level,
-    Walk,
-    decide,
-    planner,
-    remembered_after,
-    seen_with,
-    stops,
-)
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent
@@ -27,11 +16,18 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.planning.graph_agent import GraphAgent
-from coach_rl.extensions.planning.graph_rows import GraphRows
-from coach_rl.extensions.skills.skill_agents import SkillAgents
 from coach_rl.levels import LevelManager
+from tests.levels.plain_stack import (
+    SPACES,
+    TESTING_SEED,
+    Level,
+    Walk,
+    decide,
+    longest_of,
+    remembered_after,
+    seen_with,
+    stops,
+)
 
 
 class Walks:
@@ -123,7 +119,7 @@ class Scripted:
             return None
         key = OPTION_KEY if isinstance(self.level.goal_space, OptionSpace) else GOAL_KEY
         told = observation[key][i]
-        if isinstance(self.level.goal_space, TimedGoalSpace):
+        if longest_of(self.level.goal_space) is not None:
             return np.append(told, observation[TIME_KEY][i])
         return told
 
@@ -249,43 +245,20 @@ class Recurrent(Scripted):
         self.agent.cut_off(row_state.own, rows, Clock())
 
 
-@dataclass
-class PlannedRows(Pending):
-    """The same, with what an agent that plans keeps of its rows."""
-
-    graph: GraphRows = None
-
-    def state_dict(self):
-        return {"decisions": super().state_dict(), "graph": self.graph.state_dict()}
-
-    def load_state_dict(self, state):
-        super().load_state_dict(state["decisions"])
-        self.graph.load_state_dict(state["graph"])
+def agent_of(levels, index, below, count):
+    """The agent of a level."""
+    level, space = levels[index], below.spaces.action
+    lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
+    if level.remembers:
+        return Recurrent(level, lower, space, count)
+    return (Ending if level.ends_options else Scripted)(level, lower, space, count)
 
 
-@dataclass
-class Planned(Scripted):
-    """Decides as an agent that plans."""
-
-    graph: GraphAgent = None
-
-    def new_rows(self, num_envs, seed):
-        return PlannedRows(num_envs, graph=self.graph.new_rows(num_envs, seed))
-
-    def chosen(self, row_state, request, clock):
-        return self.graph.act(row_state.graph, request, clock)
-
-    def observe(self, row_state, outcome, clock):
-        super().observe(row_state, outcome, clock)
-        self.graph.observe(row_state.graph, outcome, clock)
-
-
-def build(seeds, levels, clock, discount=1.0):
-    numbers = [number for number, level in enumerate(levels) if level.plans]
-    graphs = {number: planner(levels, number, len(seeds)) for number in numbers}
+def build(seeds, levels, clock, discount=1.0, agent_of=agent_of):
+    """The stack, reset, and its agents, top first."""
     below, agents = Walks(seeds), []
     for index in reversed(range(len(levels))):
-        agents.append(agent_of(levels, index, below, len(seeds), graphs))
+        agents.append(agent_of(levels, index, below, len(seeds)))
         below = LevelManager(
             levels[index],
             agent=agents[-1],
@@ -297,21 +270,6 @@ def build(seeds, levels, clock, discount=1.0):
         )
     below.reset()
     return below, agents[::-1]
-
-
-def agent_of(levels, index, below, count, graphs):
-    """The agent of a level."""
-    level, space = levels[index], below.spaces.action
-    lower = levels[index + 1].goal_space if index + 1 < len(levels) else None
-    if index in graphs:
-        return Planned(level, lower, space, count, graph=graphs[index])
-    if level.has_skills:
-        names = [f"skill {number}" for number in range(level.goal_space.count)]
-        skills = {n: Scripted(Level(name=n), lower, space, count) for n in names}
-        return SkillAgents(skills, below.spaces.observation.spaces)
-    if level.remembers:
-        return Recurrent(level, lower, space, count)
-    return (Ending if level.ends_options else Scripted)(level, lower, space, count)
 
 
 def managers(top):

@@ -96,18 +96,10 @@ def top(own, *below, **more):
     return (rl.LevelParameters(name="top", agent=own, **more), *below)
 
 
-def turns(own):
-    members = (rl.GroupMember(agent=replace(own, name="a")), rl.GroupMember(agent=agent("b")))
-    return rl.AgentGroupParameters(members=members, arbiter=rl.Turns(order=("a", "b", "b")))
-
-
-SELECTING = rl.LevelGraph(below={"top": ("left", "right")})
+OWN = {"bonus": minus_cost, "infos": tuple(OVER)}
 STACKS = {
     "two levels": lambda own: top(own, low()),
     "three levels": lambda own: top(own, low("middle", 2), low(horizon=3)),
-    "graph": lambda own: top(own, low("left"), low("right", 3)),
-    "group in turn": lambda own: top(turns(own)),
-    "group in turn above": lambda own: top(turns(own), low()),
 }
 
 
@@ -150,14 +142,11 @@ def ppo(**more):
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_infos_of_long_decisions_are_what_the_parameter_says(stack):
-    check_infos_of_long_decisions(stack)
+    check_infos_of_long_decisions(STACKS[stack](agent(**OWN)))
 
 
-def check_infos_of_long_decisions(stack, **experiment):
-    own = {"bonus": minus_cost, "infos": tuple(OVER)}
-    levels = STACKS[stack](ppo(**own) if stack == "graph" else agent(**own))
-    arrangement = SELECTING if stack == "graph" else rl.LevelChain()
-    found = stored(run(levels, decision_infos=OVER, arrangement=arrangement, **experiment))
+def check_infos_of_long_decisions(levels, **experiment):
+    found = stored(run(levels, decision_infos=OVER, **experiment))
     duration, last = found["/durations"], found["/infos/step"]
     assert duration.max() > 1
     np.testing.assert_array_equal(found["/rewards"], -duration.astype(np.float32))
@@ -166,9 +155,11 @@ def check_infos_of_long_decisions(stack, **experiment):
     np.testing.assert_array_equal(found["/infos/was_safe"], last == duration)
 
 
-@pytest.mark.parametrize("stack", ["three levels", "group in turn above"])
-def test_run_stopped_within_long_decisions_resumes_with_their_infos(stack, tmp_path):
-    levels = STACKS[stack](agent(bonus=minus_cost, infos=tuple(OVER)))
+def test_run_stopped_within_long_decisions_resumes_with_their_infos(tmp_path):
+    check_resumes_with_infos(STACKS["three levels"](agent(**OWN)), tmp_path)
+
+
+def check_resumes_with_infos(levels, tmp_path):
     assert_resumes(
         lambda seed: built(levels, seed=seed, decision_infos=OVER),
         tmp_path,
@@ -197,20 +188,22 @@ READERS = {
     ),
     "filter": top(agent(stores=CheapParameters()), low()),
     "stored": top(agent(infos=("cost",)), low()),
-    "member in turn": top(turns(agent(infos=("cost",)))),
-    "member above": top(turns(agent(bonus=minus_cost, infos=("cost",))), low()),
 }
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_info_of_a_last_step_that_is_learned_from_warns_once_with_its_name(reader):
+    check_warns_once(READERS[reader], "level 'middle'" if reader == "reward" else "of level 'top'")
+
+
+def check_warns_once(levels, name):
     with pytest.warns(CoachWarning, match="'cost' of decisions of several steps") as found:
-        run(READERS[reader])
+        run(levels)
     (message,) = {str(each.message) for each in found if "'cost'" in str(each.message)}
     assert len([each for each in found if "'cost'" in str(each.message)]) == 1
-    assert ("level 'middle'" if reader == "reward" else "of level 'top'") in message
+    assert name in message
     assert "GraphParameters(decision_infos={'cost': 'sum'})" in message
-    run(READERS[reader], decision_infos={"cost": "last"})  # says so, and does not warn
+    run(levels, decision_infos={"cost": "last"})  # says so, and does not warn
 
 
 def test_info_of_decisions_of_one_step_does_not_warn():

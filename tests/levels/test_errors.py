@@ -4,10 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plain_stack import Level
-from scripted_stack import SPACES, build
-from test_judging import LINE, LOW
-from test_level_manager import TWO_LEVELS
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
@@ -16,6 +12,10 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
 from coach_rl.levels.judging import failure_reward
 from coach_rl.levels.level_manager import check_level, require_goal_space
+from tests.levels.plain_stack import Level
+from tests.levels.scripted_stack import SPACES, build
+from tests.levels.test_judging import LINE, LOW
+from tests.levels.test_level_manager import TWO_LEVELS
 from tests.refusals import check_refused
 
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))

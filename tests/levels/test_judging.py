@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plain_stack import Level
 
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End, EnvResponse
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures
+from tests.levels.plain_stack import Level
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))
 LOW = Level(name="low", goal_space=LINE, horizon=3)
@@ -97,41 +96,6 @@ def test_judged_no_goals_keeps_raw_reward_and_ends(space):
     assert judgement.difference is None
 
 
-ON_TIME = TimedGoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), longest=5)
-AT_TIMES = np.array([[1.0, 2.0], [2.0, 0.0], [9.0, 0.0], [3.0, 1.0]], np.float32)
-
-
-def test_judged_timed_goal_terminates_when_time_is_up():
-    judgement = judge(replace(LOW, goal_space=ON_TIME, horizon=None), answer(), goal=AT_TIMES)
-    # at its goal too early; there on time; elsewhere when the time is up; on its way
-    assert judgement.end.tolist() == [0, End.GOAL, End.HORIZON, 0]
-    assert judgement.reward.tolist() == [0, 1, 0, 0]
-    assert judgement.terminated.tolist() == [False, True, True, False]
-    assert not judgement.truncated.any()
-
-
-def test_judged_timed_goal_real_end_truncates():
-    level = replace(LOW, goal_space=ON_TIME, horizon=None)
-    judgement = judge(level, answer(terminated=(0, 2), truncated=(3,)), goal=AT_TIMES)
-    missed = End.HORIZON | End.TERMINATED
-    assert judgement.end.tolist() == [End.TERMINATED, End.GOAL, missed, End.TRUNCATED]
-    assert judgement.terminated.tolist() == [False, True, True, False]
-    assert judgement.truncated.tolist() == [True, False, False, True]
-
-
-def test_judged_outer_timed_goal_truncates_when_time_is_up():
-    judgement = judged(
-        answer(),
-        level=LOW,
-        goal=np.full((4, 1), 8, np.float32),
-        decisions=np.ones(4),
-        outer_spaces=[ON_TIME],
-        outer_goals=[AT_TIMES],
-    )
-    assert judgement.end.tolist() == [0, End.OUTER, End.OUTER, 0]
-    assert judgement.truncated.tolist() == [False, True, True, False]
-
-
 def test_with_failures_missed_sub_goal_terminates():
     level = replace(LOW, horizon=6, stops_on_failure="always")
     judgement = judge(level, answer(), stops=True)
@@ -170,7 +134,6 @@ def test_with_failures_failure_propagates_to_level_above():
 
 def test_failure_reward_is_worst_return_of_goals():
     assert failure_reward(replace(LOW, horizon=6)) == -6
-    assert failure_reward(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0
     assert failure_reward(Level(name="top")) is None
     assert failure_reward(replace(LOW, horizon=None, failure_reward=-9.0)) == -9
 

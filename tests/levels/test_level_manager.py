@@ -9,45 +9,49 @@ import itertools
 import warnings
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_stack import Level, earned, fewer, of_skill, options, played
-from scripted_stack import SPACES, Planned, build, managers
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.planning.edge_costs import CriticSteps, EdgeLengths
-from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
-from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
-from coach_rl.extensions.skills.skill_agents import SkillAgents
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.level_phases import LevelPhases
 from coach_rl.levels.level_manager import agent_spaces
+from tests.levels.plain_stack import BY_RULE, Level, earned, fewer, options, played
+from tests.levels.scripted_stack import SPACES, build, managers
+
+PLAIN_GOALS = st.just(GoalSpace)
 
 
 @st.composite
-def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None):
+def goal_spaces(
+    draw,
+    *,
+    kinds=PLAIN_GOALS,
+    is_top=False,
+    elements=None,
+    is_straight=False,
+    observed=("absolute", "relative"),
+    rewards=("sparse", "dense", earned),
+):
     """Any goals of the walk's x, y and angle; those of the top are all three.
 
-    An agent that plans ways to its level's goals sees them absolutely, and plans along goals of the
-    elements that it asks for. Neither turn full circle or have a time. Where it asks a critic,
-    these pay for each step.
+    Args:
+        kinds: What makes goals of their fields.
+        elements: The elements; None draws them.
+        is_straight: Whether they turn nowhere full circle.
+        observed: Ways in which they are shown.
+        rewards: Their rewards.
     """
-    elements = draw(st.permutations([0, 1, 2]))
-    elements = tuple(elements[: 3 if is_top else draw(st.sampled_from([3, 2, 1, 3]))])
-    asks_critic = False
-    if planned_above is not None:
-        planner, elements = planned_above
-        asks_critic = isinstance(planner.costs, CriticSteps)
-    is_straight = is_planned_from or planned_above is not None
+    if elements is None:
+        elements = draw(st.permutations([0, 1, 2]))
+        elements = tuple(elements[: 3 if is_top else draw(st.sampled_from([3, 2, 1, 3]))])
     is_angle = 2 in elements and not is_straight and draw(st.booleans())
     high = [draw(st.sampled_from([1.0, 3.0])) for _ in elements]
     low = [-bound for bound in high]
@@ -56,10 +60,7 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
         low[element], high[element] = -np.pi, np.pi
     is_relative = draw(st.booleans())
     reach = tuple(draw(st.sampled_from([0.5, 1.5])) for _ in elements)
-    may_be_timed = not (is_top or is_planned_from or planned_above)
-    longest = draw(st.none() | st.integers(1, 7)) if may_be_timed else None
-    observed = "absolute" if is_planned_from else draw(st.sampled_from(["absolute", "relative"]))
-    return (GoalSpace if longest is None else partial(TimedGoalSpace, longest=longest))(
+    return draw(kinds)(
         low=tuple(low),
         high=tuple(high),
         threshold=tuple(draw(st.sampled_from([0.3, 0.8, 1.6])) for _ in elements),
@@ -67,8 +68,8 @@ def goal_spaces(draw, *, is_top=False, is_planned_from=False, planned_above=None
         angles=angles,
         relative=is_relative,
         reach=reach if is_relative and draw(st.booleans()) else None,
-        observed=observed,
-        reward="sparse" if asks_critic else draw(st.sampled_from(["sparse", "dense", earned])),
+        observed=draw(st.sampled_from(observed)),
+        reward=draw(st.sampled_from(rewards)),
         reached_within=draw(st.sampled_from(["elements", "ball"])),
     )
 
@@ -78,51 +79,6 @@ def option_spaces(draw):
     """Any options, with rewards and ends of their own or without."""
     flags = {"with_rewards": draw(st.booleans()), "with_ends": draw(st.booleans())}
     return options(draw(st.integers(3, 5)), **flags)
-
-
-KINDS = ["part of a place", "critic", "grid", "conditions", "visited"]
-"""Kinds of agents that plan."""
-
-
-@st.composite
-def planners(draw, own):
-    """Any agent that plans ways to these goals, and the elements that it asks for below.
-
-    It has few places, so that it is often where it has been.
-    """
-    kind = draw(st.sampled_from(KINDS))
-    elements = own.elements or (0, 1, 2)
-    places, conditions = GridPlaces(spacing=2.0), None
-    costs = [EdgeLengths(), EdgeLengths(missed=5.0)]
-    if kind == "part of a place":
-        elements = elements[: draw(st.integers(1, 2))]
-    if kind == "conditions":
-        left_open = [element for element in (0, 1, 2) if element not in elements] or elements
-        left_open = (draw(st.sampled_from(left_open)),)
-        conditions = GoalSpace(low=(-2,), high=(2,), threshold=(1,), elements=left_open)
-    if kind in ("visited", "critic"):
-        places = FarthestPoints(
-            count=draw(st.sampled_from([4, 9])),
-            spacing=draw(st.sampled_from([0.0, 1.0])),
-            neighbours=draw(st.sampled_from([3, 1])),
-        )
-    if kind == "critic":
-        costs = [CriticSteps(every=9, longest=4.0), CriticSteps(every=None)]
-    besides = [element for element in (0, 1, 2) if element not in elements]
-    besides = besides[: draw(st.sampled_from([2, 1, 0]))]
-    planner = GraphAgentParameters(
-        places=places,
-        costs=draw(st.sampled_from(costs)),
-        forgetting=draw(st.sampled_from([0.2, 0.7, 0.0])),
-        lowest_probability=draw(st.sampled_from([0.02, 0.5])),
-        retry_discount=draw(st.sampled_from([0.5, 0.0])),
-        setbacks=draw(st.booleans()),
-        fixed_goal=tuple(draw(st.sampled_from([-0.5, 1.0])) for _ in besides),
-        conditions=conditions,
-        exploring=draw(st.sampled_from([0.0, 0.5])),
-        report_every=draw(st.sampled_from([5, 1000])),
-    )
-    return planner, (*elements, *besides)
 
 
 @st.composite
@@ -139,46 +95,63 @@ def schedules(draw, *, is_top, has_goals):
     }
 
 
+class Kinds:
+    """What kinds of levels a stack is drawn from, from the top on: those of the core."""
+
+    LEVEL = Level
+
+    def __init__(self, draw, count):
+        self.draw = draw
+
+    def needs_goals(self, depth):
+        """Whether the level needs goals."""
+        return False
+
+    def goal_space(self, depth):
+        """Goals of a level."""
+        return self.draw(goal_spaces(is_top=depth == 0))
+
+    def own(self, depth, space):
+        """Fields by which a level has an agent of another kind than those of the core."""
+        return {}
+
+    def may_end(self, space):
+        """Whether an agent of the core may end such goals or options itself."""
+        return True
+
+    def is_final(self, space):
+        """Whether reached goals are always terminal."""
+        return False
+
+
 @st.composite
-def stacks(draw):
+def stacks(draw, make_kinds=Kinds):
     """One to four levels of any kind."""
     count = draw(st.sampled_from([3, 2, 4, 1]))
-    is_scheduled, levels, planner = draw(st.booleans()), [], None
-    plans = [draw(st.integers(0, 2)) == 2 for _ in range(count - 1)] + [False]
-    for depth, is_planned_from in enumerate(plans):
-        planned_above = planner
-        has_goals = draw(st.sampled_from([True, False, True, True]))
-        has_goals |= is_planned_from or planned_above is not None
+    is_scheduled, levels, kinds = draw(st.booleans()), [], make_kinds(draw, count)
+    for depth in range(count):
+        has_goals = draw(st.sampled_from([True, False, True, True])) or kinds.needs_goals(depth)
         other = None if depth == 0 else draw(option_spaces())
-        space = other
-        if has_goals:
-            space = draw(
-                goal_spaces(
-                    is_top=depth == 0,
-                    is_planned_from=is_planned_from,
-                    planned_above=planned_above,
-                )
-            )
-        planner = draw(planners(space)) if is_planned_from else None
+        space = kinds.goal_space(depth) if has_goals else other
+        own = kinds.own(depth, space)
         is_frozen, may_freeze = draw(st.integers(0, 3)) == 3, draw(st.booleans())
         schedule = {}
         if is_scheduled and not is_frozen:
             schedule = draw(schedules(is_top=depth == 0, has_goals=has_goals))
             may_freeze = any(schedule[name] for name in schedule if name != "warmup")
-        has_skills = isinstance(space, OptionSpace) and draw(st.booleans())
-        may_end = depth > 0 and not isinstance(space, TimedGoalSpace) and not is_planned_from
-        ends_options = may_end and not has_skills and draw(st.booleans())
-        is_plain = planner is None and not (has_skills or ends_options)
+        may_end = depth > 0 and not own and kinds.may_end(space)
+        ends_options = may_end and draw(st.booleans())
+        is_plain = not own and not ends_options
         horizon = draw(st.integers(1, 5) if depth else st.none() | st.integers(1, 4))
         horizon_of = fewer if draw(st.integers(0, 3)) == 3 else None
         levels.append(
-            Level(
+            kinds.LEVEL(
                 name=f"level {depth}",
                 goal_space=space,
                 horizon=horizon if horizon_of is None else 5,
                 horizon_of=horizon_of,
                 real_end_is_terminal=draw(st.booleans()),
-                goal_is_terminal=draw(st.booleans()) or isinstance(space, TimedGoalSpace),
+                goal_is_terminal=draw(st.booleans()) or kinds.is_final(space),
                 testing_rate=draw(st.sampled_from([0.0, 0.5])),
                 frozen=is_frozen,
                 stops_on_failure=draw(st.sampled_from(["never", "training", "always"])),
@@ -186,8 +159,7 @@ def stacks(draw):
                 may_freeze=may_freeze,
                 ends_options=ends_options,
                 remembers=draw(st.sampled_from(["", "sub_episode", "episode"])) if is_plain else "",
-                plans=planner and planner[0],
-                has_skills=has_skills,
+                **own,
                 **schedule,
             )
         )
@@ -218,9 +190,38 @@ def own_phases(levels, phase, others):
     }
 
 
-def assert_complete(agents, company, steps):
+class Agents:
+    """The agents of a stack and of a recursion, and what is compared of them: those of the core."""
+
+    def build(self, *described):
+        """The stack and its agents."""
+        return build(*described)
+
+    def of_recursion(self, levels, count):
+        """What decides in the recursion."""
+        return BY_RULE
+
+    def remembered(self, agent, transitions):
+        """Which agents of a level should remember which of its transitions."""
+        return [(agent, transitions)]
+
+    def continued(self, agent, before):
+        """Let an agent know what another did until now."""
+        agent.transitions = before.transitions
+
+    def train(self, agents, clock):
+        """Let agents learn that do."""
+
+    def check(self, agent, depth, expected):
+        """What an agent has learned is what that of the recursion has."""
+
+
+AGENTS = Agents()
+
+
+def assert_complete(agents, company, steps, kinds):
     """There is a transition for each step and for each sub-episode."""
-    kept = [merged(agent) for agent in agents]
+    kept = [merged(kinds.remembered(agent, [])) for agent in agents]
     for row in range(company):
         assert len(kept[-1][row]) == steps
         for upper, lower in itertools.pairwise(kept):
@@ -228,39 +229,13 @@ def assert_complete(agents, company, steps):
             assert len(upper.get(row, [])) == ended
 
 
-def merged(agent):
-    """An agent's transitions by row; of several the agents' in turn."""
+def merged(members):
+    """The transitions of a level by row; of several agents in turn."""
     found = {}
-    for each in agent.members.values() if isinstance(agent, SkillAgents) else [agent]:
+    for each, _ in members:
         for row, transitions in each.transitions.items():
             found.setdefault(row, []).extend(transitions)
     return found
-
-
-def remembered(agent, transitions):
-    """Which agents of a level should remember which of its transitions."""
-    if not isinstance(agent, SkillAgents):
-        return [(agent, transitions)]
-    members = enumerate(agent.members.values())
-    return [(member, of_skill(transitions, number)) for number, member in members]
-
-
-def continued(agent, before):
-    """Let an agent know what another did until now."""
-    if isinstance(agent, SkillAgents):
-        for name, member in agent.members.items():
-            continued(member, before.members[name])
-        return
-    agent.transitions = before.transitions
-    if isinstance(agent, Planned):
-        agent.graph.load_state_dict(before.graph.state_dict())
-
-
-def train(agents, clock):
-    """Let agents that plan ask again what edges cost."""
-    for agent in agents:
-        if isinstance(agent, Planned):
-            agent.graph.train(clock)
 
 
 def assert_same_transitions(found, expected, where, *, is_dense):
@@ -287,58 +262,64 @@ def means(totals):
     return {**logged, "sub_episodes": count} if count else logged
 
 
-@settings(max_examples=70, deadline=None)
-@given(
-    levels=stacks(),
-    company=st.integers(1, 5),
-    seed=st.integers(0, 10_000),
-    stretches=PHASES,
-    discount=st.sampled_from([1.0, 0.5]),
-    saved_at=st.integers(0, 40),
-)
+REST = {
+    "company": st.integers(1, 5),
+    "seed": st.integers(0, 10_000),
+    "stretches": PHASES,
+    "discount": st.sampled_from([1.0, 0.5]),
+    "saved_at": st.integers(0, 40),
+}
+"""What a run is drawn from beside its levels."""
+
+
+@settings(max_examples=50, deadline=None)
+@given(levels=stacks(), **REST)
 def test_stack_any_levels_equals_plain_recursion(
     levels, company, seed, stretches, discount, saved_at
 ):
+    check_stack(levels, company, seed, stretches, discount, saved_at)
+
+
+def check_stack(levels, company, seed, stretches, discount, saved_at, kinds=AGENTS):
     """Also where it is saved and restored in the middle of whatever is open."""
     seeds, clock = [seed + i for i in range(company)], Clock()
     phases = [phase for phase, ticks, _ in stretches for _ in range(ticks)]
     others = [
         own_phases(levels, phase, own) for phase, ticks, own in stretches for _ in range(ticks)
     ]
-    top, agents = build(seeds, levels, clock, discount)
+    top, agents = kinds.build(seeds, levels, clock, discount)
     schedule = LevelPhases(levels)
     schedule.watch(managers(top))
     for tick, (clock.phase, own) in enumerate(zip(phases, others, strict=True)):
         if tick == saved_at:
             state, before, saved = top.state_dict(), agents, schedule.state_dict()
-            top, agents = build([99] * company, levels, clock, discount)
+            top, agents = kinds.build([99] * company, levels, clock, discount)
             schedule = LevelPhases(levels)
             schedule.watch(managers(top))
             schedule.load_state_dict(saved)
             top.load_state_dict(state)
             for mine, other in zip(agents, before, strict=True):
-                continued(mine, other)
+                kinds.continued(mine, other)
         if any(level.is_scheduled for level in levels):
             schedule.update(clock, managers(top))
         else:
             clock.levels = own
         top.recv()
-        train(agents, clock)
+        kinds.train(agents, clock)
         clock.environment_steps += company
-    expected = played(seeds, levels, phases, discount, others)
+    deciding = kinds.of_recursion(levels, company)
+    expected = played(seeds, levels, phases, discount, others, deciding)
     for depth, (agent, manager) in enumerate(zip(agents, managers(top), strict=True)):
         space = levels[depth].goal_space
         is_dense = isinstance(space, GoalSpace) and space.reward != "sparse"
         for row, each in enumerate(expected):
-            for mine, transitions in remembered(agent, each.transitions[depth]):
+            for mine, transitions in kinds.remembered(agent, each.transitions[depth]):
                 found, where = mine.transitions.get(row, []), f"row {row}, level {depth}"
                 assert_same_transitions(found, transitions, where, is_dense=is_dense)
         told = means([each.totals[depth] for each in expected])
         assert manager.drain() == pytest.approx(told, rel=1e-9, abs=1e-9)
-        if isinstance(agent, Planned):
-            learned = expected[0].plans.agents[depth].state_dict()
-            assert_same_state(agent.graph.state_dict(), learned)
-    assert_complete(agents, company, len(phases))
+        kinds.check(agent, depth, deciding)
+    assert_complete(agents, company, len(phases), kinds)
 
 
 GOALS = GoalSpace(low=(-3.0, -3.0), high=(3.0, 3.0), threshold=(0.5, 0.5), elements=(0, 1))

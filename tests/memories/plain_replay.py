@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from replay_worlds import arrays
+
+from tests.memories.replay_worlds import arrays
 
 GOAL_KEY = "desired_goal"
 ALWAYS = 1e12

@@ -5,13 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-import test_frame_stacks as frame_stacks
-import test_rollout_memory as rollouts
 from gymnasium import spaces
-from replay_worlds import Stream, build
-from test_hindsight import GOAL, OBSERVED, JudgesObservations, ShowsHalf, as_own, with_hindsight
-from test_replay_memory import one
-from test_samplers import AgeParameters, Makes
 
 from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import (
@@ -30,6 +24,19 @@ from coach_rl.memories import (
     RolloutMemory,
 )
 from coach_rl.memories.samplers import SamplerChain
+from tests.memories import test_frame_stacks as frame_stacks
+from tests.memories import test_rollout_memory as rollouts
+from tests.memories.replay_worlds import Stream, build
+from tests.memories.test_hindsight import (
+    GOAL,
+    OBSERVED,
+    JudgesObservations,
+    ShowsHalf,
+    as_own,
+    with_hindsight,
+)
+from tests.memories.test_replay_memory import one
+from tests.memories.test_samplers import AgeParameters, Makes
 from tests.refusals import check_refused
 
 PICTURES = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})

@@ -5,9 +5,9 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_worlds import Cameras, build, observed, same_batches
 
 from coach_rl.memories import PrioritisedParameters
+from tests.memories.replay_worlds import Cameras, build, observed, same_batches
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,6 @@ import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_worlds import build, same_batches
 
 from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
@@ -19,6 +18,7 @@ from coach_rl.core.records import End, Transition
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import goal_steps
+from tests.memories.replay_worlds import build, same_batches
 
 OBSERVED = spaces.Dict(
     {

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_hindsight import GOAL, with_hindsight
 
 from coach_rl import (
     BasicGraphParameters,
@@ -19,12 +18,10 @@ from coach_rl import (
     ReplayMemoryParameters,
 )
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.records import End, Transition
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.hits.timed_hindsight import timed
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.hindsight_comparison import HindsightComparison
+from tests.memories.test_hindsight import GOAL, with_hindsight
 
 
 def transitions(distances, reward, terminated=False, **more):
@@ -119,21 +116,6 @@ def test_comparison_failures_are_not_compared():
     comparison.compare(transitions([2.0, 0.1], [-7.0, 0.0], True, below=missed))
     with pytest.warns(CoachWarning):
         comparison.compare(transitions([2.0], [-7.0], True, below=missed[1:]))
-
-
-def test_comparison_timed_goals_at_end_of_time():
-    goal = TimedGoalSpace.of(GOAL, longest=10)
-    hindsight = timed(Hindsight(goal=goal, strategy="future", ratio=1.0, goal_ends_episode=True))
-    comparison = HindsightComparison(hindsight, "agent 'a'")
-
-    def left(transition, *steps):
-        times = {TIME_KEY: np.array(steps)[:, None] / 10}
-        return replace(transition, next_observation=transition.next_observation | times)
-
-    stored = transitions([0.1, 0.1, 2.0], [0.0, 1.0, 0.0], [False, True, True])
-    comparison.compare(left(stored, 3, 0, 0))
-    with pytest.warns(CoachWarning):
-        comparison.compare(left(transitions([0.1], [0.0], True), 0))
 
 
 @pytest.mark.parametrize(

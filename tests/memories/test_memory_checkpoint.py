@@ -2,12 +2,12 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from replay_worlds import Cameras, Stream, build, observed, same_batches
 
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.memories import PrioritisedParameters, RolloutMemory
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.packing import NOTHING_STORED
+from tests.memories.replay_worlds import Cameras, Stream, build, observed, same_batches
 
 
 @pytest.mark.parametrize("ticks", [0, 3, 30])

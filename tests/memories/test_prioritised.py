@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
-from replay_worlds import Stream, build
 
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.prioritised import importance_weights
+from tests.memories.replay_worlds import Stream, build
 
 
 def filled(ticks=10, **parameters):

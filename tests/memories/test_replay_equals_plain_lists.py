@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached
-from replay_worlds import build
 
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
@@ -15,6 +13,8 @@ from coach_rl.memories import (
     PrioritisedParameters,
     ReplayMemoryParameters,
 )
+from tests.memories.plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached
+from tests.memories.replay_worlds import build
 
 DISCOUNT = 0.9
 

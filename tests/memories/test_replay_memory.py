@@ -4,7 +4,6 @@ import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_worlds import Stream, build, same_batches
 
 from coach_rl.architectures.gradient_step import mapped, named_tensors
 from coach_rl.core.errors import (
@@ -13,9 +12,9 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.records import Transition
 from coach_rl.core.shown_text import readable
-from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.memories import PrioritisedParameters, replay_memory
+from tests.memories.replay_worlds import Stream, build, same_batches
 
 
 def n_step_by_hand(history, number, n_step, discount, by_duration=False):
@@ -267,11 +266,7 @@ def test_replay_memory_device_storage_samples_equal():
 
 def test_replay_memory_no_storage_allocates_nothing():
     pictures = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
-    wanted = {
-        "capacity": 10**7,
-        "parts": (DataSetParameters(source="not/there-v0"),),
-    }  # 565 GB, and a data set
-    memory = build(observed=pictures, storage="none", **wanted)
+    memory = build(observed=pictures, storage="none", capacity=10**7)  # 565 GB
     assert memory.layout.size == replay_memory.MemorySize(host=0, device=0)
     with pytest.raises(RunError):
         memory.add(one(0, 1))

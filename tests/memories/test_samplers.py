@@ -2,9 +2,9 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from replay_worlds import Stream, build, same_batches
 
 from coach_rl.memories import SamplerChain, SamplerUnit
+from tests.memories.replay_worlds import Stream, build, same_batches
 
 
 class Makes(SamplerUnit):

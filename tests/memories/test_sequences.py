@@ -7,7 +7,6 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import HIDDEN_STATE, Transition
-from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.rollout_memory import RolloutMemory
@@ -196,7 +195,6 @@ MEMORY = {"capacity": 400, "draws": SequenceParameters(length=8)}
         (MEMORY, SEEN, "TorsoParameters.recurrence"),
         ({**MEMORY, "capacity": 28}, KEPT, "8 transitions.*7 that are kept"),
         ({**MEMORY, "n_step": 3}, KEPT, "n_step=3"),
-        ({**MEMORY, "parts": (DataSetParameters(source="D4RL/door/human-v2"),)}, KEPT, "parts="),
         ({"draws": {"length": 0}}, KEPT, "length"),
         ({"draws": {"length": 4, "burn_in": -1}}, KEPT, "burn_in"),
     ],

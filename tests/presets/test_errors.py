@@ -1,6 +1,5 @@
 """Settings that presets refuse: a call, the kind of error, and parts of its one line."""
 
-import importlib.util
 import sys
 from unittest.mock import patch
 
@@ -27,54 +26,12 @@ def without_robotics():
         manager.create_graph(Runtime(device="cpu"))
 
 
-ROBOTICS = "robotics_ant_maze_medium"
-needs_robotics = pytest.mark.skipif(
-    importlib.util.find_spec("gymnasium_robotics") is None,
-    reason="gymnasium_robotics is not installed",
-)
 C, P = ConfigurationError, ParameterError
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (
-            built("PointMaze_HAC", hierarchy="graph_below"),
-            P,
-            "has three levels ... got levels=2; set levels=3, or",
-        ),
-        (
-            built("PointMaze_METRA", task="goals"),
-            P,
-            "chooses among skills that were discovered; set skills to a run",
-        ),
-        (
-            built("AntMaze_Graph", hierarchy="none", symmetry=True),
-            P,
-            "symmetry=True needs way-points ... hierarchy=none",
-        ),
-        (
-            built("AntMaze_Graph", hierarchy="none", stance=True),
-            P,
-            "stance=True needs way-points",
-        ),
-        *(
-            (
-                built("AntMaze_Graph", hierarchy="straight", level=level),
-                P,
-                f"goals of {level} are more",
-            )
-            for level in ("ant_key_chest", "ant_push")
-        ),
-        *(
-            pytest.param(
-                built("AntMaze_Graph", level=ROBOTICS, **{setting: True}),
-                P,
-                f"{setting}=True needs ... {ROBOTICS} can't",
-                marks=needs_robotics,
-            )
-            for setting in ("symmetry", "stance")
-        ),
         (built("Mujoco_PPO", level="hopperx"), C, "did you mean ... 'hopper'"),
         *(
             (built("Fetch_DDPG_HER", level=level), C, f"task '{level}' ... 'FetchReach-v4'")

@@ -23,7 +23,6 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import Greedy
-from coach_rl.extensions.exporting.policy_folder import write_policy
 from coach_rl.graph_managers import BasicRLGraphManager, HRLGraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -151,12 +150,6 @@ def two_levels(root: Path) -> Path:
 
 def one_level(root: Path) -> Path:
     return levels.run(levels.flat(), root).path
-
-
-def policy(root: Path) -> Path:
-    """The policy of a walk, without the rest of its run."""
-    write_policy(walk(root), root / "walks" / "policy", episodes=TWO)
-    return root / "walks" / "policy"
 
 
 def resume(run: Path, *, steps: int | None = None, **more: Any) -> None:
@@ -291,8 +284,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Make], Path]:
 
 
 REFUSED: list[Case] = [
-    (policy, resume, C, "has policies alone, so it cannot be resumed; ... `coach fork "),
-    (walk, lambda run: write_policy(run, run), C, "exists already; delete it, or name another"),
     (None, lambda _: find_run(Path()), C, "is neither a run's folder"),
     (None, lambda _: resume(Path("nowhere")), C, "is neither a run's folder"),
     (None, lambda _: coach_rl.load("nowhere"), C, "neither a run's folder"),
@@ -490,14 +481,6 @@ WARNED: list[Case] = [
         evaluate,
         W,
         "numpy threads 64, now ... , deterministic algorithms True, now F",
-    ),
-    (
-        policy,
-        lambda run: fork_experiment(
-            run, name="fork", root=Path("root"), steps=EnvironmentSteps(200), settings=QUIET
-        ),
-        W,
-        "policies alone, so optimisers, replay memories and training episodes begin new",
     ),
     (with_callback, partial(resume, steps=700), W, "callback Patience, which this run does not"),
     (

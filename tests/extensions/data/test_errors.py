@@ -7,8 +7,11 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.extensions.data.minari_data import write_minari
+from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.memories import ReplayMemoryParameters
 from tests.extensions.data.test_minari_data import HAS_MINARI, SPACES, data, played
+from tests.memories import replay_worlds
+from tests.memories import test_sequences as sequences
 from tests.memories.replay_worlds import build
 from tests.refusals import check_refused
 
@@ -86,3 +89,15 @@ def test_data_set_beside_extras_is_refused():
         ParameterError,
         "exclude each other",
     )
+
+
+def test_memory_of_sequences_refuses_a_data_set():
+    parts = (DataSetParameters(source="D4RL/door/human-v2"),)
+    with pytest.raises(ConfigurationError, match="parts="):
+        sequences.built(4, space=sequences.KEPT, **{**sequences.MEMORY, "parts": parts})
+
+
+def test_memory_without_storage_reads_no_data_set():
+    parts = (DataSetParameters(source="not/there-v0"),)
+    memory = replay_worlds.build(storage="none", capacity=10**7, parts=parts)
+    assert len(memory) == 0

@@ -22,7 +22,7 @@ from coach_rl.graph_managers import (
     GraphManager,
     ScheduleParameters,
 )
-from tests.graph_managers import maze_walkers
+from tests.extensions.films import maze_walkers
 
 EPISODES = EnvironmentEpisodes(3)
 

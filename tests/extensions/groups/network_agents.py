@@ -6,8 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 from gymnasium import spaces
-from plain_stack import SPACES, Walk
-from scripted_stack import Walks
 
 import coach_rl as rl
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY
@@ -15,6 +13,8 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import agent_info
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from tests.levels.plain_stack import SPACES, Walk
+from tests.levels.scripted_stack import Walks
 
 NAMES = ("a", "b", "c")
 STACKED = rl.InputFilter(

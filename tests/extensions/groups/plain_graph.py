@@ -9,7 +9,15 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from plain_stack import (
+
+from coach_rl.core.clock import Phase
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.records import End
+from coach_rl.core.row_noise import RowNoise
+from coach_rl.extensions.groups.level_graph import LevelGraph
+from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from tests.levels.plain_stack import (
     Answer,
     Level,
     Order,
@@ -20,14 +28,6 @@ from plain_stack import (
     fewer,
     options,
 )
-
-from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.options import OptionSpace
-from coach_rl.core.records import End
-from coach_rl.core.row_noise import RowNoise
-from coach_rl.extensions.groups.level_graph import LevelGraph
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 
 ENDS = {
     "goal": End.GOAL,

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from plain_graph import ENDS, Play, graph_of, plain, random_graph, rule
-from plain_stack import Level, Walk
-from scripted_stack import Scripted, Walks
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Fault, Sums
@@ -17,6 +15,8 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.stack import TickSource
+from tests.levels.plain_stack import Level, Walk
+from tests.levels.scripted_stack import Scripted, Walks
 
 SEED = 5
 

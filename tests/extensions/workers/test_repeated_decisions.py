@@ -9,6 +9,7 @@ import coach_rl as rl
 from coach_rl.extensions.testing.states import assert_same_state
 from tests.agents import test_bonuses
 from tests.docs import test_research_programs
+from tests.extensions.groups import test_decision_infos_of_members as of_members
 from tests.extensions.hiro import test_relabelling_units
 from tests.extensions.workers.test_collection import finished, with_workers
 from tests.graph_managers import test_level_phases, test_policies
@@ -18,10 +19,19 @@ ASYNCHRONOUS = rl.CollectionParameters(workers=3, mode="asynchronous", ticks=2, 
 ONE = rl.CollectionParameters(workers=1, on="inline", ticks=7)
 
 
+STACKS = {
+    **{
+        name: {"levels": stack(test_decision_infos.agent(**test_decision_infos.OWN))}
+        for name, stack in test_decision_infos.STACKS.items()
+    },
+    **of_members.STACKS,
+}
+
+
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
-@pytest.mark.parametrize("stack", test_decision_infos.STACKS)
+@pytest.mark.parametrize("stack", STACKS)
 def test_infos_of_long_decisions_are_what_the_parameter_says(stack):
-    test_decision_infos.check_infos_of_long_decisions(stack, source=ONE)
+    test_decision_infos.check_infos_of_long_decisions(**STACKS[stack], source=ONE)
 
 
 @pytest.mark.parametrize(("level", "agent"), test_bonuses.WITH_BONUS.items())

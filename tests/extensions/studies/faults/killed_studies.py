@@ -1,6 +1,7 @@
 """Studies on a Ray cluster whose workers, machines and driver are killed, compared with quiet ones.
 
-    PYTHONPATH=tests/golden python tests/faults/killed_studies.py --kills 30
+    PYTHONPATH=tests/golden:tests/faults python tests/extensions/studies/faults/killed_studies.py \\
+        --kills 30
 
 gives out four variants with five seeds each on a cluster of two machines, kills at random moments a
 worker, a machine (another joins instead) or the driver (the same program is started again), and

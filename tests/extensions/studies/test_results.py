@@ -10,7 +10,7 @@ import pytest
 
 from coach_rl.extensions.studies.study import load_study
 
-CHECKOUT = Path(__file__).parent.parent.parent
+CHECKOUT = Path(__file__).parents[3]
 FILES = [
     path
     for path in sorted((CHECKOUT / "benchmarks" / "studies").glob("*.py"))

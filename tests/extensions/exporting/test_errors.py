@@ -1,0 +1,45 @@
+"""Policies without their run that are refused."""
+
+from pathlib import Path
+
+from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.exporting.policy_folder import write_policy
+from coach_rl.sessions.session import fork_experiment
+from tests.refusals import check_refused
+from tests.sessions.test_errors import TWO, resume, walk
+from tests.small_runs import QUIET
+
+
+def policy(root: Path) -> Path:
+    """The policy of a walk, without the rest of its run."""
+    write_policy(walk(root), root / "walks" / "policy", episodes=TWO)
+    return root / "walks" / "policy"
+
+
+def test_policy_without_its_run_is_not_resumed(tmp_path: Path) -> None:
+    check_refused(
+        lambda: resume(policy(tmp_path)),
+        ConfigurationError,
+        "has policies alone, so it cannot be resumed; ... `coach fork ",
+    )
+
+
+def test_policy_is_not_written_over_a_run(tmp_path: Path) -> None:
+    run = walk(tmp_path)
+    check_refused(
+        lambda: write_policy(run, run),
+        ConfigurationError,
+        "exists already; delete it, or name another",
+    )
+
+
+def test_fork_of_a_policy_without_its_run_is_warned_of(tmp_path: Path) -> None:
+    run = policy(tmp_path)
+    check_refused(
+        lambda: fork_experiment(
+            run, name="fork", root=tmp_path, steps=EnvironmentSteps(200), settings=QUIET
+        ),
+        CoachWarning,
+        "policies alone, so optimisers, replay memories and training episodes begin new",
+    )

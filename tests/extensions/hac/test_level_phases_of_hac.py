@@ -1,0 +1,26 @@
+"""Levels of HAC that freeze, and go on after a stop in any phase."""
+
+import pytest
+
+from coach_rl import HACAgentParameters, ReplayMemoryParameters
+from tests.graph_managers import test_level_phases
+from tests.graph_managers.test_level_phases import (
+    SCHEDULES,
+    check_frozen,
+    check_resumes_in_any_phase,
+)
+
+
+def hac():
+    learner = test_level_phases.hindsight(memory=ReplayMemoryParameters())
+    return HACAgentParameters(learner=learner)
+
+
+@pytest.mark.parametrize("level", ["top", "low"])
+def test_no_number_of_a_hac_agent_changes_while_it_is_frozen(level):
+    check_frozen(hac, level)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_run_of_hac_stopped_in_any_phase_resumes_bit_for_bit(schedule):
+    check_resumes_in_any_phase(hac, schedule)

@@ -1,0 +1,64 @@
+"""Parameters and stacks of HIRO that are refused: a call, the kind of error, and its message."""
+
+from dataclasses import replace
+
+import pytest
+
+import coach_rl as rl
+from coach_rl import (
+    ConfigurationError,
+    HIROAgentParameters,
+    ParameterError,
+    TD3AgentParameters,
+)
+from coach_rl.extensions.hiro.hiro_agent import SubGoalCorrectionParameters
+from coach_rl.extensions.hiro.sub_goal_guide import AdjacencyParameters
+from tests.agents.test_bonuses import WonParameters, built, stack, td3
+from tests.graph_managers.test_level_phases import PLACES
+from tests.graph_managers.test_level_phases import built as phased
+from tests.graph_managers.test_level_phases import parameters as phases
+from tests.refusals import check_refused
+
+STEPS = rl.ReplayMemoryParameters(units=(SubGoalCorrectionParameters(),))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            lambda: AdjacencyParameters(far=0.5),
+            ParameterError,
+            "near must be at most far = 0.5, got 1.0",
+        ),
+        (
+            lambda: SubGoalCorrectionParameters(candidates=1),
+            ParameterError,
+            "candidates must be int >= 2",
+        ),
+        (lambda: SubGoalCorrectionParameters(std=-0.1), ParameterError, "std must be float >= 0"),
+        (
+            lambda: built(stack(td3(memory=STEPS, stores=WonParameters()))),
+            ConfigurationError,
+            "'correction' needs the steps below",
+        ),
+        (
+            lambda: built(stack(td3(memory=STEPS), td3(stores=WonParameters()))),
+            ConfigurationError,
+            "level 'low' below, which holds back or drops",
+        ),
+    ],
+)
+def test_hiro_invalid_input_error(call, kind, message):
+    check_refused(call, kind, message)
+
+
+def frozen_at_times():
+    relative = replace(PLACES, relative=True, observed="relative")
+    below = {"agent": TD3AgentParameters(), "goal_space": relative, "frozen_from": 60}
+    phased(phases(top={"agent": HIROAgentParameters(), "goal_space": None}, low=below))
+
+
+def test_hiro_above_a_level_that_is_frozen_at_times_is_refused():
+    check_refused(
+        frozen_at_times, ConfigurationError, "'low' below, which remembers nothing while it"
+    )
