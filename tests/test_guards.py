@@ -25,8 +25,15 @@ def test_figures_of_the_source_are_at_most_their_ceilings() -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
-def test_functions_entered_by_runs_are_at_most_their_ceilings() -> None:
-    assert not measures.above(measures.of_runs())
+def test_functions_entered_by_ticks_and_learning_are_at_most_their_ceilings() -> None:
+    assert not measures.above(measures.of_runs(("tick", "improve")))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
+def test_functions_entered_by_resumes_are_at_most_their_ceilings() -> None:
+    assert not measures.above(measures.of_runs(("resume",)))
 
 
 def test_every_subject_has_files_and_owns_its_classes() -> None:

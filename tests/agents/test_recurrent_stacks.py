@@ -17,7 +17,7 @@ from coach_rl.core.runtime import Runtime
 
 LAYERS = (rl.GRU, rl.LSTM, rl.MinGRU)
 CONTINUOUS = ("PPO", "DDPG", "TD3", "SAC")
-CHECKED_IN_PASSING = 30
+CHECKED_IN_PASSING = 12
 
 
 def random_level(rng, name, *, below, is_top):
@@ -111,7 +111,7 @@ def compared_decisions(seed):
 
 def test_random_recurrent_stacks_decide_as_one_pass_over_the_observations():
     counts = [compared_decisions(seed) for seed in range(CHECKED_IN_PASSING)]
-    assert sum(counts) > 1_000
+    assert sum(counts) > 400
 
 
 @pytest.mark.slow

@@ -454,6 +454,7 @@ def test_learned_ends_below_hac_learn_from_goals_as_they_were_sent():
     assert len(off) > 500
 
 
+@pytest.mark.slow
 def test_learned_ends_end_goals_where_another_is_worth_more():
     """Right of 0, the level above values nothing but goals to the left."""
     manager = manager_of("learned_ends", steps=2_500)
