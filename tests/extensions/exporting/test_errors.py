@@ -1,14 +1,16 @@
 """Policies without their run that are refused."""
 
-import shutil
 from pathlib import Path
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.exporting.policy_folder import write_policy
 from coach_rl.sessions.session import fork_experiment
 from tests.refusals import check_refused
 from tests.sessions.test_errors import QUIET, TWO, contents, resume, walk
+from tests.small_runs import FAKE
 
 
 def policy(root: Path) -> Path:
@@ -40,10 +42,15 @@ def test_policy_is_not_written_over_a_run(tmp_path: Path) -> None:
 
 
 def test_fork_of_a_policy_without_its_run_is_warned_of(tmp_path: Path) -> None:
-    run = shutil.copytree(policy(tmp_path / "made"), tmp_path / "runs" / "policy")
+    run, known = policy(tmp_path), load_preset(find_preset(str(FAKE))).module_name
     check_refused(
         lambda: fork_experiment(
-            run, name="fork", root=tmp_path / "root", steps=EnvironmentSteps(200), settings=QUIET
+            run,
+            name="fork",
+            root=tmp_path / "root",
+            steps=EnvironmentSteps(200),
+            settings=QUIET,
+            trust=(known,),
         ),
         CoachWarning,
         "policies alone, so optimisers, replay memories and training episodes begin new",
