@@ -193,19 +193,6 @@ def test_every_command_takes_plain_and_debug_before_and_after_its_name(
         assert "--debug" in out
 
 
-def test_coach_alone_shows_first_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert coach() == 0
-    out, err = capsys.readouterr()
-    shown = re.findall(rf"^  {re.escape(program('coach'))} (.*?)  ", out, re.MULTILINE)
-    assert shown == [
-        "list",
-        "play trained:Mujoco_PPO/half_cheetah",
-        "train CartPole_PPO",
-        "play experiments/CartPole_PPO",
-    ]
-    assert err == ""
-
-
 @pytest.mark.parametrize("words", [["list", "--trained"], ["-l", "--trained"]])
 def test_list_of_trained_agents_shows_their_scores(
     words: list[str], capsys: pytest.CaptureFixture[str]

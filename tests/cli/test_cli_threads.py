@@ -46,20 +46,6 @@ def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
     assert task_of(stopped)["threads"] == 2
 
 
-def test_seed_0_alone_equals_seed_0_among_several_of_a_preset_with_two_threads() -> None:
-    words = ("--steps", ROUND, "-cp", "threads=2")
-    alone = train("alone", *words)
-    assert coach("-p", LARGE, *FLAGS, "-e", "several", *words, "--seeds", 2) == 0
-    manifests = Path("experiments", "several").glob("*/manifest.json")
-    runs = {task_of(each.parent)["seed"]: each.parent for each in manifests}
-    assert sorted(runs) == [0, 1]
-    assert_same_state(state_of(runs[0]), state_of(alone))
-    assert [task_of(run)["threads"] for run in (alone, *runs.values())] == [2, 2, 2]
-    one = train("one", *words, "--threads", 1)
-    assert task_of(one)["threads"] == 1
-    assert learned(one) != learned(alone), "threads change no number here"
-
-
 @pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
 def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
     run = train("parent", "--steps", ROUND, "-cp", "threads=2")

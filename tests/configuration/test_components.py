@@ -77,7 +77,7 @@ def test_parameters_of_shipped_presets_are_public_classes() -> None:
 @pytest.mark.parametrize(
     ("wanted", "some", "not_these"),
     [
-        (AgentParameters, ["PPOAgent", "HACAgent", "AgentGroup"], ["Gymnasium", "PPOAlgorithm"]),
+        (AgentParameters, ["PPOAgent", "TD3Agent"], ["Gymnasium", "PPOAlgorithm"]),
         (EnvironmentParameters, ["Gymnasium", "PointMass", "Mujoco"], ["PPOAgent"]),
         (ExplorationPolicyParameters, ["EpsilonGreedy", "GaussianNoise"], ["OutputFilter"]),
         (OptimizerParameters, ["Adam", "AdamW", "RMSprop"], ["TargetSync", "DQNAgent"]),

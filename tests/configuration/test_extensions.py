@@ -3,7 +3,6 @@
 import ast
 import importlib
 import json
-import re
 import runpy
 import shutil
 import sys
@@ -69,13 +68,6 @@ def test_what_an_extension_offers_is_imported_by_the_other_alone(name: str) -> N
             importing = [each for each in measures.files() if file in imported_files(each)]
             others = {extension_of(each) for each in importing}
             assert others <= {each for each in EXTENSIONS if user in EXTENSIONS[each].offers}
-
-
-def test_needs_are_those_of_the_page() -> None:
-    page = (CHECKOUT / "docs/architecture.md").read_text().partition("| extension | needs |")[2]
-    rows = (re.findall(r"`(\w+)`", row) for row in page.partition("\n\n")[0].splitlines())
-    listed = {row[0]: tuple(row[1:]) for row in rows if row}
-    assert listed == {name: each.needs for name, each in EXTENSIONS.items()}
 
 
 @cache

@@ -113,9 +113,3 @@ def test_without_tags_shows_html() -> None:
 def test_name_that_is_not_printable_is_refused(kind: type, name: str) -> None:
     message = f"{kind.__name__}.name must be printable text"
     check_refused(lambda: kind(name=name), ParameterError, message)
-
-
-def test_name_of_a_shared_agent_that_is_not_printable_is_refused() -> None:
-    member = rl.GroupMember(agent=rl.PPOAgentParameters(name="a"), shares="\x1b")
-    message = "GroupMember.shares must be printable text"
-    check_refused(lambda: rl.AgentGroupParameters(members=(member,)), ParameterError, message)

@@ -6,7 +6,8 @@ An extension is deleted with its presets, its environments, and the extensions t
 all that is left is imported, but for what it offers to the deleted ones, `coach` lists its presets
 and commands, the names for type checkers are written again, and golden runs of what is left have
 their figures. Where all are deleted together, types are checked as well, and all golden runs that
-are left are made.
+are left are made; where all but `testing` are deleted, the tests outside tests/extensions pass, but
+for those of the pages, which are about extensions too.
 """
 
 import argparse
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from coach_rl.configuration.extensions import own_extensions
@@ -75,8 +77,9 @@ def run(*command: str, folder: Path) -> None:
         raise SystemExit(f"{' '.join(command)[:80]} failed:\n{done.stdout}{done.stderr}")
 
 
-def check_without(names: Sequence[str]) -> None:
-    """Raise SystemExit unless a copy without these extensions works."""
+@contextmanager
+def copy_without(names: Sequence[str]) -> Iterator[Path]:
+    """A copy of the last commit without these extensions."""
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary, "copy")
         files = subprocess.run(
@@ -86,6 +89,22 @@ def check_without(names: Sequence[str]) -> None:
         subprocess.run(["tar", "-x"], cwd=copy, input=files, check=True)
         delete(names, copy)
         run(".ci/public_names.py", folder=copy)
+        yield copy
+
+
+def check_tests_of_the_core() -> None:
+    """Raise SystemExit unless the core's tests pass in a copy with the extension `testing`."""
+    left_out = ["--ignore", "tests/extensions", "--ignore", "tests/docs"]
+    with copy_without([each.name for each in own_extensions() if each.name != "testing"]) as copy:
+        for words in (["init", "-q"], ["add", "-A"]):  # the measures read the files of a checkout
+            subprocess.run(["git", *words], cwd=copy, check=True)
+        tests = ["-m", "pytest", "-q", "-n", "2", "-m", "not slow", "tests", *left_out]
+        run(*tests, folder=copy)
+
+
+def check_without(names: Sequence[str]) -> None:
+    """Raise SystemExit unless a copy without these extensions works."""
+    with copy_without(names) as copy:
         run("-c", IMPORT_ALL, folder=copy)
         run("-m", "coach_rl", "-l", folder=copy)
         run("-m", "coach_rl", "--help", folder=copy)
@@ -113,6 +132,9 @@ def main() -> None:
         gone = with_dependants(names)
         check_without(gone)
         print(f"works without {', '.join(gone)}", flush=True)
+        if len(gone) == len(every):
+            check_tests_of_the_core()
+            print("the tests of the core pass with the extension testing alone", flush=True)
 
 
 if __name__ == "__main__":

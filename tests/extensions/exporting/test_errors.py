@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.exporting.policy_folder import write_policy
 from coach_rl.sessions.session import fork_experiment
 from tests.refusals import check_refused
-from tests.sessions.test_errors import TWO, resume, walk
-from tests.small_runs import QUIET
+from tests.sessions.test_errors import QUIET, TWO, contents, resume, walk
+from tests.small_runs import FAKE
 
 
 def policy(root: Path) -> Path:
@@ -18,27 +20,37 @@ def policy(root: Path) -> Path:
 
 
 def test_policy_without_its_run_is_not_resumed(tmp_path: Path) -> None:
+    run = policy(tmp_path)
+    before = contents(tmp_path)
     check_refused(
-        lambda: resume(policy(tmp_path)),
+        lambda: resume(run),
         ConfigurationError,
         "has policies alone, so it cannot be resumed; ... `coach fork ",
     )
+    assert contents(tmp_path) == before
 
 
 def test_policy_is_not_written_over_a_run(tmp_path: Path) -> None:
     run = walk(tmp_path)
+    before = contents(tmp_path)
     check_refused(
         lambda: write_policy(run, run),
         ConfigurationError,
         "exists already; delete it, or name another",
     )
+    assert contents(tmp_path) == before
 
 
 def test_fork_of_a_policy_without_its_run_is_warned_of(tmp_path: Path) -> None:
-    run = policy(tmp_path)
+    run, known = policy(tmp_path), load_preset(find_preset(str(FAKE))).module_name
     check_refused(
         lambda: fork_experiment(
-            run, name="fork", root=tmp_path, steps=EnvironmentSteps(200), settings=QUIET
+            run,
+            name="fork",
+            root=tmp_path / "root",
+            steps=EnvironmentSteps(200),
+            settings=QUIET,
+            trust=(known,),
         ),
         CoachWarning,
         "policies alone, so optimisers, replay memories and training episodes begin new",

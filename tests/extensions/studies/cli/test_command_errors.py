@@ -16,6 +16,7 @@ def with_a_study(somewhere_else: None) -> None:
 
 
 OF_FLAGS = [
+    ("-p FAKE --seed 1 2 3", "unexpected argument '2': --seed takes one value"),
     ("sweep -p FAKE --env x", "unknown flag '--env'; did you mean '-lvl'?"),
     ("-p x --seeds 2 --seed 3", "`coach train` ignores --seed: with --seeds it begins a run"),
     ("-p x --seeds 2 --workers 2", "`coach train` ignores --workers: with --seeds it begins"),
