@@ -86,7 +86,7 @@ class PaceParameters(PointMassParameters):
 ENTRIES = """
 [coach.extensions]
 gaits = gaits
-studies = gaits
+testing = gaits
 broken = broken
 tableless = tableless
 """
@@ -116,7 +116,7 @@ def test_list_has_extensions_their_commands_and_problems(
         "gaits Gaits (gaits 1.2)",
         "coach gait command (gaits 1.2)",
         "coach train cannot be used: coach_rl has one of that name (gaits 1.2)",
-        "studies (gaits 1.2) extension that cannot be used: coach_rl has one of that name",
+        "testing (gaits 1.2) extension that cannot be used: coach_rl has one of that name",
     ):
         assert line in lines
     problems = [line for line in lines if line.startswith(("broken ", "tableless "))]

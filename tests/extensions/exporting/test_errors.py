@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
+from coach_rl.configuration.trust import remember_own_code
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.exporting.policy_folder import write_policy
@@ -41,8 +44,13 @@ def test_policy_is_not_written_over_a_run(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_fork_of_a_policy_without_its_run_is_warned_of(tmp_path: Path) -> None:
-    run, known = policy(tmp_path), load_preset(find_preset(str(FAKE))).module_name
+def test_fork_of_a_policy_without_its_run_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = load_preset(find_preset(str(FAKE))).module_name
+    remember_own_code([f"{module}:WalkAgent"], None)  # a policy has no copy of its preset
+    run = policy(tmp_path)
     check_refused(
         lambda: fork_experiment(
             run,
@@ -50,7 +58,6 @@ def test_fork_of_a_policy_without_its_run_is_warned_of(tmp_path: Path) -> None:
             root=tmp_path / "root",
             steps=EnvironmentSteps(200),
             settings=QUIET,
-            trust=(known,),
         ),
         CoachWarning,
         "policies alone, so optimisers, replay memories and training episodes begin new",
