@@ -1,7 +1,7 @@
 """Delete extensions in copies of the checkout, and see that what is left works.
 
     python tests/extensions/deletion.py [NAME ...]      # default: each alone, then all together
-    python tests/extensions/deletion.py --tests         # the tests of the core, beside testing alone
+    python tests/extensions/deletion.py --tests         # the core's tests beside testing alone
 
 An extension is deleted with its presets, its environments, and the extensions that need it. Then
 all that is left is imported, but for what it offers to the deleted ones, `coach` lists its presets
