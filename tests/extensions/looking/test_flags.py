@@ -20,7 +20,7 @@ from tests.cli.commands import coach, only_run
 from tests.graph_managers.small_runs import parameters
 from tests.small_runs import FAKE, lines_of
 
-HELP = Path(__file__).parents[2] / "cli" / "help.txt"
+HELP = Path(__file__).parents[1] / "help.txt"
 
 
 @pytest.fixture(autouse=True)
