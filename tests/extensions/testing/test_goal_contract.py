@@ -164,7 +164,13 @@ def at(goals, agent=TD3):
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"relative": True, "observed": "relative"}, {"bounds_rate": 0.1}], ids=str
+    "given",
+    [
+        {},
+        pytest.param({"relative": True, "observed": "relative"}, marks=pytest.mark.slow),
+        pytest.param({"bounds_rate": 0.1}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_goals_that_learn_keep_their_promises_and_so_does_their_agent(given):
     tried = trial(**given)

@@ -39,6 +39,7 @@ def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, monkeypat
     test_bonuses.check_stored_rewards(level, agent, monkeypatch, source=ASYNCHRONOUS)
 
 
+@pytest.mark.slow
 def test_won_episodes_are_stored_as_plain_lists_hold_them(monkeypatch):
     test_bonuses.check_won_episodes(monkeypatch, training=2_000, source=ASYNCHRONOUS)
 
@@ -49,7 +50,7 @@ RELABELLING = test_relabelling_units.stack(
 WITH_STATE_IN_THE_POLICY = test_policies.experiment(test_policies.ShiftedParameters)
 
 
-@pytest.mark.parametrize("on", ["inline", "local"])
+@pytest.mark.parametrize("on", ["inline", pytest.param("local", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "params",
     [RELABELLING, test_bonuses.WINNING, WITH_STATE_IN_THE_POLICY],
@@ -80,7 +81,14 @@ def test_workers_collect_the_same_in_every_phase():
             np.testing.assert_allclose(mine[path], other[path], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", test_research_programs.PROGRAMS)
+def programs():
+    """All research programs; those of which few run each time differ most from each other."""
+    each_time = {"learned_latent", "map_of_goals", "planner_with_notes", "won_episodes"}
+    for name in test_research_programs.PROGRAMS:
+        yield pytest.param(name, marks=() if name in each_time else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*programs()])
 def test_research_program_with_a_worker_equals_one_without(name, monkeypatch):
     monkeypatch.syspath_prepend(test_research_programs.FOLDER)
     found = []
