@@ -6,6 +6,7 @@ Each has a file `extension.toml`:
     needs = ["hiro"]                               # extensions without which it does not work
     presets = ["AntMaze_Graph"]
     needed_by = []                                 # presets of other extensions that need it
+    helpers = []                                   # files below presets that its presets import
     environments = []                              # folders and files below environments
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
@@ -62,7 +63,7 @@ Document: TypeAlias = dict[str, object]
 """The content of a table."""
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
-_LISTS = ("needs", "presets", "needed_by", "environments", "pages", "tests")
+_LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
@@ -84,6 +85,8 @@ class Extension:
     """Its presets."""
     needed_by: tuple[str, ...] = ()
     """Presets of other extensions that do not work without it."""
+    helpers: tuple[str, ...] = ()
+    """Files below `presets` that its presets import."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
     pages: tuple[str, ...] = ()
@@ -250,6 +253,7 @@ def _extension(name: str, document: Document) -> Extension:
         needs=lists["needs"],
         presets=lists["presets"],
         needed_by=lists["needed_by"],
+        helpers=lists["helpers"],
         environments=lists["environments"],
         pages=lists["pages"],
         tests=lists["tests"],

@@ -33,7 +33,12 @@ def test_what_a_table_lists_is_there(name: str) -> None:
     extension = EXTENSIONS[name]
     assert set(extension.needs) <= EXTENSIONS.keys() - {name}
     assert {*extension.presets, *extension.needed_by} <= shipped_presets().keys()
-    for folder, paths in {"environments": extension.environments, "docs": extension.pages}.items():
+    listed = {
+        "presets": extension.helpers,
+        "environments": extension.environments,
+        "docs": extension.pages,
+    }
+    for folder, paths in listed.items():
         assert [path for path in paths if not (CHECKOUT / folder / path).exists()] == []
     assert [path for path in extension.tests if not (CHECKOUT / path).exists()] == []
     for public, (module, there) in extension.public_names().items():

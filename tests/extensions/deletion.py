@@ -61,6 +61,8 @@ def delete(names: Iterable[str], checkout: Path) -> None:
             shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
             for preset in (*extension.presets, *extension.needed_by):
                 (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)  # of two
+            for helper in extension.helpers:
+                (checkout / "presets" / helper).unlink()
             for path in extension.environments:
                 environment = checkout / "environments" / path
                 if environment.is_dir():
