@@ -71,7 +71,8 @@ def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
             for entry in entries:
                 if isinstance(entry, dict):
                     for title, place in entry.items():
-                        entry[title] = pages.get(place, place)
+                        if isinstance(place, str):  # others are sections of pages
+                            entry[title] = pages.get(place, place)
     return config
 
 
