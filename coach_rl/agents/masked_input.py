@@ -120,7 +120,8 @@ def masked_input(
     """
     sizes = choice_sizes(spaces_shown.action)
     part = spaces_shown.observation[key]
-    found, wanted = int(np.prod(part.shape or ())), sum(sizes)
+    found = int(np.prod(part.shape or ()))
+    wanted = sum(sizes)
     if not isinstance(part, spaces.MultiBinary | spaces.Box) or found != wanted:
         raise SpaceError(
             f"agent '{agent}' takes the observation '{key}' for its action mask, which has "

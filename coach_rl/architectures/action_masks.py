@@ -28,7 +28,8 @@ class AllowedOutputs:
 
     def acting(self, forward: Forward) -> Forward:
         def outputs(observation: Observation) -> FloatArray:
-            values, mask = forward(observation), observation[ALLOWED]
+            values = forward(observation)
+            mask = observation[ALLOWED]
             count = mask.shape[1]
             part = values if count == values.shape[1] else values[:, :count]
             part[~mask] = FORBIDDEN

@@ -229,7 +229,8 @@ class Graph:
         """A readable description of the levels, their goals and agents, and the environment."""
         lines: list[str] = []
         links = self.arrangement.links(self.levels)
-        stack, depths = self.training, [0] * len(self.levels)
+        stack = self.training
+        depths = [0] * len(self.levels)
         for index, (level, params) in enumerate(zip(stack.levels, self.levels, strict=True)):
             spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
             for each in links[index]:

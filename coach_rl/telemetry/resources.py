@@ -53,7 +53,9 @@ class ResourceSampler:
 
     def _usage(self) -> tuple[float, int, set[int]]:
         """Processor seconds so far, resident bytes now, and the ids, over the process tree."""
-        seconds, memory, processes = 0.0, 0, set()
+        seconds = 0.0
+        memory = 0
+        processes = set()
         for process in (self._process, *self._process.children(recursive=True)):
             try:
                 with process.oneshot():
@@ -85,7 +87,8 @@ def _gpu_usage(nvml: ModuleType, processes: set[int]) -> dict[str, float]:
 
     Some drivers, as in containers, do not list the processes of a GPU: then it is empty as well.
     """
-    percent, held = 0.0, []
+    percent = 0.0
+    held = []
     try:
         for index in range(nvml.nvmlDeviceGetCount()):
             gpu = nvml.nvmlDeviceGetHandleByIndex(index)

@@ -50,7 +50,7 @@ class Plans(ByRule):
     requests: dict[int, list[ActionRequest]] = field(default_factory=dict)
     """Decisions at the beginning of episodes, of agents that visit places."""
     outcomes: dict[int, list[Outcome]] = field(default_factory=dict)
-    """What came of decisions, of the same agents."""
+    """The outcomes of decisions, for the same agents."""
 
     @classmethod
     def of(cls, levels, count):
@@ -134,7 +134,7 @@ def critic():
 def of_skill(transitions, number):
     """What the agent of one option should remember of all that its level did, without options.
 
-    To it, a row in which another skill has acted begins anew.
+    To it, a row in which another skill has acted starts again.
     """
     found, latest = [], None
     for each in transitions:

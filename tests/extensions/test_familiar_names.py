@@ -1,4 +1,4 @@
-"""Names from elsewhere suggest what there is with all extensions."""
+"""Names from other libraries are answered with ours, of all extensions."""
 
 import coach_rl
 from coach_rl.cli.commands import COMMANDS as OWN_COMMANDS

@@ -347,7 +347,7 @@ class ByRule:
         raise NotImplementedError
 
     def hear(self, depth, outcome, phase):
-        """Let them know what came of a decision of theirs."""
+        """Pass them the outcome of one of their decisions."""
         raise NotImplementedError
 
     def learn(self):
@@ -600,7 +600,7 @@ class Recursion:
         )
 
     def hear(self, depth, answer, phase):
-        """Let an agent that does not decide by the rule know what came of its decision."""
+        """Pass an agent that does not decide by the rule the outcome of its decision."""
         if not self.agents.decide_for(depth):
             return
         no, one = np.zeros(1, np.bool_), np.ones(1, np.int64)

@@ -63,7 +63,8 @@ class GroupDecision(Decision):
             each: The member.
             request: That of the group.
         """
-        member, begin = self.members[number], self._counts[number]
+        member = self.members[number]
+        begin = self._counts[number]
         assert isinstance(member, Decision)
 
         def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
@@ -148,12 +149,14 @@ class TurnDecision(GroupDecision):
             kept = group.arbiter.new_rows(1)
             self.state |= {f"{prefix}{name}": ((), count) for name in kept}
         if isinstance(self._arbiter, Selected):
-            chooser, choice = self._arbiter.chooser, spaces.Discrete(len(group.bound))
+            chooser = self._arbiter.chooser
+            choice = spaces.Discrete(len(group.bound))
             self._add(chooser, acts_in=choice, prefix=f"{prefix}{chooser.name}/")
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """Actions [R, ...] of the members that act; the others remember what they did."""
-        prefix, state = self._prefix, request.state
+        prefix = self._prefix
+        state = request.state
         turn, after = self.turn(request)
         if request.over is not None:  # none acts, -1, in place of a member that is over
             turn = torch.where(_at(request.over, turn), -1, turn)
@@ -178,7 +181,9 @@ class TurnDecision(GroupDecision):
 
     def turn(self, request: Request) -> tuple[Tensor, Tensors]:
         """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
-        arbiter, prefix, state = self._arbiter, self._prefix, request.state
+        arbiter = self._arbiter
+        prefix = self._prefix
+        state = request.state
         if isinstance(arbiter, Order):
             place = state[f"{prefix}place"]
             order = torch.from_numpy(arbiter.order)

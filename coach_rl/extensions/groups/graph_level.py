@@ -87,7 +87,8 @@ class GraphLevel(LevelManager):
         self._request = junction.request
         self._takes_goals = bool(above)  # where it has no goals, to be selected is all it takes
         if junction.is_preempted:
-            own_ends, others = self._ending is not None, {"switched": End.SWITCHED}
+            own_ends = self._ending is not None
+            others = {"switched": End.SWITCHED}
             self.sub_episodes = SubEpisodes(params, own_ends=own_ends, others=others)
         space = params.goal_space
         if isinstance(space, GoalSpace) and callable(space.reward):  # it reads no level above:
@@ -101,9 +102,12 @@ class GraphLevel(LevelManager):
 
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
-        sums, clock, space = self._rows, self._clock.now(), self.params.goal_space
+        sums = self._rows
+        clock = self._clock.now()
+        space = self.params.goal_space
         seen = take(sums.observation, rows)
-        everywhere, difference = np.ones(len(rows), np.bool_), None
+        everywhere = np.ones(len(rows), np.bool_)
+        difference = None
         switch(self.agent, self.agent_rows, rows, self._shown(rows, seen), clock)
         if isinstance(space, GoalSpace):
             difference = space.difference(sums.goal[rows], seen)

@@ -68,8 +68,10 @@ class LevelGraph:
     ) -> GraphStack:
         routes = Routes(environment, levels, links=self.links(levels), preempt=self.preempt)
         for index in reversed(range(len(levels))):
-            params, junction = levels[index], Junction(routes, index)
-            below, is_top = junction.spaces, index == 0
+            params = levels[index]
+            junction = Junction(routes, index)
+            below = junction.spaces
+            is_top = index == 0
             if not is_top and not junction.is_selected:
                 require_goal_space(params)
             check_level(params, below, is_top=is_top)

@@ -42,11 +42,13 @@ from coach_rl.memories.parts import (
 from coach_rl.memories.samplers import SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
-ACHIEVED_ACTIONS, MISSED = "/achieved_actions", "/missed"
+ACHIEVED_ACTIONS = "/achieved_actions"
+MISSED = "/missed"
 PENALISED = "/penalised"
 """Columns: the achieved sub-goal as an action, whether the sub-goal that was sent was missed, and
 whether it was tested and is penalised."""
-TESTS, KEEPS = f"{INTERNAL}hindsight/tests", f"{INTERNAL}hindsight/keeps_action"
+TESTS = f"{INTERNAL}hindsight/tests"
+KEEPS = f"{INTERNAL}hindsight/keeps_action"
 """Columns between units: which transitions are shown as tests, and which with their own action."""
 
 

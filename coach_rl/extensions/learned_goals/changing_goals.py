@@ -85,7 +85,9 @@ class ChangingGoals(GoalSpace):
         """The relabelling of what the level of these goals stores: at least what is stale."""
         if not self.learns:
             return super().relabelling(request)
-        hindsight, memory, place = request.params, request.memory, request.place
+        hindsight = request.params
+        memory = request.memory
+        place = request.place
         name = type(self).__name__
         place.require_single_decisions(f"{name} judges single decisions")
         is_single = memory.n_step == 1 and memory.draws.is_single

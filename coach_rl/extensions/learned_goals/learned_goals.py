@@ -395,7 +395,8 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         return self._range is not None
 
     def descriptions(self) -> list[str]:
-        low, high = min(self.low), max(self.high)
+        low = min(self.low)
+        high = max(self.high)
         relative = ", as changes" if self.relative else ""
         return [
             f"{self.size} latents of {type(self).__name__} in [{low:.4g}, {high:.4g}] by "

@@ -37,7 +37,8 @@ class Inspection:
         Raises:
             ConfigurationError: A point or level does not exist, or cannot be inspected in this run.
         """
-        graph, progress = run.graph, run.progress
+        graph = run.graph
+        progress = run.progress
         chosen = _chosen(self._params, points_of_graph(graph))
         _check(self._params, [point for _, point, _ in chosen], graph)
         for level, point, column in chosen:

@@ -1,4 +1,4 @@
-"""Flags of studies choose among what there is."""
+"""Flags of studies accept only metrics, states and keys that exist."""
 
 from coach_rl.extensions.studies import runs as runs_module
 from coach_rl.extensions.studies.flags import COMPARE, MOMENTS, SORT_KEYS, STATES
