@@ -41,7 +41,6 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
-    End,
     FloatArray,
     IntArray,
     Observation,
@@ -57,7 +56,7 @@ from coach_rl.extensions.groups.member_agents import (
     Share,
     in_turn,
 )
-from coach_rl.extensions.groups.requests import real_starts
+from coach_rl.extensions.groups.requests import SWITCHED, real_starts
 
 
 @parameter_class
@@ -494,9 +493,7 @@ class TurnGroup(OneOfMembers):
             index, kept = share.flat(rows, opened.open.shape[1]), self._kept(share, row_state, rows)
             closed = opened.closed(index, share.rows(rows), share.seen(observation), kept)
             everywhere = np.ones(len(index), np.bool_)
-            switched = replace(
-                closed, truncated=everywhere, end=everywhere * np.uint8(End.SWITCHED)
-            )
+            switched = replace(closed, truncated=everywhere, end=everywhere * np.uint8(SWITCHED))
             self._learn(share.agent, row_state, switched, index, clock)
         opened.open[:, rows] = False
 
