@@ -30,8 +30,8 @@ from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
-from coach_rl.extensions.looking.inspections import KIND
+from coach_rl.extensions.looking.inspection_text import parse_inspections
+from coach_rl.extensions.looking.inspections import KIND, InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
