@@ -61,6 +61,8 @@ def delete(names: Iterable[str], checkout: Path) -> None:
             shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
             for preset in (*extension.presets, *extension.needed_by):
                 (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)  # of two
+                shutil.rmtree(checkout / "coach_rl/trained" / preset, ignore_errors=True)
+                (checkout / "coach_rl/trained" / f"{preset}.zip").unlink(missing_ok=True)
             for helper in extension.helpers:
                 (checkout / "presets" / helper).unlink()
             for path in extension.environments:
