@@ -54,6 +54,8 @@ class Flag:
     """The title under which the help shows it."""
     needs: str = ""
     """Spellings of flags of which one has to be given as well, separated by spaces; empty: none."""
+    added_by: str = ""
+    """The flags that add the parameter that it sets, for the error where an experiment has none."""
     separator: str = ""
     """Separator of the parts of its value, where that has several; empty: it has one."""
 
