@@ -1,9 +1,9 @@
-"""Tools that examine a run: inspections of its data, profiles, histograms, trackers, a window.
+"""Tools that examine a run: inspections of its data, profiles, histograms, trackers.
 
 May import all but other extensions that it does not need. `inspect_parameters` describes an
 inspection, `inspections` the callback that observes points of the graph, `inspector` its checks;
-`profile` and `histograms` are parts of a run; `trackers` and `notebook` are sinks; `play` shows
-episodes in a `window`. Start with `inspect_parameters`.
+`profile` and `histograms` are parts of a run; `trackers` and `notebook` are sinks. Start with
+`inspect_parameters`.
 """
 
 from typing import TYPE_CHECKING
