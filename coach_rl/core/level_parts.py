@@ -1,4 +1,4 @@
-"""Parts of a level: what it does besides sending decisions down and judging the answers.
+"""Parts of a level: work besides sending decisions down and judging the answers.
 
 @parameter_class
 class StandStill(LevelPartParameters):          # LevelParameters(parts=(StandStill(),), ...)
@@ -159,7 +159,7 @@ class LevelPart(Saved):
         """Recreate its random streams."""
 
     def decisions(self) -> State:
-        """What it decided for each row's open decision, arrays [N, ...]; empty: nothing."""
+        """Its share in each row's open decision, arrays [N, ...]; empty: it has none."""
         return {}
 
     def follow(self, decisions: State) -> None:

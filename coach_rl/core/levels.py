@@ -101,10 +101,10 @@ class LevelChange(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPartContext:
-    """What a part of a level is built from."""
+    """Context of the building of a part of a level."""
 
     level: "LevelDescription"
-    """What the level is like."""
+    """Description of the level."""
     rows: RowsOfLevel
     """The position of each of its rows; read only."""
     counts: Counts
@@ -197,7 +197,7 @@ class LevelDescription:
     changes: tuple[LevelChange, ...] = ()
     """Changes of its settings while the run trains, the first one first; empty: none."""
     parts: tuple[LevelPartParameters, ...] = ()
-    """What it does besides, the first one first, such as `StopOnFailure()`; empty: nothing."""
+    """Parts with further work, such as `StopOnFailure()`, in the order in which they do it."""
 
     def __post_init__(self) -> None:
         scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]

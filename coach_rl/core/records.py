@@ -61,7 +61,7 @@ class End(IntFlag):
     FAILURE = 64
     """The level below missed its goal, and this level stops where that happens."""
     EXTENSION = 128
-    """A reason that an extension brings: its pages say which."""
+    """A reason that an extension brings, and names."""
 
 
 def missed(end: npt.NDArray[np.uint8]) -> BoolArray:

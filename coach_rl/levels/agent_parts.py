@@ -29,7 +29,7 @@ from coach_rl.levels.judging import end_bits
 from coach_rl.levels.rows import LevelRows
 
 AgentRows = Callable[[], Any]
-"""Source of the agent's state of the level's rows, which is made anew where streams begin."""
+"""Source of the agent's state of the level's rows, which changes where streams begin."""
 LevelTime = Callable[[], Clock]
 """Source of the clock as the level's agent reads it."""
 
@@ -70,11 +70,11 @@ class AgentEnds(LevelPart):
         )
 
     def _stopped(self, rows: IntArray, shown: Observation) -> BoolArray:
-        """Where the agent ends its option or goal, [R]."""
+        """True where the agent ends its option or goal, [R]."""
         return self._answer(rows, shown)
 
     def _answer(self, rows: IntArray, shown: Observation) -> Array:
-        """What the agent returns for these rows, [R]; RunError if that is something else."""
+        """Ends, or their chances, by the agent, [R]; RunError if it returns something else."""
         found = self._agent.ends(self._agent_rows(), rows, shown, self._now().for_choices())
         return checked_ends(found, len(rows), by_chance=self.by_chance, owner=self._owner)
 

@@ -101,7 +101,7 @@ class RewardedGoalJudge(GoalJudge):
         return super().judgement(answer, index, end)._replace(reward=earned)
 
     def views(self, rows: IntArray) -> Sequence[ViewOfAbove]:  # noqa: ARG002
-        """What the function is given besides the decisions of these rows."""
+        """Arguments of the function besides the decisions of these rows."""
         return ()
 
     def _earned(self, answer: EnvResponse) -> FloatArray:

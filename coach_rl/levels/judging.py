@@ -1,6 +1,6 @@
-"""Judges: what a level is told, how its agent sees that, and what its decisions are worth.
+"""Judges: what a level receives, how its agent sees that, and what its decisions are worth.
 
-The one here is for levels that are told nothing, and ones above options.
+Here are that of levels which receive nothing, and that of options.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ class SimulatorJudge(LevelPart):
     """Judges by the rewards and ends of the simulator; the agent sees what it shows."""
 
     def decided_on(self, rows: IntArray, starts: BoolArray, seen: Observation) -> Observation:  # noqa: ARG002
-        """What the agent decides on, [R, ...] each.
+        """Observations that the agent decides on, [R, ...] each.
 
         Args:
             rows: The rows that decide, [R].

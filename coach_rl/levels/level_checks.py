@@ -1,4 +1,4 @@
-"""What a level needs of what is below it, and of its agent."""
+"""Checks of a level against what is below it, and its agent."""
 
 from gymnasium import spaces
 

@@ -42,7 +42,7 @@ class FilmedLevel(Protocol):
     """A level whose goals, marks and pictures are drawn."""
 
     params: LevelDescription
-    """What the level is like."""
+    """Description of the level."""
     agent: AnyAgent
     """Its agent."""
     agent_rows: RowState
@@ -180,7 +180,7 @@ class Camera:
 
 
 def marks_of(level: FilmedLevel, row: int, place: GoalPlace) -> Sequence[Mark]:
-    """What a level's agent draws into a frame of a row; see `core.agents.DrawnAgent`.
+    """Marks that a level's agent adds to a frame of a row; see `core.agents.DrawnAgent`.
 
     Raises:
         RunError: The agent's method failed.

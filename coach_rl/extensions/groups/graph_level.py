@@ -35,7 +35,7 @@ class Standing(Environment, Protocol):
 
     @property
     def part(self) -> LevelPart:
-        """What it adds to the level: a state, and figures of what the level has selected."""
+        """A part of the level, which has figures of what the level has selected."""
         ...
 
     def count_only(self, rows: BoolArray) -> None:
