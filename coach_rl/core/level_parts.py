@@ -59,7 +59,7 @@ class Judgement(NamedTuple):
     """[R, G] what is achieved minus the goal; empty at a level without goals."""
 
 
-NO_DIFFERENCE = np.zeros((0, 0))
+NO_DIFFERENCE: FloatArray = np.zeros((0, 0))
 """The difference at a level without goals."""
 
 
