@@ -166,6 +166,14 @@ class TransitionBatch(NamedTuple):
         """The mean of values [..., B] over the transitions, without padding."""
         return masked_mean(values, self.mask)
 
+    def summary(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, lowest and highest of values [..., B] over the transitions, without padding."""
+        if self.mask is None:
+            return values.mean(), values.amin(), values.amax()
+        lowest = values.masked_fill(~self.mask, torch.inf).amin()
+        highest = values.masked_fill(~self.mask, -torch.inf).amax()
+        return self.mean(values), lowest, highest
+
 
 def as_batch(columns: Columns) -> TransitionBatch:
     """A batch from a sampler's columns."""

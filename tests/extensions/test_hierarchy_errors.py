@@ -303,7 +303,7 @@ CASES = {
         (lambda: hac.agent("sac", bound_values=True), "SAC's values count entropy"),
         (lambda: hac.parameters(testing_rate=2.0), "testing_rate must be float in [0, 1], got 2"),
         (lambda: hiro.top_agent(memory=BOTH_REPLACE), "both replace sub-goals"),
-        (lambda: hiro.top_agent(memory=None), "memory must be MemoryParameters, got None"),
+        (lambda: hiro.top_agent(memory=None), "memory must be ReplayMemoryParameters, got None"),
     ],
     ConfigurationError: [
         (options(skills.diayn(), LINE), "discriminates between options, and needs a level with"),
