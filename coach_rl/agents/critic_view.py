@@ -22,14 +22,13 @@ class CriticView:
     """
 
     def __init__(self, agent: FilteredAgent[RowState], learner: Learner, owner: str) -> None:
-        kept = agent.symmetry is not None or bool(agent.input_filter.new_rows(1))
-        if kept or agent.hidden_state is not None or not isinstance(learner, ValuingLearner):
+        if not agent.stages.is_stateless or not isinstance(learner, ValuingLearner):
             raise ConfigurationError(
                 f"{owner} uses the critic of agent '{agent.name}', which must be that of TD3, DDPG "
                 "or SAC, without recurrence, symmetry and filters that remember observations"
             )
         self._learner: ValuingLearner = learner
-        self._input = agent.input_filter
+        self._stages = agent.stages
         self._output = agent.output_filter
 
     def values(self, observation: Observation, action: Array | None = None) -> FloatArray:
@@ -48,4 +47,4 @@ class CriticView:
         """Filtered observations [R, ...] each that belong to no row."""
         rows = np.arange(len(next(iter(observation.values()))))
         starts = np.ones(len(rows), np.bool_)
-        return self._input.observation({}, rows, observation, starts=starts, learn=False)
+        return self._stages.enter({}, rows, observation, starts=starts, learn=False)

@@ -16,7 +16,6 @@ from torch import Tensor
 from coach_rl.agents.agent_rows import (
     AgentRows,
     TransitionFilterParameters,
-    build_bonus,
     combined,
 )
 from coach_rl.agents.critic_view import CriticView
@@ -42,8 +41,6 @@ from coach_rl.core.parameter_classes import (
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
-    ALLOWED,
-    HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
     Array,
@@ -55,7 +52,6 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.state import State
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
@@ -221,17 +217,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         discount: float,
         make_learner: MakeLearner,
     ) -> None:
-        super().__init__(
-            name=params.name,
-            spaces=context.spaces,
-            input_filter=params.input_filter,
-            output_filter=params.output_filter,
-            infos=params.infos,
-            action_mask=params.action_mask,
-            bonus=build_bonus(params.bonus, context, params.name),
-            signals=context.signals,
-            info_watch=context.info_watch(params.name),
-        )
+        super().__init__(params, context)
         self.runtime = context.runtime
         if self.runtime.acts_only:
             params = params.for_acting()
@@ -259,10 +245,10 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        for rule in self.output_rules:
-            self.learner.acting.outputs = rule.acting(self.learner.acting.outputs)
-        self._recur(network.module for network in self.learner.networks.values())
-        self.explores = self.learner.acting.explores
+        self._add_stages_for(network.module for network in self.learner.networks.values())
+        acting = self.learner.acting
+        acting.outputs = self.stages.acting(acting.outputs)
+        self.explores = acting.explores
         check_filters(self, params.memory, context.place)
         kept = context.place.attach_goals(self)
         self.goals = kept.goals
@@ -285,7 +271,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         params = self.params.memory
         params = replace(
             params,
-            extras=(*params.extras, *self._infos.extras, *kept.extras),
+            extras=(*params.extras, *self.stages.extras, *kept.extras),
             parts=(*kept.parts, *params.parts),
         )
         memory = params.build(
@@ -318,10 +304,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     ) -> ActionInfo:
         acting, observation = self.learner.acting, request.observation
         outputs = self._engine.checked(acting.outputs(observation))
-        extras = {}
-        if self.hidden_state is not None:
-            outputs, states = np.split(outputs, [-self.hidden_state.size], axis=1)
-            extras[HIDDEN_STATE] = states
 
         def explored(where: BoolArray | None) -> tuple[Array]:
             part = request if where is None else request.rows_of(where)
@@ -331,7 +313,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         (action,) = combined(
             request.greedy, lambda: (acting.greedy(observation, outputs),), explored
         )
-        return ActionInfo(action=action, extras=extras)
+        return ActionInfo(action=action)
 
     def policy_actions(self, observation: Observation) -> Array:
         """Return the greedy actions of the policy for filtered observations [R, ...] each."""
@@ -341,14 +323,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return CriticView(self, self.learner, owner)
 
     def _kept_space(self) -> spaces.Dict:
-        """The observation space with mask and hidden state, which the memory keeps too."""
-        more: dict[str, spaces.Space[Array]] = {}
-        if self.mask is not None:
-            count = sum(choice_sizes(self.action_space))
-            more[ALLOWED] = spaces.Box(0, 1, (count,), np.bool_)
-        if self.hidden_state is not None:
-            size = self.hidden_state.size
-            more[HIDDEN_STATE] = spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        """The observation space with what stages keep beside it, which the memory keeps too."""
+        more = self.stages.kept
         return spaces.Dict(self.observation_space.spaces | more) if more else self.observation_space
 
     def store(self, transition: Transition) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.learner import Learner
+from coach_rl.agents.stages.stage import Stages
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.data_points import (
@@ -16,7 +17,6 @@ from coach_rl.core.data_points import (
     before_calls,
     flat,
 )
-from coach_rl.core.interfaces import InputFilter
 from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
@@ -42,8 +42,8 @@ _KEPT = (
 class FilteringAgent(Protocol):
     """An agent whose filters have points."""
 
-    input_filter: InputFilter
-    """The filter of its observations and rewards."""
+    stages: Stages
+    """What its observations enter through."""
     observation_space: spaces.Dict
     """The space of its filtered observations."""
     acts_in: Space
@@ -76,8 +76,8 @@ def points_of_filters(agent: FilteringAgent) -> list[DataPoint]:
         whole = observed.keys() <= observation.keys()  # not a goal alone
         return {key: observation[key] for key in observed} if whole else {}
 
-    def filtered_reward(reward: Array, *_: object, **__: object) -> dict[str, Array]:
-        return {"": reward}
+    def stored_reward(transition: Transition) -> dict[str, Array]:
+        return {"": transition.reward}
 
     def stored(transition: Transition) -> dict[str, Array]:
         return flat({name: getattr(transition, name) for name in _KEPT})
@@ -85,12 +85,10 @@ def points_of_filters(agent: FilteringAgent) -> list[DataPoint]:
     return [
         DataPoint(
             name="filter/observation",
-            watch=after_calls(agent.input_filter, "observation", filtered),
+            watch=after_calls(agent.stages, "enter", filtered),
             spaces=observed,
         ),
-        DataPoint(
-            name="filter/reward", watch=after_calls(agent.input_filter, "reward", filtered_reward)
-        ),
+        DataPoint(name="filter/reward", watch=before_calls(agent, "store", stored_reward)),
         DataPoint(
             name="filter/action",
             watch=after_calls(agent, "act", lambda action, *_: flat({"": action})),

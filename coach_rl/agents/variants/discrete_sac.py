@@ -127,7 +127,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
             return algorithm.target_entropy_scale * sum(map(math.log, self.sizes))
         allowed = split_choices(observation[ALLOWED], self.sizes)
         dtype = self.temperature.online.dtype
-        logs = [mask.sum(dim=-1).to(dtype).log() for mask in allowed]
+        logs = [each.sum(dim=-1).to(dtype).log() for each in allowed]
         return algorithm.target_entropy_scale * torch.stack(logs).sum(dim=0)
 
     def _log_prob(self, flat: Tensor, observation: Tensors) -> Tensor:
