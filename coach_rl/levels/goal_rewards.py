@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, ValuingAgent
+from coach_rl.core.agents import ActionCritic, AnyAgent, ValuingAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, RunError
 from coach_rl.core.goals import GoalSpace, GoalStep, ViewOfAbove
@@ -30,8 +30,8 @@ from coach_rl.levels.rows import LevelRows
 class LevelAbove:
     """The level above in R rows; see `core.goals.ViewOfAbove`."""
 
-    agent: ValuingAgent
-    """Its agent."""
+    critic: ActionCritic
+    """The critic of its agent."""
     own: GoalSpace | None
     """The goals that it receives."""
     sub_goal: GoalSpace
@@ -41,10 +41,10 @@ class LevelAbove:
 
     def values(self, observation: Observation, goal: FloatArray | None = None) -> FloatArray:
         action = None if goal is None else self.sub_goal.asked_by(goal, observation)
-        return self.agent.values(self._seen(observation), action)
+        return self.critic.values(self._seen(observation), action)
 
     def goals(self, observation: Observation) -> FloatArray:
-        action = self.agent.greedy_actions(self._seen(observation))
+        action = self.critic.greedy_actions(self._seen(observation))
         return self.sub_goal.target(action, observation)
 
     def _seen(self, observation: Observation) -> Observation:
@@ -184,9 +184,9 @@ class LookingUpJudge(RewardedGoalJudge):
                 f"{self._owner} reads the level above, which needs TD3, DDPG or SAC there, without "
                 f"options of its own; got {type(agent).__name__}"
             )
-        agent.require_values(self._owner)
+        critic = agent.critic_for(self._owner)
         none = np.zeros((0, 0), np.float32)
-        self._above = (LevelAbove(agent=agent, own=own, sub_goal=self._space, goal=none),)
+        self._above = (LevelAbove(critic=critic, own=own, sub_goal=self._space, goal=none),)
 
     def views(self, rows: IntArray) -> Sequence[ViewOfAbove]:
         outer = self._rows.outer_goals

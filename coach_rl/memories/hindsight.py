@@ -297,14 +297,17 @@ class HindsightGoals(SamplerUnit):
             RELABELLED: torch.from_numpy(relabelled),
         }
 
-    def mixed_in(self, wanted: Array) -> Array:
-        """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
+    def as_shown(self, observation: Observation) -> Observation:
+        """The observations with hindsight goals of any transitions kept in their share."""
+        if not self.fraction:
+            return observation
+        wanted = observation[GOAL_KEY]
         positions = self._store.draw(self._rng, len(wanted))
         chosen, source = self._draw(positions)
         goals, achieved = self._goals(source[chosen]), self._goals(positions[chosen])
         mixed = wanted.copy()
         mixed[chosen] = self._goal.shown_from(goals, achieved).reshape(-1, *wanted.shape[1:])
-        return mixed
+        return {**observation, GOAL_KEY: mixed}
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
         """Draw which transitions to relabel, and the positions of the goals for them, [B] each."""

@@ -316,7 +316,7 @@ CASES = {
         ),
         (test_low_level, "level 'low' has SubGoalTesting(rate=0.3) and no level below it to test"),
         (lambda: hiro.top_agent(memory=BOTH_REPLACE), "both replace sub-goals"),
-        (lambda: hiro.top_agent(memory=None), "memory must be MemoryParameters, got None"),
+        (lambda: hiro.top_agent(memory=None), "memory must be ReplayMemoryParameters, got None"),
     ],
     ConfigurationError: [
         (options(skills.diayn(), LINE), "discriminates between options, and needs a level with"),
