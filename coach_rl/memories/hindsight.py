@@ -22,6 +22,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
     BoolArray,
+    End,
     FloatArray,
     IntArray,
     Observation,
@@ -99,7 +100,7 @@ class HindsightParameters:
                 f"are shown as {shown}, so batches would mix positions and displacements; set "
                 f"observed='{shown}' (`relative` and `reach` are for actions of a level above)"
             )
-        stops = place.level is not None and place.level.stops_on_failure != "never"
+        stops = place.level is not None and place.level.may_end_by(End.FAILURE)
         return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
 
 

@@ -17,7 +17,6 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     BoolArray,
-    End,
     FloatArray,
     IntArray,
     Observation,
@@ -29,6 +28,7 @@ from coach_rl.core.spaces import Space
 from coach_rl.extensions.groups.arbiters import Arbiter
 from coach_rl.extensions.groups.member_agents import MemberRows, OneOfMembers
 from coach_rl.extensions.groups.members import AgentView, BoundMember, MemberIndex
+from coach_rl.extensions.groups.requests import SWITCHED
 
 
 @dataclass(kw_only=True)
@@ -371,9 +371,7 @@ class TurnGroup(OneOfMembers):
             kept = self._kept(view, row_state, rows)
             closed = opened.closed(index, view.rows(rows), view.seen(observation), kept)
             everywhere = np.ones(len(index), np.bool_)
-            switched = replace(
-                closed, truncated=everywhere, end=everywhere * np.uint8(End.SWITCHED)
-            )
+            switched = replace(closed, truncated=everywhere, end=everywhere * np.uint8(SWITCHED))
             self._learn(view.agent, row_state, switched, index, clock)
         opened.open[:, rows] = False
 
