@@ -6,20 +6,20 @@ tables (see `configuration.extensions`). Light on purpose, like `parser`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Flag, Given, Parser, found, underscored, unknown_flag
+from coach_rl.configuration import familiar_flags
 from coach_rl.configuration.extensions import (
     Extension,
     installed_extensions,
     own_extensions,
 )
 from coach_rl.configuration.presets import shipped_presets
-from coach_rl.core import familiar_names
 from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
@@ -210,17 +210,19 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
             would ignore, or flags that contradict each other.
         SystemExit: `--help` or `--version` was given and has been printed.
     """
-    words = [underscored(word) for word in _command_first(arguments)]
+    words = [
+        underscored(word) if word.startswith("--") else word for word in _command_first(arguments)
+    ]
     if words[:1] == ["help"]:
         words = [*map(_known_command, words[1:2]), "--help"]
-    installed = _installed(words)
+    installed = _installed(words[0]) if words else {}
     name, words = _named(words, installed)
     command = installed.get(name) or COMMANDS.get(name, COACH)
     parser, given, rest = _read(command, words, also=_shown_with(name))
     added = parser.command.flags[len(command.flags) :]
     if name and not command.run:
         raise _incomplete(command, rest)
-    name = name or _command_of(given, rest)
+    name = name or _command_of(given.keys(), rest)
     command = installed.get(name) or COMMANDS[name]
     for dest, form in forms_of(name).items():
         if dest in given and (dest != "preset" or command.subject not in given):
@@ -238,7 +240,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
         changes = given["custom_parameter"]
         assert isinstance(changes, list)
         given["custom_parameter"] = ";".join(changes)
-    _check(name, command, given)
+    _check(name, command, given.keys())
     return Given(command, given)
 
 
@@ -300,13 +302,13 @@ def _command_first(words: Sequence[str]) -> list[str]:
     return [command, *words[:at], *words[at + 1 :]] if command in _WORDS else list(words)
 
 
-def _installed(words: Sequence[str]) -> dict[str, Command]:
-    """The commands of the installed extension that has the first word; empty where it is ours."""
-    if not words or words[0].startswith("-") or words[0] in TAKEN:
+def _installed(word: str) -> dict[str, Command]:
+    """The commands of the installed extension that has a first word; empty where it is ours."""
+    if word.startswith("-") or word in TAKEN:
         return {}
     for extension in installed_extensions()[0]:
         commands = commands_of(extension)
-        if any(name.partition(" ")[0] == words[0] for name in commands):
+        if any(name.partition(" ")[0] == word for name in commands):
             return commands
     return {}
 
@@ -343,12 +345,12 @@ def _incomplete(command: Command, rest: Sequence[str]) -> ConfigurationError:
 
 def _known_command(word: str) -> str:
     if word not in _WORDS:
-        near = familiar_names.COMMANDS.get(word, ())
+        near = familiar_flags.commands().get(word, ())
         raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
     return word
 
 
-def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
+def _command_of(given: Collection[str], rest: Sequence[str]) -> str:
     """The command that the flags of the short form name."""
     named = [name for flag, name in _CHOOSING.items() if flag in given]
     if named:
@@ -365,11 +367,11 @@ def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
     if Path(word).is_dir():
         raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
     presets = [f"train {preset}" for preset in near_names(word, by_lower.values())]
-    near = familiar_names.COMMANDS.get(word) or near_names(word, _WORDS) or presets
+    near = familiar_flags.commands().get(word) or near_names(word, _WORDS) or presets
     raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
 
 
-def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
+def _check(name: str, command: Command, given: Collection[str]) -> None:
     """Refuse flags that would be ignored, and a command without its subject."""
     if not command.subject:
         return

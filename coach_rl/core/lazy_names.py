@@ -19,16 +19,17 @@ which their tables list (see `configuration.extensions`); type checkers read all
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from opcode import opmap
 
 from coach_rl.core.errors import near_names
 from coach_rl.core.familiar_names import CLASSES
 
 
 def lazy_names(
-    package: str, more: Callable[[], Mapping[str, tuple[str, str]]] | None = None
+    package: str,
+    more: Callable[[], Mapping[str, tuple[str, str]]] | None = None,
+    familiar: Callable[[], Mapping[str, Sequence[str]]] = lambda: CLASSES,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package with its imports under `TYPE_CHECKING`.
 
@@ -36,6 +37,7 @@ def lazy_names(
         package: The package's `__name__`.
         more: Returns further names, with their module and name there. The package has no `__all__`
             of its own then: all names are in it.
+        familiar: Returns the names that an unknown one may stand for.
     """
     module = sys.modules[package]
 
@@ -47,11 +49,12 @@ def lazy_names(
     def get_attribute(name: str) -> object:
         if name == "__all__" and more is not None:
             own = {"__version__"} & vars(module).keys()
-            return sorted({*origins(), *own}, key=_kind_and_name)
+            setattr(module, name, sorted({*origins(), *own}, key=_kind_and_name))
+            return getattr(module, name)
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
-            raise _unknown(package, name)
+            raise _unknown(package, name, familiar())
         origin, name_there = origins()[name]
         try:
             thing = getattr(importlib.import_module(origin), name_there)
@@ -123,18 +126,12 @@ def is_below_package(module: str) -> bool:
     return module.startswith(f"{PACKAGE}.")
 
 
-def _unknown(module: str, name: str) -> Exception:
-    """The error about a name that a module does not have, with those that may have been meant.
-
-    An import statement would replace an AttributeError by one without them.
-    """
+def _unknown(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> AttributeError:
+    """The error about a name that a module does not have, with those that may have been meant."""
     if name in REMOVED:
         instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
     else:
         public = getattr(sys.modules[module], "__all__", ())
-        near = CLASSES.get(name) or near_names(name, public)
+        near = familiar.get(name) or near_names(name, public)
         instead = f"; did you mean {' or '.join(near)}?" if near else ""
-    caller = sys._getframe(2)
-    if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
-        return ImportError(f"cannot import name {name!r} from {module!r}{instead}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)
