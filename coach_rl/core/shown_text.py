@@ -1,6 +1,5 @@
 """Values as people see them: sizes, names of tasks, text without control characters."""
 
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +7,6 @@ from typing import Any
 
 MOST_CHARACTERS = 2_000
 """Characters of a value or of an error's message that are shown or logged at most."""
-_LEVEL_LENGTH = 40
-"""Characters of a level's name in a folder's at most."""
 
 
 def readable(size: float) -> str:
@@ -19,17 +16,6 @@ def readable(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:,.1f} GB"
-
-
-def name_of_class(level: object) -> str:
-    """The end of an error message: the name of an object given instead of its name."""
-    thing = level if hasattr(level, "__qualname__") else type(level)
-    name = f"'{thing.__module__}:{thing.__qualname__}'"
-    if thing.__module__.startswith("coach_preset_"):  # a name that changes with the preset
-        name = f"f'{{__name__}}:{thing.__qualname__}'"
-    if "<" in name:
-        return "; name a class or function of a module as module:Class"
-    return f"; name its class, here {name}" if thing is not level else f"; write {name}"
 
 
 def shown_level(level: str) -> str:
@@ -42,12 +28,6 @@ def shown_level(level: str) -> str:
     if not (colon and file and module.startswith("coach_preset_")):
         return level
     return f"{Path(file).name}:{name}"
-
-
-def folder_name(level: str) -> str:
-    """The level's name as part of a folder's: `MyEnv` of `my_module:MyEnv`, `ALE_Pong-v5`."""
-    name = re.sub(r"[^\w.-]+", "_", level.rpartition(":")[2]).strip("._-")
-    return name[:_LEVEL_LENGTH] or "level"
 
 
 def printable(text: str) -> str:
@@ -67,17 +47,6 @@ def printable_lines(text: str) -> str:
 def one_line(text: str) -> str:
     """A message in one line: its line ends are spaces, other control characters shown escaped."""
     return printable(" ".join(text.split()))
-
-
-def csv_cell(text: str) -> str:
-    """The text in one line that spreadsheets show, and don't compute as a formula."""
-    text = printable(text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
-def without_tags(text: str) -> str:
-    """The text for a page in Markdown, where HTML in it is shown and not followed."""
-    return text.replace("<", "&lt;")
 
 
 def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:

@@ -46,6 +46,7 @@ from coach_rl.environments.faults import (
     is_users_interrupt,
     non_finite,
     non_finite_places,
+    space_watches,
     vector_fault,
 )
 from coach_rl.environments.gymnasium.environment import response_of
