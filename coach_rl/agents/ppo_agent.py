@@ -398,7 +398,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target=target / scale,
             value=value,
             policy=rollout.extras.get("policy"),
-            mask=self.order.valid(rollout, len(self.memory)),
+            valid=self.order.valid(rollout, len(self.memory)),
         )
 
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
@@ -427,10 +427,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
-            advantage = normalised(advantage, mean, batch.mask)
+            advantage = normalised(advantage, mean, batch.valid)
         log_prob = distribution.log_prob(parameters, batch.action)
-        if batch.mask is not None:  # a ratio of padding could be infinite
-            log_prob = torch.where(batch.mask, log_prob, batch.log_prob)
+        if batch.valid is not None:  # a ratio of padding could be infinite
+            log_prob = torch.where(batch.valid, log_prob, batch.log_prob)
         batch = batch._replace(advantage=advantage)
         policy, metrics = self.objective.surrogate(
             distribution, parameters, log_prob, batch, scalars
