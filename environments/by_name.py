@@ -17,6 +17,7 @@ from coach_rl.configuration.extensions import (
 )
 from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
+from coach_rl.core.shown_text import name_of_class
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.recipe import how_to_name
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
@@ -133,14 +134,3 @@ def _filled(
                 f"(its parameters are the fields of {kind.__name__})"
             )
     return kind(**fixed, **kwargs)
-
-
-def name_of_class(level: object) -> str:
-    """The end of an error message: the name of an object given instead of its name."""
-    thing = level if hasattr(level, "__qualname__") else type(level)
-    name = f"'{thing.__module__}:{thing.__qualname__}'"
-    if thing.__module__.startswith("coach_preset_"):  # a name that changes with the preset
-        name = f"f'{{__name__}}:{thing.__qualname__}'"
-    if "<" in name:
-        return "; name a class or function of a module as module:Class"
-    return f"; name its class, here {name}" if thing is not level else f"; write {name}"

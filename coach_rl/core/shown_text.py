@@ -18,6 +18,17 @@ def readable(size: float) -> str:
     return f"{size:,.1f} GB"
 
 
+def name_of_class(level: object) -> str:
+    """The end of an error message: the name of an object given instead of its name."""
+    thing = level if hasattr(level, "__qualname__") else type(level)
+    name = f"'{thing.__module__}:{thing.__qualname__}'"
+    if thing.__module__.startswith("coach_preset_"):  # a name that changes with the preset
+        name = f"f'{{__name__}}:{thing.__qualname__}'"
+    if "<" in name:
+        return "; name a class or function of a module as module:Class"
+    return f"; name its class, here {name}" if thing is not level else f"; write {name}"
+
+
 def shown_level(level: str) -> str:
     """The level as users know it: a class of a preset under the preset's file name.
 

@@ -9,8 +9,8 @@ import numpy as np
 from coach_rl.core.errors import UnknownNameError, require
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.records import Array, Observation
+from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.typed_values import Arguments, FrozenMapping, frozen
-from coach_rl.environments.by_name import name_of_class
 from coach_rl.environments.goal_worlds import (
     ant_mazes,
     packaged,

@@ -7,8 +7,8 @@ from typing import Literal
 from coach_rl.core.errors import UnknownNameError
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import Positive, Threads
+from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.typed_values import Arguments, FrozenMapping, frozen
-from coach_rl.environments.by_name import name_of_class
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.mujoco.batch import MujocoBatch
 from coach_rl.environments.mujoco.fixed_base import (
