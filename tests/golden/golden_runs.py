@@ -330,10 +330,9 @@ EVERY_RUN = {
     for name, settings in SETTINGS.items()
 }
 """The runs by name."""
+_SHIPPED = shipped_presets()
 RUNS = {
-    name: run
-    for name, run in EVERY_RUN.items()
-    if ".py" in run.preset or run.preset in shipped_presets()
+    name: run for name, run in EVERY_RUN.items() if ".py" in run.preset or run.preset in _SHIPPED
 }
 """Those whose presets are there: some lack where an extension has been deleted."""
 
