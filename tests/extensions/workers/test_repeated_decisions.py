@@ -92,7 +92,7 @@ def test_workers_collect_the_same_in_every_phase():
 
 
 def programs():
-    """All research programs; those of which few run each time differ most from each other."""
+    """All research programs; the few that run each time differ most from each other."""
     each_time = {"learned_latent", "map_of_goals", "planner_with_notes", "won_episodes"}
     for name in test_research_programs.PROGRAMS:
         yield pytest.param(name, marks=() if name in each_time else pytest.mark.slow)
