@@ -151,6 +151,7 @@ if TYPE_CHECKING:
         TickSource,
         ValidationParameters,
     )
+    from coach_rl.levels import StopOnFailure
     from coach_rl.memories import (
         HindsightParameters,
         PrioritisedParameters,

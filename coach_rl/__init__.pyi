@@ -193,6 +193,9 @@ from coach_rl.extensions.hac.hac_graph import (
 from coach_rl.extensions.hac.hindsight_actions import (
     HindsightActionParameters as HindsightActionParameters,
 )
+from coach_rl.extensions.hac.sub_goal_testing import (
+    SubGoalTesting as SubGoalTesting,
+)
 from coach_rl.extensions.hiro.hiro_agent import (
     HIROAgentParameters as HIROAgentParameters,
     SubGoalCorrectionParameters as SubGoalCorrectionParameters,
@@ -221,7 +224,7 @@ from coach_rl.extensions.learned_goals.metra_goals import (
 from coach_rl.extensions.looking.histograms import (
     HistogramParameters as HistogramParameters,
 )
-from coach_rl.extensions.looking.inspect_parameters import (
+from coach_rl.extensions.looking.inspections import (
     InspectParameters as InspectParameters,
 )
 from coach_rl.extensions.looking.notebook import (
@@ -308,6 +311,9 @@ from coach_rl.graph_managers import (
     SourceParameters as SourceParameters,
     TickSource as TickSource,
     ValidationParameters as ValidationParameters,
+)
+from coach_rl.levels import (
+    StopOnFailure as StopOnFailure,
 )
 from coach_rl.memories import (
     HindsightParameters as HindsightParameters,

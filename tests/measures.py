@@ -17,6 +17,8 @@ Each figure is counted as follows.
 - *Entered*: functions with a frame on Python 3.11, lambdas, comprehensions and generators included,
   their lines of code, and their calls; in one tick, in `improve()`, and from a resume to its first
   tick. Each is measured in a process of its own.
+- *The loop*: files of the core with a function that is entered by ticks and a round of learning of
+  flat PPO, CartPole_PPO, and their lines of code. `docs/architecture.md` lists them to be read.
 - *Optionals*: comparisons with None, `isinstance`, `hasattr`, `callable`, and `getattr` with a
   default, in `OPTIONALS`.
 - *Circles*: groups of files of one room that import each other.
@@ -396,6 +398,26 @@ def of_tick(preset: str) -> dict[str, Any]:
     return entered.figures()
 
 
+def of_loop(preset: str) -> dict[str, int]:
+    """Code lines of each file of the core that ticks and a round of learning enter, in order."""
+    import coach_rl
+    from coach_rl.core.clock import Phase
+
+    manager = built(preset)
+    manager.create_graph(coach_rl.Runtime(seed=1, device="cpu"))
+    graph = manager.graph
+    graph.training.reset(0)
+    graph.clock.phase = Phase.TRAIN
+    graph.tick()
+    with Entered() as entered:
+        while not graph.tick().learned:
+            pass
+    manager.close()
+    found = [file_of(code) for code in entered.calls if code.co_flags & 1]
+    core = [file for file in dict.fromkeys(found) if file is not None and is_core(file)]
+    return {file: len(code_lines(file)) for file in core}
+
+
 def of_improve(preset: str) -> dict[str, Any]:
     """A whole run without a folder."""
     manager = built(preset)
@@ -439,6 +461,8 @@ def of_resume(preset: str) -> dict[str, Any]:
 
 METHODS = (property, cached_property)
 PARTS = {"tick": of_tick, "improve": of_improve, "resume": of_resume}
+LOOP = "CartPole_PPO"
+"""Preset whose loop is the reading list of `docs/architecture.md`."""
 
 
 def in_own_process(part: str, preset: str) -> dict[str, Any]:
@@ -486,6 +510,12 @@ def of_runs(parts: Sequence[str] = tuple(PARTS)) -> dict[str, dict[str, int]]:
     return found
 
 
+def of_reading() -> dict[str, dict[str, int]]:
+    """The files of the loop and their lines, by section of `guards.toml`."""
+    lines = in_own_process("loop", LOOP)
+    return {"loop": {"files": len(lines), "code lines": sum(lines.values())}}
+
+
 def of_classes() -> dict[str, dict[str, int]]:
     """The public methods and properties of central classes, inherited ones included."""
     from coach_rl import GraphManager
@@ -531,6 +561,7 @@ def main() -> None:
     listed = {
         "imports": wrong_imports, "names": wrong_names, "joined": joined,
         "optionals": lambda: {"": optionals()}, "circles": lambda: {"": circles()},
+        "loop": lambda: {"": [f"{n:5} {file}" for file, n in in_own_process("loop", LOOP).items()]},
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--list", choices=[*listed, *PARTS], help="print what is counted")
@@ -539,7 +570,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.part:
         part, preset = options.part
-        print("\n" + json.dumps(PARTS[part](preset)))
+        print("\n" + json.dumps((PARTS | {"loop": of_loop})[part](preset)))
     elif options.list in listed:
         for name, found in listed[options.list]().items():
             print(f"{name} {len(found)}", *found, sep="\n  ")
@@ -547,7 +578,7 @@ def main() -> None:
         for preset in CASES:
             print(preset, *in_own_process(options.list, preset)["names"], sep="\n  ")
     else:
-        now = of_source() | of_classes() | of_runs()
+        now = of_source() | of_classes() | of_runs() | of_reading()
         if options.lower:
             GUARDS.write_text(lowered(GUARDS.read_text(), now))
         for section, figures in now.items():

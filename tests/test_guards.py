@@ -29,6 +29,12 @@ def test_functions_entered_by_ticks_and_learning_are_at_most_their_ceilings() ->
     assert not measures.above(measures.of_runs(("tick", "improve")))
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
+def test_files_of_the_loop_are_at_most_their_ceilings() -> None:
+    assert not measures.above(measures.of_reading())
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")

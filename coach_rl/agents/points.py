@@ -1,11 +1,15 @@
 """Points of agents where data pass; see `core.data_points`."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
+from gymnasium import spaces
 
+from coach_rl.agents.learner import Learner
+from coach_rl.agents.stages.stage import Stages
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.data_points import (
     DataPoint,
     Observer,
@@ -14,14 +18,10 @@ from coach_rl.core.data_points import (
     flat,
 )
 from coach_rl.core.records import Array, Observation, Transition
+from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.samplers import SamplerChain, SamplerUnit
-
-if TYPE_CHECKING:
-    from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.off_policy_agent import OffPolicyAgent
-    from coach_rl.agents.ppo_agent import PPOAgent
 
 AGE_IN_DECISIONS = "age_in_decisions"
 """Column of a batch: decisions of a transition's row since that one."""
@@ -39,7 +39,36 @@ _KEPT = (
 )
 
 
-def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
+class FilteringAgent(Protocol):
+    """An agent whose filters have points."""
+
+    stages: Stages
+    """What its observations enter through."""
+    observation_space: spaces.Dict
+    """The space of its filtered observations."""
+    acts_in: Space
+    """The space of the actions that it sends."""
+
+
+class ReplayAgent(Protocol):
+    """An agent that learns from a memory by a learner."""
+
+    memory: ReplayMemory
+    """Its memory."""
+    learner: Learner
+    """Its learner."""
+
+
+class RolloutAgent(Protocol):
+    """An agent that learns from rollouts by gradient steps."""
+
+    engine: UpdateEngine[Any]
+    """Takes the gradient steps."""
+    training_steps: int
+    """Gradient steps of the rounds that are over."""
+
+
+def points_of_filters(agent: FilteringAgent) -> list[DataPoint]:
     """Points at the filters of an agent, and where its transitions are stored."""
     observed = agent.observation_space.spaces
 
@@ -47,8 +76,8 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
         whole = observed.keys() <= observation.keys()  # not a goal alone
         return {key: observation[key] for key in observed} if whole else {}
 
-    def filtered_reward(reward: Array, *_: object, **__: object) -> dict[str, Array]:
-        return {"": reward}
+    def stored_reward(transition: Transition) -> dict[str, Array]:
+        return {"": transition.reward}
 
     def stored(transition: Transition) -> dict[str, Array]:
         return flat({name: getattr(transition, name) for name in _KEPT})
@@ -56,12 +85,10 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
     return [
         DataPoint(
             name="filter/observation",
-            watch=after_calls(agent.input_filter, "observation", filtered),
+            watch=after_calls(agent.stages, "enter", filtered),
             spaces=observed,
         ),
-        DataPoint(
-            name="filter/reward", watch=after_calls(agent.input_filter, "reward", filtered_reward)
-        ),
+        DataPoint(name="filter/reward", watch=before_calls(agent, "store", stored_reward)),
         DataPoint(
             name="filter/action",
             watch=after_calls(agent, "act", lambda action, *_: flat({"": action})),
@@ -75,23 +102,18 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
     ]
 
 
-def points_of_replay(agent: "OffPolicyAgent") -> list[DataPoint]:
-    """Points at the sampler of a replay memory, at batches and at the network.
-
-    Only this engine's memory has a sampler with points, and the age of transitions.
-    """
-    memory, learner = agent.memory, agent.learner
-    replay = memory if isinstance(memory, ReplayMemory) else None
+def points_of_replay(agent: ReplayAgent) -> list[DataPoint]:
+    """Points at the sampler of a replay memory, at batches and at the network."""
+    learner = agent.learner
+    sampler = agent.memory.sampler
+    store = agent.memory.store
 
     def learned_from(batch: TransitionBatch) -> dict[str, Array]:
         columns = as_arrays(named_tensors(batch))
-        if replay is None:
-            return columns
-        store, positions = replay.store, columns["position"]
+        positions = columns["position"]
         newest = store.counts[store.rows_of(positions)] - 1
         return columns | {AGE_IN_DECISIONS: newest - store.steps_of(positions)}
 
-    sampler = SamplerChain(()) if replay is None else replay.sampler
     return [
         *(
             DataPoint(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
@@ -100,7 +122,7 @@ def points_of_replay(agent: "OffPolicyAgent") -> list[DataPoint]:
         DataPoint(
             name="batch",
             watch=before_calls(learner, "learn_from_batch", learned_from),
-            ages=() if replay is None else (AGE_IN_DECISIONS,),
+            ages=(AGE_IN_DECISIONS,),
         ),
         DataPoint(
             name="network",
@@ -110,7 +132,7 @@ def points_of_replay(agent: "OffPolicyAgent") -> list[DataPoint]:
     ]
 
 
-def points_of_rollouts(agent: "PPOAgent") -> list[DataPoint]:
+def points_of_rollouts(agent: RolloutAgent) -> list[DataPoint]:
     """Points at minibatches of a rollout, and at the network."""
 
     def learned_from(minibatch: Minibatch) -> dict[str, Array]:

@@ -103,12 +103,18 @@ class RelabellingRequest(Protocol[_RelabellingT_co]):
 
 
 class KeptForGoals(NamedTuple):
-    """Extras and parts that an agent's memory keeps for goals, beside the agent's own."""
+    """The part of goals in an agent: its memory keeps something for them, and it may train them."""
 
     extras: tuple[str, ...] = ()
     """Extras of the agent's actions."""
     parts: tuple[Any, ...] = ()
     """Parts of the memory, `MemoryPartParameters`."""
+    goals: Any = None
+    """The level's goals if they learn, which the agent saves; None: they don't."""
+
+    def and_above(self, other: "KeptForGoals") -> "KeptForGoals":
+        """These, and what goals that the agent sets for the level below need."""
+        return self._replace(extras=self.extras + other.extras, parts=self.parts + other.parts)
 
 
 @parameter_class
@@ -283,8 +289,8 @@ class GoalSpace:
         return frozenset({self.key})
 
     def attach(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some follow what it learns
-        """Extras and parts that the memory of the level's agent keeps for the goals."""
-        return KeptForGoals()
+        """What the level's agent keeps for the goals, and itself if it has a state to save."""
+        return KeptForGoals(goals=self if hasattr(self, "state_dict") else None)
 
     def attach_above(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some restate its actions
         """Those that the memory of the agent one level up keeps for the goals that it sets."""

@@ -184,6 +184,16 @@ def fit(
         ) from None
 
 
+def classes_of(annotation: object) -> set[type]:
+    """The classes in a type whose own objects, not those of subclasses, fit it unchanged."""
+    is_union = get_origin(annotation) in (Union, types.UnionType)
+    members = get_args(annotation) if is_union else (annotation,)
+    classes = {member for member in members if isinstance(member, type)}
+    if any(issubclass(member, int | StepUnit) for member in classes):
+        classes.discard(float)  # whole numbers become one of these
+    return classes
+
+
 def declared_types(thing: Callable[..., object]) -> dict[str, object]:
     """The types of a dataclass's fields or a function's arguments, resolved.
 
@@ -244,28 +254,33 @@ def _convert(value: object, annotation: object, current: object) -> object:
         return value
     if isinstance(value, np.generic):
         value = value.item()
+    if type(value) is annotation:
+        return value
     if origin is Annotated:
-        return _in_range(_convert(value, arguments[0], current), arguments[1:])
+        converted = _convert(value, arguments[0], current)
+        if not is_in_range(converted, arguments[1:]):
+            raise _UnfitError
+        return converted
     if origin in (Union, types.UnionType):
         return _convert_to_member(value, arguments, current)
     if origin is tuple:
         return _convert_tuple(value, arguments, current)
     if isinstance(annotation, type):
         return _convert_to_class(value, annotation, current)
-    if origin is FrozenMapping and isinstance(value, Mapping):
-        return frozen(value)
-    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, dict):
-        return {
-            _convert(key, arguments[0], None): _convert(part, arguments[1], None)
-            for key, part in value.items()
-        }
+    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return _convert_mapping(value, annotation)
     return _checked(value, annotation)
 
 
-def _in_range(value: object, metadata: tuple[object, ...]) -> object:
-    if not is_in_range(value, metadata):
-        raise _UnfitError
-    return value
+def _convert_mapping(value: Mapping[Any, object], annotation: object) -> object:
+    if get_origin(annotation) is FrozenMapping:
+        return frozen(value)
+    if not isinstance(value, dict):
+        return _checked(value, annotation)
+    of_key, of_value = get_args(annotation)
+    return {
+        _convert(key, of_key, None): _convert(part, of_value, None) for key, part in value.items()
+    }
 
 
 def _convert_to_member(value: object, members: tuple[object, ...], current: object) -> object:
@@ -273,6 +288,8 @@ def _convert_to_member(value: object, members: tuple[object, ...], current: obje
 
     So a plain number stands for the step unit that is there, or else for the first one named.
     """
+    if type(value) is not float and type(value) in members:
+        return value
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
             return value
@@ -317,30 +334,31 @@ def _convert_tuple(
 
 
 def _convert_to_class(value: object, wanted: type, current: object) -> object:
-    whole = _whole_number(value)
-    if wanted is Hours and isinstance(value, int | float) and not isinstance(value, bool):
-        return Hours(value) if 0 <= value < float("inf") else _checked(value, wanted)
-    if issubclass(wanted, StepUnit):
-        unit = wanted if wanted is not StepUnit else type(current)
-        if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:
-            return unit(whole)
-    elif issubclass(wanted, Enum):
+    if issubclass(wanted, Enum):
         return _convert_enum(value, wanted)
-    elif wanted is tuple and isinstance(value, list):
+    if isinstance(value, bool):
+        if wanted in (int, float):
+            raise _UnfitError
+    elif isinstance(value, int | float):
+        return _convert_number(value, wanted, current)
+    if wanted is tuple and isinstance(value, list):
         return tuple(value)
-    elif wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    elif wanted is int and whole is not None:
-        return whole
-    if isinstance(value, bool) and wanted in (int, float):
-        raise _UnfitError
     return _checked(value, wanted)
 
 
-def _whole_number(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
+def _convert_number(value: float, wanted: type, current: object) -> object:
+    is_whole = isinstance(value, int) or value.is_integer()
+    if wanted is Hours and 0 <= value < float("inf"):
+        return Hours(value)
+    if issubclass(wanted, StepUnit) and wanted is not Hours and is_whole and value >= 0:
+        unit = wanted if wanted is not StepUnit else type(current)
+        if issubclass(unit, StepUnit) and unit is not StepUnit:
+            return unit(int(value))
+    if wanted is float:
+        return float(value)
+    if wanted is int and is_whole:
+        return int(value)
+    return _checked(value, wanted)
 
 
 def _convert_enum(value: object, wanted: type[Enum]) -> Enum:

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.level_parts import RowIndex
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import (
     Array,
@@ -24,8 +25,6 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute
 
 EVERY_ROW = slice(None)
-RowIndex = IntArray | slice
-"""Index of rows: their numbers, or `EVERY_ROW`, the faster index of all."""
 
 
 @dataclass(kw_only=True)
@@ -102,6 +101,9 @@ class LevelRows(Saved):
     """The level is the top: its rows begin without a goal from above, and nothing is added up."""
     sums: Sums
     """Rules for the sums that go to the level above."""
+    goals_below: tuple[FloatArray, ...]
+    """[N, G] each: the goals that are known to the level below, top first: the outer ones, and the
+    level's own. They are those arrays, not copies."""
     aging: tuple[tuple[int, GoalSpace], ...]
     """Spaces of the goals that change as steps pass: 0 the level's own, 1 the outermost, ..."""
 
@@ -127,14 +129,19 @@ class LevelRows(Saved):
         goal_size, sent_size = (0, 0) if space is None else (space.size, space.sent_size)
         sent = [each.sent_size for each in outer_spaces]
 
+        goal = np.zeros((num_envs, sent_size), np.float32)
+        outer_goals = [np.zeros((num_envs, size), np.float32) for size in sent]
+        own_goals = [goal] if isinstance(space, GoalSpace) else []
+
         def nowhere() -> BoolArray:
             return np.zeros(num_envs, np.bool_)
 
         return cls(
             row=np.arange(num_envs),
             observation={},
-            goal=np.zeros((num_envs, sent_size), np.float32),
-            outer_goals=[np.zeros((num_envs, size), np.float32) for size in sent],
+            goal=goal,
+            outer_goals=outer_goals,
+            goals_below=(*outer_goals, *own_goals),
             difference_at_start=np.zeros((num_envs, goal_size), np.float64),
             open=nowhere(),
             waiting=nowhere(),
@@ -176,9 +183,7 @@ class LevelRows(Saved):
     def begin(self, rows: IntArray, goal: FloatArray, directive: Directive) -> None:
         """Begin the sub-episodes of a directive from above, with goals [R, G]."""
         self.goal[rows] = goal
-        self.tested[rows] = False if directive.tested is None else directive.tested
-        for mine, given in zip(self.outer_goals, directive.outer_goals, strict=True):
-            mine[rows] = given
+        self.hand_on(rows, directive)
         self.open[rows] = self.waiting[rows] = self.starts[rows] = True
         self.restart(rows)
 

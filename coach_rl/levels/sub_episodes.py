@@ -10,11 +10,11 @@ from gymnasium.spaces import Discrete
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, length_of
+from coach_rl.core.level_parts import Counts, Judgement
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
-from coach_rl.levels.judging import Judgement
 from coach_rl.levels.rows import LevelRows
 
 _ENDS = {
@@ -23,24 +23,19 @@ _ENDS = {
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
-    "failure": End.FAILURE,
-    "own_end": End.OPTION,
 }
+"""Ends of every level, by their names; parts of a level may bring others."""
 NO_OTHERS: Mapping[str, End] = MappingProxyType({})
-"""No ends but those of every level."""
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
 _MEANS = (*_DISTANCES, "decisions", "return")
-_COUNTS = ("steps", "decided", "tested", "penalised")
 METRICS = (
     "sub_episodes",
-    *(f"{name}_share" for name in _ENDS),
+    *(f"{name}_share" for name in (*_ENDS, "failure", "own_end")),
     *_MEANS,
     "steps",
-    "tested_share",
-    "penalised_share",
 )
-"""The names of all statistics but those of single options."""
+"""The names of all statistics but those of single options, and those that parts bring."""
 _OF_OPTIONS = ("option_share", "option_ended_share", "option_decisions", "option_return")
 """The statistics of each option, `<name>/<option>`."""
 
@@ -53,31 +48,25 @@ class SubEpisodes:
 
     Args:
         level: Whose they are. Only where it receives goals are the share that reaches them, and
-            distances, among the means, and so is the share that ends by a failure where it stops on
-            those.
-        own_ends: Whether its agent may end its goals itself; the share of these is shown then.
-        others: Further ends by name, whose shares are shown.
+            distances, among the means.
+        ends: Further ends by name, which parts of the level bring.
+        counts: Sums of these parts, which are saved and cleared with the level's own.
     """
 
     def __init__(
         self,
         level: LevelDescription,
         *,
-        own_ends: bool = False,
-        others: Mapping[str, End] = NO_OTHERS,
+        ends: Mapping[str, End] = NO_OTHERS,
+        counts: Counts | None = None,
     ) -> None:
         space = level.goal_space
         goals = isinstance(space, GoalSpace)
-        is_shown = {
-            "goal": goals,
-            "failure": level.stops_on_failure != "never",
-            "own_end": own_ends and goals,
-        }
-        left_out = [name for name, shown in is_shown.items() if not shown]
-        self._ends = {**_ENDS, **others}
-        self._shown = tuple(name for name in self._ends if name not in left_out)
+        self._ends = {**_ENDS, **ends}
+        self._shown = tuple(name for name in self._ends if goals or name != "goal")
         self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
-        self._sums = dict.fromkeys(("count", *self._ends, *_MEANS, *_COUNTS), 0.0)
+        self._sums = dict.fromkeys(("count", *self._ends, *_MEANS, "steps"), 0.0)
+        self._counts: Counts = {} if counts is None else counts
         is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
         options = space.size if space is not None and is_numbered else 0
         self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
@@ -182,18 +171,6 @@ class SubEpisodes:
         if len(self._new) >= _FOLD_AT:
             self._fold()
 
-    def note_decisions(self, tested: BoolArray, missed: BoolArray) -> None:
-        """Add decisions whose outcome is known.
-
-        Args:
-            tested: Whether they were tested, [R].
-            missed: Whether the level below used up its horizon without reaching the goal, [R].
-        """
-        sums = self._sums
-        sums["decided"] += len(tested)
-        sums["tested"] += np.count_nonzero(tested)
-        sums["penalised"] += np.count_nonzero(tested & missed)
-
     def drain(self) -> dict[str, float]:
         """Means over what was noted since the last call, by name; empty if nothing was."""
         self._fold()
@@ -206,20 +183,21 @@ class SubEpisodes:
             if sums["steps"]:
                 scalars["steps"] = sums["steps"] / count
             scalars |= self._by_option(count)
-        if sums["decided"]:
-            scalars["tested_share"] = sums["tested"] / sums["decided"]
-            scalars["penalised_share"] = sums["penalised"] / sums["decided"]
-        self._sums, self._counted = dict.fromkeys(sums, 0.0), None
+        self._sums = dict.fromkeys(sums, 0.0)
+        self._counts.update(dict.fromkeys(self._counts, 0.0))
+        self._counted = None
         self._of_options[:] = 0.0
         return scalars
 
     def state_dict(self) -> State:
         self._fold()
         options = {"options": self._of_options.copy()} if len(self._of_options) else {}
-        return {**self._sums, **options, "last": list(self._last)}
+        return {**self._sums, **self._counts, **options, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
-        self._sums, self._new = {name: state.get(name, 0.0) for name in self._sums}, []
+        self._sums = {name: state.get(name, 0.0) for name in self._sums}
+        self._counts.update({name: state.get(name, 0.0) for name in self._counts})
+        self._new = []
         if len(self._of_options):
             self._of_options[:] = state["options"]
         self._last = deque(state["last"], maxlen=self._last.maxlen)

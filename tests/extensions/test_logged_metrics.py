@@ -31,7 +31,8 @@ from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.looking import histograms, inspections
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
+from coach_rl.extensions.looking.inspection_text import parse_inspections
+from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
@@ -45,6 +46,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     SignalParameters,
 )
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 
@@ -108,7 +110,7 @@ def strict_hac():
         replace(level, agent=replace(level.agent, learner=logging_soon(level.agent.learner)))
         for level in params.stack
     )
-    top = replace(top, stops_on_failure="training", agent=replace(top.agent, actions=None))
+    top = replace(top, parts=(StopOnFailure(),), agent=replace(top.agent, actions=None))
     schedule = replace(
         params.schedule,
         evaluation_interval=EnvironmentSteps(1_000),

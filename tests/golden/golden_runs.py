@@ -203,7 +203,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
-        + "stack.0.agent.actions=None; stack.0.stops_on_failure=training; "
+        + "stack.0.agent.actions=None; stack.0.parts=(StopOnFailure(),); "
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
     ),
     "LunarLander_DQN": dict(steps=200, changes=OFF_POLICY, package="Box2D"),

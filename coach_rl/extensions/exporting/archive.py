@@ -20,7 +20,7 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
@@ -35,6 +35,7 @@ from coach_rl.extensions.exporting.graphs import (
 )
 from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import Graph as AgentGraph
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
@@ -176,11 +177,16 @@ class _Stack:
 
     def mask(self) -> dict[str, object] | None:
         """The key of the action mask and where its choices begin; None: there is none."""
-        masks = {each.key for agent in self.agents if (each := getattr(agent, "mask", None))}
+        masks = {key for agent in self.agents for key in getattr(agent, "own_keys", ())}
         if len(masks) != 1:
             return None
         begins: list[int] = np.cumsum((0, *choice_sizes(self.spaces.action)[:-1])).tolist()
         return {"key": masks.pop(), "begins": begins}
+
+
+def _is_written(part: LevelPartParameters) -> bool:
+    """True if a graph can hold what a part of a level does in evaluations."""
+    return isinstance(part, StopOnFailure) or not part.acts_in_evaluations
 
 
 def _check_level(level: LevelDescription) -> None:
@@ -190,6 +196,8 @@ def _check_level(level: LevelDescription) -> None:
         reason = "its goals or its horizon change while it trains"
     elif level.horizon_of is not None:
         reason = "its horizon is a function of Python"
+    elif strange := [part for part in level.parts if not _is_written(part)]:
+        reason = f"its part {type(strange[0]).__name__} may act in evaluations"
     elif isinstance(space, OptionSpace) and any(space.ends):
         reason = "its options end by functions of Python"
     elif isinstance(space, GoalSpace) and not is_written(space):
@@ -237,7 +245,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                 "preempt": level.name in stack.preempt,
                 "outer": [*outer],
                 "horizon": level.horizon,
-                "stops_on_failure": level.stops_on_failure == "always",
+                "stops_on_failure": any(part.acts_in_evaluations for part in level.parts),
                 "goals": sizes,
                 "timed": [
                     name for name, each in goals.items() if each and each.sent_size > each.size
