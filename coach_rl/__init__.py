@@ -177,7 +177,14 @@ else:
 
         return public_names()
 
-    __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions)
+    def _familiar_classes() -> dict[str, tuple[str, ...]]:
+        """Names by those of other libraries, for messages about unknown ones."""
+        from coach_rl.configuration.extensions import familiar_names
+        from coach_rl.core.familiar_names import CLASSES
+
+        return CLASSES | familiar_names("classes")
+
+    __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions, _familiar_classes)
 
 
 __version__ = "0.3.0"

@@ -221,7 +221,7 @@ from coach_rl.extensions.learned_goals.metra_goals import (
 from coach_rl.extensions.looking.histograms import (
     HistogramParameters as HistogramParameters,
 )
-from coach_rl.extensions.looking.inspect_parameters import (
+from coach_rl.extensions.looking.inspections import (
     InspectParameters as InspectParameters,
 )
 from coach_rl.extensions.looking.notebook import (

@@ -19,6 +19,8 @@ from coach_rl.sessions.settings import RunResult, RunSettings
 
 FAKE = Path(__file__).with_name("fake_preset.py")
 STACK = Path(__file__).parent / "cli" / "stack_preset.py"
+TWO_LEVELS = Path(__file__).parent / "golden" / "two_levels.py"
+"""Presets with a learning agent on each of two levels."""
 QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 """Settings of runs without TensorBoard's files and a final evaluation."""
 SCHEDULE = {each.name for each in fields(ScheduleParameters)}

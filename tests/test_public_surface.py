@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import coach_rl
-from coach_rl.configuration.extensions import public_names
+from coach_rl.configuration.extensions import own_extensions, public_names
 from coach_rl.core.lazy_names import imports_for_type_checkers
 
 PACKAGES = ["coach_rl"] + [
@@ -37,7 +37,8 @@ def test_all_is_sorted_and_exactly_what_the_package_offers(package):
     imported = imports_for_type_checkers(inspect.getsource(module))
     modules = {each.name for each in pkgutil.iter_modules(module.__path__)}
     if package == "coach_rl.presets":  # whose public names are files
-        assert set(module.__all__) == {name for name in modules if name.islower()}
+        helpers = {Path(file).stem for each in own_extensions() for file in each.helpers}
+        assert {*module.__all__, *helpers} == {name for name in modules if name.islower()}
         return
     own = {name for name in module.__all__ if name in vars(module) and name.startswith("__")}
     more = set(public_names()) if package == "coach_rl" else set()

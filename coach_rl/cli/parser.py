@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import coach_rl
+from coach_rl.configuration.familiar_flags import commands, familiar_flags
 from coach_rl.core.errors import (
     MOST_LISTED,
     ConfigurationError,
     UnknownNameError,
     near_names,
 )
-from coach_rl.core.familiar_names import COMMANDS, familiar_flags
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Flag:
     """The title under which the help shows it."""
     needs: str = ""
     """Spellings of flags of which one has to be given as well, separated by spaces; empty: none."""
+    added_by: str = ""
+    """The flags that add the parameter that it sets, for the error where an experiment has none."""
     separator: str = ""
     """Separator of the parts of its value, where that has several; empty: it has one."""
 
@@ -279,7 +281,7 @@ def unknown_flag(flag: str, flags: Iterable[str], hint: str) -> UnknownNameError
     by_name = {known.lstrip("-"): known for known in flags}
     familiar = [each for each in familiar_flags(flag) or () if each.partition(" ")[0] in flags]
     spelt = [by_name[name] for name in near_names(flag.lstrip("-"), by_name)]
-    commands = [f"coach {name}" for name in COMMANDS.get(flag.lstrip("-"), ())]
-    near = [f"-{flag}"] if f"-{flag}" in flags else familiar or commands or spelt
+    called = [f"coach {name}" for name in commands().get(flag.lstrip("-"), ())]
+    near = [f"-{flag}"] if f"-{flag}" in flags else familiar or called or spelt
     is_few = len(flags) <= MOST_LISTED
     return UnknownNameError("flag", flag, flags if near or is_few else (), hint, near)

@@ -1,7 +1,8 @@
 """Settings and changes of parameters, from the flags of a command line."""
 
 import importlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ from coach_rl.cli.parser import Given
 from coach_rl.configuration.config_file import read_config
 from coach_rl.configuration.overrides import InPlaceOf, OfKind, parse_overrides
 from coach_rl.configuration.preset_file import Preset, is_part_of, require_given_once
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 
@@ -82,20 +83,49 @@ def configured(
     """
     overrides = overrides_of(given, preset, without=without)
     if given.config is None:
-        return preset.configure(overrides), overrides
+        with _with_advice(given):
+            return preset.configure(overrides), overrides
     config = read_config(given.config)
     config.check_preset(preset.reference.name)
+    for path, change in overrides.items():
+        if isinstance(change, OfKind) and path in config.values:
+            raise ConfigurationError(
+                f"{config.place(path)}: a flag changes '{path}', too; set its parts in the file, "
+                f"such as {path}.{next(iter(change.arguments))}, or leave out the flag"
+            )
 
     def merged(values: Mapping[str, object]) -> dict[str, object]:
         kept = {
             name: each
             for name, each in values.items()
-            if not any(is_part_of(name, given, preset.panel) for given in overrides)
+            if not any(_is_replaced(name, path, overrides[path], preset) for path in overrides)
         }
         return kept | overrides
 
-    with config.blamed(lambda values: preset.configure(merged(values))):
+    with _with_advice(given), config.blamed(lambda values: preset.configure(merged(values))):
         return preset.configure(merged(config.values)), merged(config.values)
+
+
+def _is_replaced(name: str, path: str, change: object, preset: Preset) -> bool:
+    """True if a change by a flag leaves nothing of what a file sets."""
+    is_further = isinstance(change, OfKind) and bool(change.further(path, [name]))
+    return not is_further and is_part_of(name, path, preset.panel)
+
+
+@contextmanager
+def _with_advice(given: Given) -> Iterator[None]:
+    """Context in which a flag is blamed where the experiment lacks the parameter that it sets."""
+    try:
+        yield
+    except UnknownNameError as error:
+        for flag in given.command.taken():
+            is_given = flag.added_by and getattr(given, flag.dest) is not flag.default
+            if is_given and str(flag.sets).endswith(f".{error.name}"):
+                raise ConfigurationError(
+                    f"{flag.spellings[0]} has no effect without {flag.added_by}; give that, too, "
+                    "or leave it out"
+                ) from error
+        raise
 
 
 def overrides_of(

@@ -21,6 +21,9 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
+    [familiar.flags]                               # likewise `commands` and `classes`
+    "stride pace" = ["--gait"]                     # names of other libraries, and those here
+
     [commands.gait]                                # see `Command` of `cli.parser`
     arguments = "RUN [flags]"
     description = "Print the gait of a run."
@@ -66,6 +69,7 @@ _MOST_BYTES = 100_000
 _LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
+_FAMILIAR = ("flags", "commands", "classes")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"
@@ -104,6 +108,9 @@ class Extension:
     offers: Mapping[str, tuple[str, ...]]
     """Its modules that another extension imports, by the name of that one; with them it knows what
     this one adds, without needing it."""
+    familiar: Mapping[str, Mapping[str, tuple[str, ...]]]
+    """Its `flags`, `commands` and `classes` by the names that other libraries have for them, which
+    blanks separate; messages about unknown names suggest them."""
     package: str = ""
     """The installed package that it belongs to, with its version; empty: coach_rl."""
 
@@ -151,6 +158,20 @@ def installed_extensions(
         if problem:
             problems[f"{entry.name} ({entry.package})"] = problem
     return extensions, problems
+
+
+def familiar_names(kind: str) -> dict[str, tuple[str, ...]]:
+    """Names that extensions add, by those that other libraries have for them.
+
+    Args:
+        kind: One of `flags`, `commands` and `classes`.
+    """
+    return {
+        name: here
+        for extension in (*own_extensions(), *installed_extensions()[0])
+        for names, here in extension.familiar.get(kind, {}).items()
+        for name in names.split()
+    }
 
 
 def import_offers(name: str) -> None:
@@ -229,16 +250,13 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "flags", "names", "tasks", "offers", "commands")
+    known = ("summary", *_LISTS, "flags", "names", "tasks", "offers", "familiar", "commands")
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
     if not isinstance(summary, str) or not summary:
         raise ValueError("it lacks a summary, which states its purpose")
-    lists_by_name = {
-        key: {name: _list(each, f"{key}.{name}") for name, each in _table(document, key).items()}
-        for key in ("names", "tasks", "offers")
-    }
+    lists_by_name = {key: _lists(document, key) for key in ("names", "tasks", "offers")}
     commands = {
         name: _texts(each, f"commands.{name}")
         for name, each in _table(document, "commands").items()
@@ -262,6 +280,7 @@ def _extension(name: str, document: Document) -> Extension:
         tasks=lists_by_name["tasks"],
         commands=commands,
         offers=lists_by_name["offers"],
+        familiar=_familiar(_table(document, "familiar")),
     )
 
 
@@ -301,6 +320,17 @@ def _table(document: Document, key: str) -> Document:
     if not isinstance(table, dict):
         raise ValueError(f"'{key}' is no table")
     return table
+
+
+def _familiar(table: Document) -> dict[str, dict[str, tuple[str, ...]]]:
+    for kind in table:
+        if kind not in _FAMILIAR:
+            raise ValueError(f"unknown key 'familiar.{kind}'; known are {', '.join(_FAMILIAR)}")
+    return {kind: _lists(table, kind) for kind in table}
+
+
+def _lists(document: Document, key: str) -> dict[str, tuple[str, ...]]:
+    return {name: _list(each, f"{key}.{name}") for name, each in _table(document, key).items()}
 
 
 def _texts(table: object, key: str) -> dict[str, str]:

@@ -68,7 +68,7 @@ class Clock:
     @property
     def learns(self) -> bool:
         """True if data are stored now and change statistics: not in a worker; see `trains`."""
-        return self.trains and not self.acts_only
+        return self.phase is not Phase.TEST and not self.acts_only
 
     @property
     def trains(self) -> bool:

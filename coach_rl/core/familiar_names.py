@@ -1,4 +1,4 @@
-"""Names that other libraries give to settings, flags, commands and classes, and those here.
+"""Names that other libraries give to settings and classes, and those here.
 
 They come from Stable-Baselines3, CleanRL, Spinning Up, rl_games, Gymnasium and Coach. Only messages
 about unknown names use them; the names themselves stay unknown. Light: imports nothing of ours.
@@ -69,43 +69,6 @@ goal_selection_strategy: agent.memory.hindsight.strategy
 weight_decay: agent.optimizer.l2 agent.critic_optimizer.l2
 adam_eps: agent.optimizer.epsilon agent.actor_optimizer.epsilon
 """
-"""Lines are `elsewhere elsewhere: here here`; an indented one continues the one before."""
-_FLAGS = """
-lvl et env env_id env_name gym_id task environment environment_type: -lvl
-algo algorithm agent model: -p
-config config_file cfg yaml: -p -cp
-params hyperparams hyperparameters overrides set: -cp
-gpu gpu_id cuda use_cuda use_gpu device_id device: --device
-cpu: -c
-wandb track use_wandb mlflow log logger wandb_project_name wandb_project: --tracker
-tensorboard_log log_dir logdir log_folder output_dir out_dir save_dir save_path exp_dir: -ep
-exp_name experiment run_name name exp: -e
-no_summary no_tb: -ntb
-render capture_video record_video save_video video gif render_mode: -dg -dm
-resume load load_checkpoint checkpoint restore checkpoint_restore_dir checkpoint_restore_file:
-    -crd
-save_freq save_every save_interval checkpoint_freq checkpoint_interval: --checkpoint_steps
-checkpoint_save_secs: -s
-verbose verbosity quiet progress progress_bar: --plain
-n_envs n_env nenvs num_actors: -n
-total_timesteps timesteps n_timesteps num_timesteps total_steps max_timesteps improve_steps:
-    --steps
-seed random_seed rng_seed: --seed
-n_seeds num_seeds num_experiments: --seeds
-eval test n_eval_episodes eval_episodes num_episodes: --evaluate
-evaluation_worker: --background_evaluation
-distributed_coach dc: --on
-"""
-_COMMANDS = """
-play enjoy film record render video visualize: play
-eval test predict: evaluate
-learn fit: train
-continue restore: resume
-tensorboard: dashboard
-ls presets: list
-rm remove delete: runs
-tune optimize hpo: sweep
-"""
 _CLASSES = """
 PPO PPO2 ClippedPPOAgentParameters: PPOAgentParameters
 DQN DDQNAgentParameters: DQNAgentParameters
@@ -122,22 +85,29 @@ evaluate_policy: evaluate_run
 HerReplayBuffer EpisodicHindsightExperienceReplayParameters: HindsightParameters
 ReplayBuffer ExperienceReplayParameters: ReplayMemoryParameters
 PrioritizedExperienceReplayParameters: PrioritisedParameters
-VecVideoRecorder VisualizationParameters: VideoParameters
 EGreedyParameters: EpsilonGreedy
 NormalActionNoise AdditiveNoiseParameters: GaussianNoise
 OrnsteinUhlenbeckActionNoise OUProcessParameters: OrnsteinUhlenbeckNoise
 PresetValidationParameters: ValidationParameters
 """
-SETTINGS, FLAGS, COMMANDS, CLASSES = (
-    {
+
+
+def by_name_elsewhere(text: str) -> dict[str, tuple[str, ...]]:
+    """Names here by each name elsewhere, from lines `elsewhere elsewhere: here here`.
+
+    An indented line continues the one before.
+    """
+    return {
         name: tuple(here.split())
         for names, here in (entry.split(":") for entry in re.split(r"\n(?=\S)", text.strip()))
         for name in names.split()
     }
-    for text in (_SETTINGS, _FLAGS, _COMMANDS, _CLASSES)
-)
-"""Names by the name elsewhere: of the control panel, or paths as most presets have them; flags,
-whose names elsewhere are without dashes; commands; classes and functions of `coach_rl`."""
+
+
+SETTINGS = by_name_elsewhere(_SETTINGS)
+"""Names of the control panel, or paths as most presets have them, by the name elsewhere."""
+CLASSES = by_name_elsewhere(_CLASSES)
+"""Classes and functions of `coach_rl` by the name elsewhere."""
 
 
 def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
@@ -167,16 +137,6 @@ def familiar_fields(name: str, fields: Collection[str]) -> list[str]:
         for first in range(target.count(".") + 1)
     ]
     return list(dict.fromkeys(end for end in ends if end.partition(".")[0] in fields))
-
-
-def familiar_flags(flag: str) -> list[str] | None:
-    """The flags here for a flag of another library, or `-cp` with the setting; None: unknown."""
-    name = flag.lstrip("-").lower()
-    if name in FLAGS:
-        return list(FLAGS[name])
-    if name in SETTINGS:
-        return [f'-cp "{SETTINGS[name][0]}=..."']
-    return None
 
 
 def _is_at(name: str, target: str) -> bool:

@@ -19,7 +19,7 @@ which their tables list (see `configuration.extensions`); type checkers read all
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from opcode import opmap
 
@@ -28,7 +28,9 @@ from coach_rl.core.familiar_names import CLASSES
 
 
 def lazy_names(
-    package: str, more: Callable[[], Mapping[str, tuple[str, str]]] | None = None
+    package: str,
+    more: Callable[[], Mapping[str, tuple[str, str]]] | None = None,
+    familiar: Callable[[], Mapping[str, Sequence[str]]] = lambda: CLASSES,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package with its imports under `TYPE_CHECKING`.
 
@@ -36,6 +38,7 @@ def lazy_names(
         package: The package's `__name__`.
         more: Returns further names, with their module and name there. The package has no `__all__`
             of its own then: all names are in it.
+        familiar: Returns the names that an unknown one may stand for.
     """
     module = sys.modules[package]
 
@@ -51,7 +54,7 @@ def lazy_names(
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
-            raise _unknown(package, name)
+            raise _unknown(package, name, familiar())
         origin, name_there = origins()[name]
         try:
             thing = getattr(importlib.import_module(origin), name_there)
@@ -123,7 +126,7 @@ def is_below_package(module: str) -> bool:
     return module.startswith(f"{PACKAGE}.")
 
 
-def _unknown(module: str, name: str) -> Exception:
+def _unknown(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> Exception:
     """The error about a name that a module does not have, with those that may have been meant.
 
     An import statement would replace an AttributeError by one without them.
@@ -132,7 +135,7 @@ def _unknown(module: str, name: str) -> Exception:
         instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
     else:
         public = getattr(sys.modules[module], "__all__", ())
-        near = CLASSES.get(name) or near_names(name, public)
+        near = familiar.get(name) or near_names(name, public)
         instead = f"; did you mean {' or '.join(near)}?" if near else ""
     caller = sys._getframe(2)
     if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:

@@ -30,7 +30,6 @@ Kind = Literal[
     "roll_back",
     "note",
     "file",
-    "histogram",
 ]
 """The subjects of records; metrics.toml has when each is written, and what it carries."""
 
@@ -61,11 +60,13 @@ class LogRecord:
     """A description of the event, in one line; empty if the numbers suffice."""
     arrays: Mapping[str, Array] = field(default_factory=dict)
     """Arrays by `room/quantity`, e.g. an evaluation's `episode/reward`, one entry an episode. Those
-    of histograms and notes are histograms, [bins, 3]: left edge, right edge, count."""
+    of two axes are histograms, [bins, 3]: left edge, right edge, count."""
     images: Mapping[str, Array] = field(default_factory=dict)
     """Pictures of a note by `room/quantity`, uint8 [H, W] or [H, W, 3]."""
     is_in_files: bool = True
     """False if the run's files leave it out because a long run has too many of its kind."""
+    is_in_log: bool = True
+    """False if log.jsonl alone leaves it out because its arrays are large."""
     table: str = ""
     """End of the name of its table, where that is not the one of its kind, or of its level and
     agent."""

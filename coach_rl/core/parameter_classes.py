@@ -15,7 +15,7 @@ Rules between fields stand in `__post_init__`. A subclass that is a plain datacl
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -23,7 +23,7 @@ from coach_rl.core.errors import ParameterError, UnknownNameError, require
 from coach_rl.core.familiar_names import familiar_fields
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
-from coach_rl.core.typed_values import declared_types, describe_value, fit
+from coach_rl.core.typed_values import classes_of, declared_types, describe_value, fit
 
 T = TypeVar("T")
 
@@ -32,7 +32,8 @@ ADVICE = "advice"
 of the error message: what to write instead."""
 
 
-_MARK = "__is_parameter_class__"
+_MARK = "__parameter_class__"
+"""Name of the attribute by which a class knows the nearest parameter class: itself or a base."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -45,14 +46,14 @@ def parameter_class(cls: type[T]) -> type[T]:
     check_rules: Callable[[object], None] | None = getattr(cls, "__post_init__", None)
 
     def fit_and_check(self: object) -> None:
-        if next(filter(_is_parameter_class, type(self).__mro__)) is described:
+        if getattr(type(self), _MARK) is described:
             _fit_fields(self)
         if check_rules is not None:
             check_rules(self)
 
-    setattr(cls, _MARK, True)
     setattr(cls, "__post_init__", fit_and_check)  # noqa: B010 (mypy knows no such attribute)
     described = dataclass(frozen=True, kw_only=True)(cls)
+    setattr(described, _MARK, described)
     assign = described.__init__
 
     @wraps(assign)
@@ -68,10 +69,6 @@ def require_printable(text: object, what: str) -> None:
     """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
     is_printable = not isinstance(text, str) or text.isprintable()
     require(is_printable, f"{what} must be printable text, got {text!r}; leave out what is escaped")
-
-
-def _is_parameter_class(cls: type) -> bool:
-    return _MARK in vars(cls)
 
 
 def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, object]) -> None:
@@ -96,25 +93,34 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
 
 
 def _fit_fields(parameters: object) -> None:
-    """Convert every field to its declared type."""
+    """Convert every field to its declared type.
+
+    What a field accepts by its class alone is recognised by that: parameters among them are frozen,
+    and were fitted when they were made.
+    """
     cls: Any = type(parameters)
-    arguments = _arguments(cls)
+    arguments, types, accepted = _arguments(cls), _types(cls), _accepted(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
     require_printable(given, f"{cls.__name__}.name")
-    is_named = isinstance(given, str) and given != arguments["name"].default
-    of = f" of '{given}'" if is_named else ""
     for name, argument in arguments.items():
-        own, *overridden = _types(cls)[name]
-        called = f"{cls.__name__}.{name}{of}"
+        value = getattr(parameters, name)
+        if type(value) in accepted[name]:
+            continue
+        is_named = isinstance(given, str) and given != arguments["name"].default
+        called = f"{cls.__name__}.{name}" + (f" of '{given}'" if is_named else "")
         # The default determines the step unit of a whole number.
         unit = argument.default if isinstance(argument.default, StepUnit) else None
         advice = argument.metadata.get(ADVICE)
-        fitted = fit(getattr(parameters, name), own, unit, called, advice=advice)
+        own, *overridden = types[name]
+        fitted = fit(value, own, unit, called, advice=advice)
         for ranged in overridden:
             fit(fitted, ranged, unit, called, advice=advice)
         object.__setattr__(parameters, name, fitted)
+        if fitted is value and is_dataclass(value) and not any(map(has_range, types[name])):
+            accepted[name].add(type(value))
 
 
+@cache
 def _arguments(cls: type) -> dict[str, Field[object]]:
     """The fields that the constructor takes, by name."""
     return {each.name: each for each in fields(cls) if each.init}
@@ -123,12 +129,21 @@ def _arguments(cls: type) -> dict[str, Field[object]]:
 @cache
 def _types(cls: type) -> dict[str, tuple[object, ...]]:
     """The declared types of every field: its own, then others with a range that it overrides."""
-    bases = [declared_types(base) for base in cls.__mro__[1:] if _is_parameter_class(base)]
+    bases = [declared_types(base) for base in cls.__mro__[1:] if _MARK in vars(base)]
     found: dict[str, tuple[object, ...]] = {}
     for name, own in declared_types(cls).items():
         inherited = [base[name] for base in bases if base.get(name, own) != own]
         found[name] = (own, *filter(has_range, inherited))
     return found
+
+
+@cache
+def _accepted(cls: type) -> dict[str, set[type]]:
+    """The classes whose objects each field accepts unchanged, by its name; grows with use."""
+    return {
+        name: classes_of(types[0]) if len(types) == 1 else set()
+        for name, types in _types(cls).items()
+    }
 
 
 class MovableParameters(ABC):

@@ -184,6 +184,16 @@ def fit(
         ) from None
 
 
+def classes_of(annotation: object) -> set[type]:
+    """The classes in a type whose own objects, not those of subclasses, fit it unchanged."""
+    is_union = get_origin(annotation) in (Union, types.UnionType)
+    members = get_args(annotation) if is_union else (annotation,)
+    classes = {member for member in members if isinstance(member, type)}
+    if any(issubclass(member, int | StepUnit) for member in classes):
+        classes.discard(float)  # whole numbers become one of these
+    return classes
+
+
 def declared_types(thing: Callable[..., object]) -> dict[str, object]:
     """The types of a dataclass's fields or a function's arguments, resolved.
 
@@ -244,28 +254,33 @@ def _convert(value: object, annotation: object, current: object) -> object:
         return value
     if isinstance(value, np.generic):
         value = value.item()
+    if type(value) is annotation:
+        return value
     if origin is Annotated:
-        return _in_range(_convert(value, arguments[0], current), arguments[1:])
+        converted = _convert(value, arguments[0], current)
+        if not is_in_range(converted, arguments[1:]):
+            raise _UnfitError
+        return converted
     if origin in (Union, types.UnionType):
         return _convert_to_member(value, arguments, current)
     if origin is tuple:
         return _convert_tuple(value, arguments, current)
     if isinstance(annotation, type):
         return _convert_to_class(value, annotation, current)
-    if origin is FrozenMapping and isinstance(value, Mapping):
-        return frozen(value)
-    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, dict):
-        return {
-            _convert(key, arguments[0], None): _convert(part, arguments[1], None)
-            for key, part in value.items()
-        }
+    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return _convert_mapping(value, annotation)
     return _checked(value, annotation)
 
 
-def _in_range(value: object, metadata: tuple[object, ...]) -> object:
-    if not is_in_range(value, metadata):
-        raise _UnfitError
-    return value
+def _convert_mapping(value: Mapping[Any, object], annotation: object) -> object:
+    if get_origin(annotation) is FrozenMapping:
+        return frozen(value)
+    if not isinstance(value, dict):
+        return _checked(value, annotation)
+    of_key, of_value = get_args(annotation)
+    return {
+        _convert(key, of_key, None): _convert(part, of_value, None) for key, part in value.items()
+    }
 
 
 def _convert_to_member(value: object, members: tuple[object, ...], current: object) -> object:
@@ -273,6 +288,8 @@ def _convert_to_member(value: object, members: tuple[object, ...], current: obje
 
     So a plain number stands for the step unit that is there, or else for the first one named.
     """
+    if type(value) is not float and type(value) in members:
+        return value
     for member in members:
         if isinstance(member, type) and member is not float and _is_already(value, member):
             return value

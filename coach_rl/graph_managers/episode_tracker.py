@@ -86,10 +86,12 @@ class EpisodeTracker(Saved):
             self.faults[fault.cause] = self.faults.get(fault.cause, 0) + 1
         self._reward[rows] += answer.reward
         self._length[rows] += answer.duration
-        for name, reward in agent_rewards(answer.info).items():
-            total = self._agents.setdefault(name, np.zeros_like(self._reward))
-            total[rows] += reward
-        success = _success(answer.info)
+        success = None
+        if answer.info:
+            for name, reward in agent_rewards(answer.info).items():
+                total = self._agents.setdefault(name, np.zeros_like(self._reward))
+                total[rows] += reward
+            success = _success(answer.info)
         if success is not None:
             self._reports_success = True
             self._succeeded[rows] |= success.astype(np.bool_)
@@ -123,9 +125,9 @@ class EpisodeTracker(Saved):
 
 def _success(info: Mapping[str, Array]) -> FloatArray | None:
     """Success of the rows that answered, [R]; None if none of them reported it."""
-    key = next((key for key in SUCCESS_KEYS if key in info), None)
-    if key is None:
-        return None
-    success = info[key].astype(np.float64)
-    reported = info.get(f"_{key}")
-    return success if reported is None else np.where(reported, success, 0.0)
+    for key in SUCCESS_KEYS:
+        if key in info:
+            success = info[key].astype(np.float64)
+            reported = info.get(f"_{key}")
+            return success if reported is None else np.where(reported, success, 0.0)
+    return None

@@ -454,7 +454,7 @@ class EvaluationSchedule:
                 on_activity=graph.runtime.on_activity,
             )
 
-        with torch_settings(graph.runtime):
+        with torch_settings(graph.runtime), stack.signals.listening():
             scores = played(watchers)
             again = list(filter(lambda each: each.wants_replay(scores.episodes), watchers))
             if again:

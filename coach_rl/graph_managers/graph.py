@@ -35,6 +35,7 @@ from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
+from coach_rl.graph_managers.unbuilt import unbuilt
 from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.levels.level_manager import agent_spaces
 
@@ -69,6 +70,12 @@ class Graph:
         ConfigurationError: Something does not fit; what was opened is closed again.
     """
 
+    training: Stack = unbuilt(
+        "this graph was built to evaluate only; close() it and call create_graph() without "
+        "training=False"
+    )
+    """The stack of levels that trains; ConfigurationError in a graph that only evaluates."""
+
     def __init__(
         self,
         parameters: GraphParameters,
@@ -78,7 +85,8 @@ class Graph:
         evaluation_envs: int | None = None,
         watchers: Sequence[EvaluationWatcher] = (),
     ) -> None:
-        self.runtime = replace(resolved(runtime, parameters), signals=Signals())
+        runtime = resolved(runtime, parameters.threads, parameters.divergence)
+        self.runtime = replace(runtime, signals=Signals())
         """The run's settings and services: its device, its threads, its channel of signals."""
         planned = parameters.schedule.training
         self.clock = Clock(planned=planned)
@@ -93,24 +101,27 @@ class Graph:
         """Watchers of evaluations."""
         self._parameters = parameters
         self._agents = LevelAgents(parameters, self.runtime, self.clock)
-        self._training: Stack | None = None
         is_drawn = False
         for watcher in watchers:
             is_drawn |= watcher.draws
         with ExitStack() as opened, torch_settings(self.runtime):
             builder = StackBuilder(parameters, self.runtime, agents=self._agents, opened=opened)
             if training:
-                self._training = parameters.source.build(builder, self.clock)
+                self.training = parameters.source.build(builder, self.clock)
+                opened.enter_context(self.training.signals.listening())
             self.evaluation = builder.evaluation(
                 Clock(phase=Phase.TEST, planned=planned),
                 evaluation_envs
                 or min(parameters.schedule.evaluation_episodes.count, MAX_EVALUATION_ENVS),
                 is_drawn=is_drawn,
             )
-            if self._training is not None:
-                _check_same_spaces(self._training, self.evaluation)
-                self.phases.watch(self._training.levels)
-                self._training.reset(integer_seed(runtime.seed, "training", "environment"))
+            self.stacks: tuple[Stack, ...] = (self.evaluation,)
+            """The stack that trains, where there is one, and that of evaluations."""
+            if training:
+                self.stacks = (self.training, self.evaluation)
+                _check_same_spaces(self.training, self.evaluation)
+                self.phases.watch(self.training.levels)
+                self.training.reset(integer_seed(runtime.seed, "training", "environment"))
             for watcher in watchers:
                 self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
                 watcher.prepare(self.evaluation)
@@ -136,16 +147,6 @@ class Graph:
         """The contexts that the agents were built with, by their level's name."""
         return self._agents.contexts
 
-    @property
-    def training(self) -> Stack:
-        """The stack of levels that trains; ConfigurationError in a graph that only evaluates."""
-        if self._training is None:
-            raise ConfigurationError(
-                "this graph was built to evaluate only; close() it and call create_graph() "
-                "without training=False"
-            )
-        return self._training
-
     @cached_property
     def _episodes(self) -> OpenEpisodes:
         return OpenEpisodes(
@@ -159,11 +160,6 @@ class Graph:
     def spaces(self) -> EnvironmentSpaces:
         """The spaces of its environment."""
         return self.evaluation.simulators.spaces
-
-    @property
-    def stacks(self) -> tuple[Stack, ...]:
-        """The stack that trains, where there is one, and that of evaluations."""
-        return (self.evaluation,) if self._training is None else (self._training, self.evaluation)
 
     @property
     def evaluation_seed(self) -> int:
@@ -198,22 +194,27 @@ class Graph:
         self.evaluation.clock.samples = sampling
 
     def tick(self) -> Tick:
-        """One step of all training environments, in the clock's phase; what is due is learned."""
+        """One step of all training environments, in the clock's phase; what is due is learned.
+
+        Torch's settings are those of the process: `run_phase` sets the run's for many ticks.
+        """
         clock = self.clock
-        with torch_settings(self.runtime):
-            answer = self.training.tick()
-            finished = self.tracker.note(answer)
-            if finished is not None:
-                clock.episodes += len(finished)
-            learned = list(self.learn()) if clock.phase is Phase.TRAIN else []
+        answer = self.training.tick()
+        finished = self.tracker.note(answer)
+        if finished is not None:
+            clock.episodes += len(finished)
+        learned = self.learn() if clock.phase is Phase.TRAIN else ()
         return Tick(answer=answer, finished=finished, learned=learned)
 
-    def learn(self) -> Iterator[tuple[str, str, Mapping[str, float]]]:
+    def learn(self) -> Sequence[tuple[str, str, Mapping[str, float]]]:
         """Let every level's agent learn, the lowest first; not those in a phase of their own.
 
-        Yields the level, the name of the agent or of one that it consists of, and its metrics.
+        Returns:
+            The level, the name of the agent or of one that it consists of, and its metrics, of
+            those that have some.
         """
-        for level in reversed(self.levels):
+        learned: list[tuple[str, str, Mapping[str, float]]] = []
+        for level in reversed(self._parameters.levels):
             if level.frozen or level.name in self.clock.levels:
                 continue
             report = self._agents.built[level.name].train(self.clock)
@@ -223,7 +224,8 @@ class Graph:
             for name, metrics in {level.agent.name: report.metrics, **report.members}.items():
                 self.clock.skipped_updates += int(metrics.get("train/skipped_updates", 0))
                 if metrics:
-                    yield level.name, name, metrics
+                    learned.append((level.name, name, metrics))
+        return learned
 
     def description(self) -> str:
         """A readable description of the levels, their goals and agents, and the environment."""

@@ -8,11 +8,11 @@ graph_manager.graph.agents["main"]
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import ConfigurationError, exits_as_errors, require
+from coach_rl.core.errors import ConfigurationError, ParameterError, exits_as_errors, require
 from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
@@ -47,17 +47,11 @@ from coach_rl.graph_managers.run_warnings import (
     warn_of_useless_settings,
 )
 from coach_rl.graph_managers.statistics import histogram, require_image
+from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.graph_managers.unbuilt import unbuilt
 from coach_rl.graph_managers.watcher import EvaluationWatcher
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Built:
-    """Parts that `create_graph` builds."""
-
-    graph: Graph
-    progress: Progress
-    evaluations: EvaluationSchedule
-    callbacks: Callbacks
+_NOT_BUILT = "the graph is not built yet; call create_graph() first"
 
 
 class GraphManager:
@@ -69,31 +63,23 @@ class GraphManager:
 
     described_by: ClassVar[type[GraphParameters]] = GraphParameters
     """The class of parameters that describes an experiment of this kind."""
+    graph: Graph = unbuilt(_NOT_BUILT)
+    """Agents by their level's name, the stacks they train and are evaluated in, the clock."""
+    progress: Progress = unbuilt(_NOT_BUILT)
+    """State of the run beyond the counters of its clock: its ending, times, signals."""
+    evaluations: EvaluationSchedule = unbuilt(_NOT_BUILT)
+    """The evaluations while training, and those of other policies."""
+    _callbacks: Callbacks
 
     def __init__(self, parameters: GraphParameters) -> None:
-        require(
-            isinstance(parameters, self.described_by),
-            f"{type(self).__name__} needs {self.described_by.__name__}(...), "
-            f"got {describe_value(parameters)}",
-        )
+        if not isinstance(parameters, self.described_by):
+            raise ParameterError(
+                f"{type(self).__name__} needs {self.described_by.__name__}(...), "
+                f"got {describe_value(parameters)}"
+            )
         self.parameters = parameters
-        self._built: _Built | None = None
-        self._standstill = StandstillWatch(parameters)
-
-    @property
-    def graph(self) -> Graph:
-        """Agents by their level's name, the stacks they train and are evaluated in, the clock."""
-        return self._parts.graph
-
-    @property
-    def progress(self) -> Progress:
-        """State of the run beyond the counters of its clock: its ending, times, signals."""
-        return self._parts.progress
-
-    @property
-    def evaluations(self) -> EvaluationSchedule:
-        """The evaluations while training, and those of other policies."""
-        return self._parts.evaluations
+        self._is_built = False
+        self._standstill = StandstillWatch(parameters.schedule, parameters.environment.level)
 
     def create_graph(
         self,
@@ -119,27 +105,24 @@ class GraphManager:
                 pass them again to resume the run.
             watchers: Watchers of evaluations.
         """
-        if self._built is not None:
+        if self._is_built:
             raise ConfigurationError("this graph is already built; close() it to build another")
         require_callbacks(callbacks)
         parameters, runtime = self.parameters, runtime or Runtime()
         parameters.schedule.check_heatup()
-        graph = Graph(
+        self.graph = Graph(
             parameters,
             runtime,
             training=training,
             evaluation_envs=evaluation_envs,
             watchers=watchers,
         )
-        progress = Progress(parameters.schedule, graph.clock, parameters.validation)
-        self._built = _Built(
-            graph=graph,
-            progress=progress,
-            evaluations=EvaluationSchedule(parameters, graph, progress),
-            callbacks=Callbacks((*parameters.callbacks, *callbacks) if training else ()),
-        )
+        self.progress = Progress(parameters.schedule, self.graph.clock, parameters.validation)
+        self.evaluations = EvaluationSchedule(parameters, self.graph, self.progress)
+        self._callbacks = Callbacks((*parameters.callbacks, *callbacks) if training else ())
+        self._is_built = True
         try:
-            self._built.callbacks.begin(self)
+            self._callbacks.begin(self)
         except BaseException:
             self.close()
             raise
@@ -164,11 +147,11 @@ class GraphManager:
             evaluator: Makes the evaluations while training continues; a result is yielded when it
                 is there, with the counters at its request. None: they are made in between.
         """
-        if self._built is None:
+        if not self._is_built:
             self.create_graph()
         self.graph.require_loaded()
         self.evaluations.use_evaluator(evaluator)
-        progress, callbacks = self.progress, self._parts.callbacks
+        progress, callbacks = self.progress, self._callbacks
         with exits_as_errors():
             for record in self._scheduled(is_stopped, is_paused):
                 # The callbacks' state is settled as well before the first of these is yielded.
@@ -312,45 +295,39 @@ class GraphManager:
 
     def state_dict(self) -> State:
         """Everything that is needed to continue exactly here; valid between two records."""
-        parts, progress = self._parts, self.progress.state_dict()
-        progress["evaluations_tell_success"] = parts.evaluations.success_is_reported
+        progress = self.progress.state_dict()
+        progress["evaluations_tell_success"] = self.evaluations.success_is_reported
         state = {
-            **parts.graph.state_dict(),
+            **self.graph.state_dict(),
             "progress": progress,
-            **parts.evaluations.state_dict(),
+            **self.evaluations.state_dict(),
         }
-        if callbacks := parts.callbacks.state_dict():
+        if callbacks := self._callbacks.state_dict():
             state["callbacks"] = callbacks
         return state
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         """Continue from the state of an equally built graph; see `Graph.load_state_dict`."""
-        parts = self._parts
-        parts.graph.load_state_dict(state, restart_episodes=restart_episodes)
-        parts.progress.load_state_dict(state["progress"])
-        parts.graph.clock.wall_seconds = parts.progress.wall_seconds
-        parts.evaluations.load_state_dict(state)
-        parts.callbacks.load_state_dict(state.get("callbacks", {}))
-        parts.progress.is_settled = True
+        self.graph.load_state_dict(state, restart_episodes=restart_episodes)
+        self.progress.load_state_dict(state["progress"])
+        self.graph.clock.wall_seconds = self.progress.wall_seconds
+        self.evaluations.load_state_dict(state)
+        self._callbacks.load_state_dict(state.get("callbacks", {}))
+        self.progress.is_settled = True
 
     def close(self) -> None:
         """Close the environments; harmless when repeated or when nothing was built."""
-        if self._built is not None:
-            self._built.callbacks.close()
-            self._built.graph.close()
-            self._built = None
+        if self._is_built:
+            self._callbacks.close()
+            self.graph.close()
+            del self.graph, self.progress, self.evaluations, self._callbacks
+            self._is_built = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    @property
-    def _parts(self) -> _Built:
-        if self._built is None:
-            raise ConfigurationError("the graph is not built yet; call create_graph() first")
-        return self._built
 
     def _over_after(self, length: RunLength) -> Callable[[], bool]:
         require_unit(length, StepUnit, "the length")
@@ -406,15 +383,26 @@ def run_phase(
         clock.phase, progress.has_begun = phase, True
         yield progress.record("phase")
     while not is_over():
-        if changed := graph.phases.update(clock, graph.training.levels):
-            yield from progress.settling([*progress.level_phase_records(changed)])
+        with torch_settings(graph.runtime):
+            records = _next_records(graph, progress, is_over, standstill)
+        yield from progress.settling(records)
+
+
+def _next_records(
+    graph: Graph, progress: Progress, is_over: Callable[[], bool], standstill: StandstillWatch
+) -> list[LogRecord]:
+    """Tick until there are records, which are returned, or the phase is over."""
+    clock, training = graph.clock, graph.training
+    records: list[LogRecord] = []
+    while not records and not is_over():
+        if changed := graph.phases.update(clock, training.levels):
+            return [*progress.level_phase_records(changed)]
         started = time.perf_counter()
         tick = graph.tick()
         now = time.perf_counter()
         progress.training_seconds += now - started
         clock.wall_seconds = progress.seconds_at(now)
         # All of the tick's state is settled before the first record is yielded.
-        records: list[LogRecord] = []
         if progress.added:
             records += progress.take_added()
         if tick.answer.faults:
@@ -428,8 +416,8 @@ def run_phase(
         ]
         if progress.is_due():
             standstill.check(clock, graph.tracker.lengths)
-            levels = level_metrics(graph.training, "level", graph.phases.metrics(clock))
-            records += progress.speed_records(levels, graph.training.source.metrics())
-            records += progress.signal_records(graph.training.signals.drain("signals"))
-            graph.training.signals.warn_once()
-        yield from progress.settling(records)
+            levels = level_metrics(training, "level", graph.phases.metrics(clock))
+            records += progress.speed_records(levels, training.source.metrics())
+            records += progress.signal_records(training.signals.drain("signals"))
+            training.signals.warn_once()
+    return records

@@ -23,11 +23,13 @@ class StandstillWatch:
     """Warns, once each, of episodes that don't end and of lengths that don't grow.
 
     Args:
-        parameters: The experiment.
+        schedule: The lengths of the experiment.
+        level: The name of its environment.
     """
 
-    def __init__(self, parameters: GraphParameters) -> None:
-        self._parameters = parameters
+    def __init__(self, schedule: ScheduleParameters, level: str) -> None:
+        self._schedule = schedule
+        self._level = level
         self._has_seen_episodes = self._has_seen_lengths = False
 
     def check(self, clock: Clock, open_episodes: IntArray) -> None:
@@ -35,7 +37,7 @@ class StandstillWatch:
         if not self._has_seen_episodes and open_episodes.min() >= ENDLESS:
             self._has_seen_episodes = True
             _warn(
-                f"no training episode of '{shown_level(self._parameters.environment.level)}' has "
+                f"no training episode of '{shown_level(self._level)}' has "
                 f"ended in the last {ENDLESS:,} steps of each environment; where they should, give "
                 'it a time limit (-cp "environment.max_episode_steps=1000") or let it report '
                 "terminated or truncated"
@@ -46,7 +48,7 @@ class StandstillWatch:
 
     def _warn_of_lengths(self, clock: Clock) -> None:
         """Warn of lengths that are still at 0, so that they may never be reached."""
-        schedule = self._parameters.schedule
+        schedule = self._schedule
         lengths = {
             "training": schedule.training,
             "evaluation_interval": schedule.evaluation_interval,
@@ -103,12 +105,17 @@ def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
     )
 
 
-def warn_of_restarts(parameters: GraphParameters, obstacle: str | None) -> None:
-    """Warn that open episodes are in no checkpoint, where there is an obstacle to saving them."""
+def warn_of_restarts(level: str, obstacle: str | None) -> None:
+    """Warn that open episodes are in no checkpoint, where there is an obstacle to saving them.
+
+    Args:
+        level: The name of the environment.
+        obstacle: Reason why they cannot be saved; None where they can.
+    """
     if obstacle is None:
         return
     _warn(
-        f"open episodes of '{shown_level(parameters.environment.level)}' cannot be saved: "
+        f"open episodes of '{shown_level(level)}' cannot be saved: "
         f"{obstacle}. Checkpoints hold everything else, and a resumed run restarts these "
         "episodes"
     )

@@ -1,8 +1,10 @@
 """Levels above one set of environments, which make their ticks together, and their signals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 import numpy as np
 
@@ -61,9 +63,15 @@ class StackSignals(Saved):
         """Descriptions of requested infos that are no numbers, by name."""
         self._has_checked = False
 
-    def listen(self) -> None:
-        """Receive the signals of agents from now on, instead of the run's other stack."""
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Receive the signals of agents inside, instead of the run's other stack."""
+        before = self._channel.listener
         self._channel.listener = self._windows.note
+        try:
+            yield
+        finally:
+            self._channel.listener = before
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out the infos of other rows than these, [N]."""
@@ -71,7 +79,7 @@ class StackSignals(Saved):
 
     def note(self, answer: EnvResponse) -> None:
         """Record the infos of a step."""
-        if not self._patterns or not answer.info:
+        if not self._patterns:
             return
         kept = self._counted[answer.rows] & ~answer.lost
         is_all = bool(kept.all())
@@ -167,7 +175,7 @@ class Stack:
     source: TickSource = OWN_PROCESS
     """Source of its ticks."""
 
-    @property
+    @cached_property
     def simulators(self) -> Environment:
         """The environment that the lowest level acts on."""
         return self.levels[-1].environment
@@ -188,10 +196,10 @@ class Stack:
         are over, and episode trackers need every step.
         """
         among = self.source.begin(self)
-        self.signals.listen()
         self.decide(among)  # decisions go down ...
         response = self.simulators.recv()
-        self.signals.note(response)
+        if response.info:
+            self.signals.note(response)
         self.pass_up(response)  # ... and answers go up
         if self.clock.phase is not Phase.TEST:  # schedules do not advance where nothing learns
             self.clock.environment_steps += int(np.add.reduce(response.duration))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import torch
 
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers.parameters import GraphParameters
+from coach_rl.core.runtime import DivergenceParameters, Runtime
 
 
 @contextmanager
@@ -28,12 +27,12 @@ def torch_settings(runtime: Runtime) -> Iterator[None]:
         torch.set_float32_matmul_precision(precision)
 
 
-def resolved(runtime: Runtime, parameters: GraphParameters) -> Runtime:
+def resolved(runtime: Runtime, threads: int, divergence: DivergenceParameters) -> Runtime:
     """The runtime of an experiment: on a device that exists, with its threads and divergence."""
     return replace(
-        with_threads(runtime, parameters.threads),
+        with_threads(runtime, threads),
         device=resolved_device(runtime.device),
-        divergence=parameters.divergence,
+        divergence=divergence,
     )
 
 

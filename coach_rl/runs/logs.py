@@ -30,7 +30,7 @@ from coach_rl.core.records import Array
 from coach_rl.core.shown_text import printable_lines
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint
-from coach_rl.runs.folder import RunFolder, read_manifest
+from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.manifest import flat, introduction
 from coach_rl.telemetry.log_files import CsvSink, ImageSink, JsonlSink, logged_names
 from coach_rl.telemetry.tensorboard import TensorBoardSink
@@ -378,17 +378,23 @@ class WriteFailures:
 
 
 def file_sinks(
-    run: RunFolder, graph_manager: GraphManager, *, tensorboard: bool
+    run: RunFolder, graph_manager: GraphManager, introduced: Json | None
 ) -> dict[str, Callable[[], Sink]]:
-    """Makers of the sinks that write into the run's folder, by the files' names for people."""
+    """Makers of the sinks that write into the run's folder, by the files' names for people.
+
+    Args:
+        run: The run's folder.
+        graph_manager: The experiment.
+        introduced: The run's manifest, which TensorBoard introduces; None: no TensorBoard.
+    """
     folder = run.path
     files: dict[str, Callable[[], Sink]] = {
         "log.jsonl": lambda: JsonlSink(folder / "log.jsonl"),
         "the CSV files": lambda: CsvSink(folder),
         "the pictures of notes": lambda: ImageSink(run.images),
     }
-    if tensorboard:
-        about = introduction(run, graph_manager.graph.description())
+    if introduced is not None:
+        about = introduction(run, introduced, graph_manager.graph.description())
         files["TensorBoard's file"] = lambda: TensorBoardSink(
             folder,
             resumed_at=graph_manager.graph.clock.environment_steps or None,
@@ -398,12 +404,13 @@ def file_sinks(
     return files
 
 
-def service_sinks(run: RunFolder, graph_manager: GraphManager) -> dict[str, Callable[[], Sink]]:
+def service_sinks(
+    run: RunFolder, graph_manager: GraphManager, manifest: Json
+) -> dict[str, Callable[[], Sink]]:
     """Makers of the experiment's own sinks, by their names for people."""
     described = graph_manager.parameters.sinks
     if not described:
         return {}
-    manifest = read_manifest(run)
     settings = {
         "seed": manifest["task"]["seed"],
         "level": manifest["level"],

@@ -66,26 +66,25 @@ class Origin:
 
 def make_manifest(
     graph_manager: GraphManager,
-    runtime: Runtime,
+    experiment: Json,
+    code: Sequence[str],
     *,
     name: str,
     origin: Origin,
-    policy: CheckpointParameters | None = None,
 ) -> Json:
     """Everything the run is made from, as JSON.
 
     Args:
         graph_manager: The experiment, resolved.
-        runtime: What is known only now.
+        experiment: What `experiment_json` returned of it.
+        code: What `code_of` returned of these.
         name: The experiment's name.
         origin: Where the experiment came from.
-        policy: The policy of its checkpoints; None: that of its parameters.
 
     Raises:
-        ConfigurationError: Something in the parameters could not be rebuilt from JSON.
+        ConfigurationError: Something of the preset could not be rebuilt from JSON.
     """
-    experiment = experiment_json(graph_manager, runtime, policy)
-    folders = imported_folders(code_of(graph_manager, experiment))
+    folders = imported_folders(code)
     if origin.preset is not None:  # its entry has the files beside it
         folders.pop(str(origin.preset.reference.path.parent), None)
     return {
@@ -107,12 +106,20 @@ def make_manifest(
 
 
 def experiment_json(
-    graph_manager: GraphManager, runtime: Runtime, policy: CheckpointParameters | None
+    graph_manager: GraphManager, runtime: Runtime, policy: CheckpointParameters
 ) -> Json:
-    """The parts of a manifest about what is trained and how; see `make_manifest`."""
+    """The parts of a manifest about what is trained and how.
+
+    Args:
+        graph_manager: The experiment, resolved.
+        runtime: What is known only now.
+        policy: The policy of its checkpoints.
+
+    Raises:
+        ConfigurationError: Something in the parameters could not be rebuilt from JSON.
+    """
     parameters = encode(graph_manager.parameters)
-    if policy is not None:
-        parameters["checkpoints"] = encode(policy)
+    parameters["checkpoints"] = encode(policy)
     return {"parameters": parameters, "task": encode(runtime, "task")}
 
 
@@ -147,22 +154,23 @@ def level_names(run: Path) -> tuple[str, ...]:
         return ()
 
 
-def remember_code(graph_manager: GraphManager, manifest: Json, origin: Origin | None) -> None:
-    """Trust what a new run of the user uses, whenever it is rebuilt on this machine."""
+def remember_code(code: Sequence[str], origin: Origin | None) -> None:
+    """Trust what a new run of the user uses, whenever it is rebuilt on this machine.
+
+    Args:
+        code: What `code_of` returned.
+        origin: Where the experiment came from; None when from nowhere.
+    """
     preset = None if origin is None else origin.preset
     source = None if preset is None else (preset.source, str(preset.reference.path))
-    names = code_of(graph_manager, manifest)
-    remember_own_code(names, source, imported_folders(names))
+    remember_own_code(code, source, imported_folders(code))
 
 
-def check_importable(
-    graph_manager: GraphManager, manifest: Json, *, needed_by: Sequence[str] = ()
-) -> None:
+def check_importable(code: Sequence[str], *, needed_by: Sequence[str] = ()) -> None:
     """Warn of classes that stand in the program itself, which no other process can import.
 
     Args:
-        graph_manager: The experiment.
-        manifest: Its manifest.
+        code: What `code_of` returned of the experiment.
         needed_by: Names of the parts of the run that rebuild it in another process.
 
     Raises:
@@ -171,7 +179,7 @@ def check_importable(
     Warns:
         CoachWarning: It can be run, but not resumed or evaluated by the command.
     """
-    names = dict.fromkeys(code_of(graph_manager, manifest))
+    names = dict.fromkeys(code)
     own = [each.partition(":")[2] for each in names if each.startswith("__main__:")]
     if not own:
         return
@@ -191,7 +199,7 @@ def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:
 
     Args:
         graph_manager: The experiment.
-        manifest: Its manifest, of which the parameters are read.
+        manifest: Its manifest, or what `experiment_json` returned of it.
     """
     return [
         reference(type(graph_manager), "graph_manager"),
@@ -278,14 +286,14 @@ def hardware() -> Json:
     }
 
 
-def introduction(folder: RunFolder, levels: str) -> Introduction:
+def introduction(folder: RunFolder, manifest: Json, levels: str) -> Introduction:
     """Texts and hyper-parameters of a run.
 
     Args:
-        folder: The run's; its manifest is written.
+        folder: The run's.
+        manifest: Its manifest.
         levels: The levels and their agents, for people.
     """
-    manifest = read_manifest(folder)
     changed = manifest.get("differences", {})
     texts = {
         "command": _command(manifest),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
-from coach_rl.configuration.strict_json import plain_json, write_json
+from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -58,6 +58,8 @@ class LiveRun:
     graph_manager: GraphManager
     runtime: Runtime
     folder: RunFolder
+    manifest: Json
+    """The run's manifest, which is written."""
     settings: RunSettings
     audience: Audience
     stop: StopRequests
@@ -80,20 +82,23 @@ class LiveRun:
         self.evaluator: Evaluator | None = None
         """Makes the evaluations while training; None where the run does so itself."""
         self._resources = ResourceSampler()
-        self._updates: Mapping[str, str] = {}
-        """Modes of gradient steps, as this process has written them into the manifest."""
+        self._updates = self.graph_manager.graph.updates
+        """Modes of gradient steps, as they stand in the manifest."""
 
     def go(self) -> RunResult:
         """Train to the end or to a stop, save, evaluate."""
-        self._record_updates()
         if self.audience.on_start is not None:
             self.audience.on_start(self.graph_manager, self.runtime, self.folder)
         summary = None
         sinks = RunSinks(
             self.folder.path,
-            file_sinks(self.folder, self.graph_manager, tensorboard=self.settings.tensorboard),
+            file_sinks(
+                self.folder,
+                self.graph_manager,
+                self.manifest if self.settings.tensorboard else None,
+            ),
             self.audience.sinks,
-            services=service_sinks(self.folder, self.graph_manager),
+            services=service_sinks(self.folder, self.graph_manager, self.manifest),
         )
         with closing(sinks), ExitStack() as opened, self.stop.patient():
             self.context = RunContext(
@@ -278,7 +283,7 @@ class LiveRun:
                 sinks.write(each)
 
     def _record_updates(self) -> None:
-        """Write into the manifest how gradient steps run: at the start, and where that changes."""
+        """Write into the manifest how gradient steps run, where that has changed."""
         updates = self.graph_manager.graph.updates
         if updates == self._updates:
             return

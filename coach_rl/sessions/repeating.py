@@ -77,7 +77,7 @@ def repeat_experiment(
             },
             "loaded": loaded,
         }
-        check_importable(graph_manager, manifest, needed_by=session.rebuilding)
+        check_importable(session.code, needed_by=session.rebuilding)
         source = None if old["preset"] is None else read_text(other.preset)
         folder = session.create(root, name, manifest, source, known=before.parameters)
-        return session.train(folder, session.keeper(folder))
+        return session.train(folder, session.keeper(folder), manifest)

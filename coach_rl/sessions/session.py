@@ -48,6 +48,7 @@ from coach_rl.runs.logs import planned_cuts
 from coach_rl.runs.manifest import (
     Origin,
     check_importable,
+    code_of,
     differences_since,
     experiment_json,
     made_with,
@@ -81,8 +82,8 @@ class Session:
 
     with Session(settings, audience) as session:            # takes signals
         session.build(graph_manager, runtime)               # nothing is written until here
-        session.check(folder)
-        result = session.train(session.keeper(folder))      # holds the folder, trains, evaluates
+        folder = session.create(root, name, manifest, source)
+        result = session.train(folder, session.keeper(folder), manifest)
 
     Args:
         settings: How to run it; None takes the defaults.
@@ -110,6 +111,8 @@ class Session:
 
         A run that is resumed or forked while evaluations are pending needs it to finish them.
         """
+        self.code: list[str] = []
+        """All code that the manifest of a new run names, each as `module:name`."""
         self._watchers: list[EvaluationWatcher] = []
 
     def __enter__(self) -> Self:
@@ -141,7 +144,8 @@ class Session:
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
         self.graph_manager = graph_manager = recorded(graph_manager)
-        runtime = resolved(runtime, graph_manager.parameters)
+        parameters = graph_manager.parameters
+        runtime = resolved(runtime, parameters.threads, parameters.divergence)
         self.runtime = replace(runtime, on_activity=self._on_activity)
         for each in self.settings.parts:
             self._add(each)
@@ -152,7 +156,7 @@ class Session:
             callbacks=self.audience.callbacks,
             watchers=self._watchers,
         )
-        self.policy = self.settings.checkpoints or graph_manager.parameters.checkpoints
+        self.policy = self.settings.checkpoints or parameters.checkpoints
         self._opened.enter_context(graph)
         return graph_manager
 
@@ -167,16 +171,17 @@ class Session:
         """
         if self.policy.enabled:
             obstacle = self.graph_manager.graph.obstacle_to_restoring
-            warn_of_restarts(self.graph_manager.parameters, obstacle)
+            warn_of_restarts(self.graph_manager.parameters.environment.level, obstacle)
         return load_levels(self.graph_manager, manifest)
 
     def manifest(self, name: str, origin: Origin) -> Json:
         """The manifest of a new run."""
-        manifest = make_manifest(
-            self.graph_manager, self.runtime, name=name, origin=origin, policy=self.policy
-        )
-        spaces = spaces_to_json(self.graph_manager.graph.spaces)
-        return manifest | {"spaces": spaces} | self.evaluating_part
+        graph_manager, graph = self.graph_manager, self.graph_manager.graph
+        experiment = experiment_json(graph_manager, self.runtime, self.policy)
+        self.code = code_of(graph_manager, experiment)
+        made = make_manifest(graph_manager, experiment, self.code, name=name, origin=origin)
+        spaces = spaces_to_json(graph.spaces)
+        return made | {"spaces": spaces} | self.evaluating_part | {"updates": graph.updates}
 
     def await_evaluations(self, opened: OpenedRun) -> None:
         """Add the part that the pending evaluations of a run need, where it is not given.
@@ -243,19 +248,25 @@ class Session:
             self.evaluating_part = {"evaluator": encode(parameters, name)}
 
     def train(
-        self, folder: RunFolder, keeper: CheckpointKeeper, saved_at: int | None = None
+        self,
+        folder: RunFolder,
+        keeper: CheckpointKeeper,
+        manifest: Json,
+        saved_at: int | None = None,
     ) -> RunResult:
         """Train to the end or to a stop.
 
         Args:
             folder: The run's, which is held.
             keeper: Keeps its checkpoints.
+            manifest: Its manifest, which is written.
             saved_at: Environment steps of the newest checkpoint; None where there is none.
         """
         return LiveRun(
             graph_manager=self.graph_manager,
             runtime=self.runtime,
             folder=folder,
+            manifest=manifest,
             settings=self.settings,
             audience=self.audience,
             stop=self._stop,
@@ -301,11 +312,11 @@ def run_experiment(
         graph_manager = session.build(graph_manager, runtime or Runtime(), name=name)
         loaded = session.begin()
         manifest = session.manifest(name, origin or Origin()) | {"loaded": loaded}
-        check_importable(graph_manager, manifest, needed_by=session.rebuilding)
-        remember_code(graph_manager, manifest, origin)
+        check_importable(session.code, needed_by=session.rebuilding)
+        remember_code(session.code, origin)
         preset = origin.preset if origin else None
         folder = session.create(root, name, manifest, preset.source if preset else None)
-        return session.train(folder, session.keeper(folder))
+        return session.train(folder, session.keeper(folder), manifest)
 
 
 def resume_experiment(
@@ -387,10 +398,10 @@ def resume_experiment(
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
-        manifest |= session.evaluating_part
+        manifest |= session.evaluating_part | {"updates": graph_manager.graph.updates}
         write_manifest(folder, manifest)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
-        return session.train(folder, keeper, done)
+        return session.train(folder, keeper, manifest, done)
 
 
 def fork_experiment(
@@ -461,7 +472,7 @@ def fork_experiment(
         folder = session.create(root, name, manifest, source, known=known)
         keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
         keeper.begin_at(checkpoint, done)
-        return session.train(folder, keeper, done)
+        return session.train(folder, keeper, manifest, done)
 
 
 def _require_more_than_policy(run: Path) -> None:

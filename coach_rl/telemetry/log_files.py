@@ -63,7 +63,7 @@ class LineFile:
 
 
 class JsonlSink:
-    """Appends a line per record, so a killed run keeps its lines; histograms would be too large.
+    """Appends a line per record, so a killed run keeps its lines.
 
     Strict JSON: a number that is not finite is written as null.
 
@@ -76,7 +76,7 @@ class JsonlSink:
         self._file = LineFile(path)
 
     def write(self, record: LogRecord) -> None:
-        if record.kind == "histogram":
+        if not record.is_in_log:
             return
         line: dict[str, object] = {
             "kind": record.kind,

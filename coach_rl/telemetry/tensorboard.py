@@ -306,9 +306,8 @@ class TensorBoardSink:
             file = self._folder / record.text
             kind = re.sub(r"^step_\d+_?", "", file.stem) or "evaluation"
             values.append(image_value(f"videos/{kind}", file.read_bytes()))
-        if record.kind in ("histogram", "note"):
-            drawn = by_tag(record, record.arrays).items()
-            values += [histogram_value(tag, bins.reshape(-1, 3)) for tag, bins in drawn]
+        drawn = by_tag(record, record.arrays).items()
+        values += [histogram_value(tag, bins) for tag, bins in drawn if bins.ndim == 2]
         pictures = by_tag(record, record.images).items()
         values += [image_value(tag, _png(picture)) for tag, picture in pictures]
         if not values:

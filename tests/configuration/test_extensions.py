@@ -161,6 +161,10 @@ def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None
             'summary = "x"\n[commands.a]\narguments = "[flags]"\ndescription = "A."\nflag = "m:F"',
             "unknown key 'flag' in commands.a",
         ),
+        (
+            'summary = "x"\n[familiar.flag]\na = ["--b"]',
+            "unknown key 'familiar.flag'; known are flags",
+        ),
         ("#" * 100_001, "it has more than 100,000 bytes"),
     ],
 )

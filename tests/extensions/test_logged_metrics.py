@@ -30,8 +30,9 @@ from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
-from coach_rl.extensions.looking.inspections import KIND
+from coach_rl.extensions.looking import histograms, inspections
+from coach_rl.extensions.looking.inspection_text import parse_inspections
+from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
@@ -280,4 +281,4 @@ def test_logged_metrics_are_described():
 
 def test_described_kinds_of_records_are_those_of_the_code():
     kinds = METRICS["descriptions"]()[METRICS["KINDS"]]
-    assert sorted(kinds) == sorted([*get_args(Kind), KIND])
+    assert sorted(kinds) == sorted([*get_args(Kind), histograms.KIND, inspections.KIND])

@@ -50,7 +50,7 @@ def numbers(record: dict[str, object]) -> dict[str, object]:
     ("name", "other", "flags"),
     [
         pytest.param("CartPole_PPO", "", (), id="made twice"),
-        pytest.param("Pendulum_HAC", "", (), id="a hierarchy made twice"),
+        pytest.param("two levels, TD3 above TD3", "", (), id="a hierarchy made twice"),
         pytest.param("CartPole_DQN", OFTEN_RECORDS, OFTEN, id="checkpoints all the time"),
         pytest.param("CartPole_PPO", "environment.vectorization=subprocess", (), id="in workers"),
         pytest.param("Mujoco_PPO", "environment.threads=2", (), id="simulated by two threads"),

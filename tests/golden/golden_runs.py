@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from coach_rl.configuration.presets import shipped_presets
+
 RECORDED = Path(__file__).with_name("recorded.json")
 TWO_LEVELS = Path(__file__).with_name("two_levels.py")
 UNTIMED = ("evaluation", "level", "train")
@@ -323,10 +325,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
     ),
 }
 """Settings of each run by its name, which begins with its preset where that is a shipped one."""
-RUNS = {
+EVERY_RUN = {
     name: GoldenRun(**{"preset": name.partition(",")[0]} | settings)
     for name, settings in SETTINGS.items()
 }
+"""The runs by name."""
+RUNS = {
+    name: run
+    for name, run in EVERY_RUN.items()
+    if ".py" in run.preset or run.preset in shipped_presets()
+}
+"""Those whose presets are there: some lack where an extension has been deleted."""
 
 
 def figures(run: GoldenRun, folder: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest
 import coach_rl.presets
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
+from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
@@ -30,6 +31,9 @@ from coach_rl.sessions.session import RunSettings, run_experiment
 
 PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
+HELPERS = {Path(file).stem for each in own_extensions() for file in each.helpers}
+SHARED = {*coach_rl.presets.__all__, *HELPERS}
+"""Files that presets import."""
 PRESET_PACKAGES = {
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
@@ -137,7 +141,7 @@ def hasty(agent, rollout=256):
 def test_shipped_presets_are_all_files_but_shared_ones():
     folder = Path(coach_rl.presets.__file__).parent
     files = {path.stem for path in folder.glob("*.py")}
-    assert files - {"__init__", *coach_rl.presets.__all__} <= set(PRESETS)
+    assert files - {"__init__", *SHARED} <= set(PRESETS)
     assert set(PRESETS) - files == set(PRESETS) & {
         "AntMaze_Graph_TD3",
         "BitFlip_DQN_HER",
@@ -156,7 +160,7 @@ def imports(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_presets_import_the_public_names_and_no_other_preset(file):
     ours = {name for name in imports(file) if name.startswith("coach_rl")}
-    assert ours <= {"coach_rl", *(f"coach_rl.presets.{name}" for name in coach_rl.presets.__all__)}
+    assert ours <= {"coach_rl", *(f"coach_rl.presets.{name}" for name in SHARED)}
     assert "coach_rl" in ours
 
 

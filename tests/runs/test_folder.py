@@ -20,7 +20,7 @@ from coach_rl.runs.folder import RunFolder, create_run_folder, find_folder, mani
 from coach_rl.runs.manifest import Origin, make_manifest
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
-from tests.small_runs import FAKE, QUIET, change_manifest, preset
+from tests.small_runs import FAKE, QUIET, TWO_LEVELS, change_manifest, preset
 
 STORAGE = "agent.memory.storage"
 PRESET, DDPG = preset(), preset("Pendulum_DDPG")
@@ -162,10 +162,10 @@ def test_rebuild_run_from_a_missing_gpu_warns(tmp_path: Path) -> None:
 
 
 def test_rebuild_without_learning_has_no_memory(tmp_path: Path) -> None:
-    folder = make(tmp_path, preset("PointMaze_HAC"))  # a memory on each level
+    folder = make(tmp_path, preset(f"{TWO_LEVELS}:td3_above_td3"))  # a memory on each level
     manager, _, _ = rebuild(folder, learns=False)
-    levels = manager.parameters.stack
-    assert [level.agent.learner.memory.storage for level in levels] == ["none", "none"]
+    levels = manager.parameters.levels
+    assert [level.agent.memory.storage for level in levels] == ["none", "none"]
 
 
 WAREHOUSE = """

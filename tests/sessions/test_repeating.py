@@ -106,7 +106,6 @@ def test_repeat_invalid_changes_error(run, overrides, kind, message):
     [
         ("train x --from run", "unexpected argument 'x'"),
         ("train -p x --from run", "`coach train` ignores -p: with --from it trains"),
-        ("train --from run --seeds 3", "`coach train` ignores --seeds: with --from"),
         ("train --from nowhere", "nowhere"),
         ("resume run --from other", "`coach resume` ignores --from"),
     ],

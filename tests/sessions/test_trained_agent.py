@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import gymnasium
@@ -20,20 +20,20 @@ from coach_rl.core.spaces import forbidden
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.filters import InputFilter, ObservationStackingFilter
-from coach_rl.runs.folder import RunFolder
-from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from tests.environments.masked_environments import Doors
-from tests.small_runs import QUIET, change_manifest, manifest_of, preset, state_of
+from tests.sessions.trained_agents import (
+    EPISODES,
+    SMALL,
+    check_sampled_actions,
+    ends_of_equal_episodes,
+    observation_of,
+    short_run,
+)
+from tests.small_runs import QUIET, TWO_LEVELS, change_manifest, manifest_of, preset
 
-EPISODES = 4
 pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
-SMALL = {
-    "schedule.evaluation_interval": None,
-    "schedule.progress_interval": EnvironmentSteps(1),
-    "schedule.heatup": EnvironmentSteps(0),
-    "schedule.evaluation_episodes": EnvironmentEpisodes(EPISODES),
-}
+HIERARCHY = f"{TWO_LEVELS}:td3_above_td3"
 PRESETS = {
     "CartPole_PPO": {"agent.algorithm.rollout": 128},
     "Pendulum_PPO": {"agent.algorithm.rollout": 128},
@@ -47,11 +47,7 @@ PRESETS = {
     "Pendulum_SAC": {},
     "Pendulum_DDPG": {},
     "Mujoco_PPO": {"level": "hopper", "agent.algorithm.rollout": 128},
-    "FourRooms_PPO_Options": {},
-    "Pendulum_HAC": {},
-    "PointMaze_HAC": {},
-    "PointMaze_HIRO": {},
-    "SpeakerListener_PPO": {},
+    HIERARCHY: {},
 }
 """Presets, and overrides that let them learn at once."""
 
@@ -59,54 +55,12 @@ PRESETS = {
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A function from a preset's name to a short run of it, made once."""
-    made = {}
-
-    def run(name):
-        if name not in made:
-            graph_manager = preset(name).configure(
-                {**SMALL, "schedule.training": EnvironmentSteps(600), **PRESETS[name]}
-            )
-            result = run_experiment(
-                graph_manager,
-                Runtime(seed=1, device="cpu", threads=1),
-                name=name,
-                root=tmp_path_factory.mktemp("runs"),
-                settings=QUIET,
-            )
-            made[name] = result.folder.path
-        return made[name]
-
-    return run
+    return cache(lambda name: short_run(name, PRESETS[name], tmp_path_factory.mktemp("runs")))
 
 
-def same(one, other):
-    return all(np.array_equal(one[key], other[key]) for key in one)
-
-
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", PRESETS, ids=lambda name: name.rpartition(":")[2])
 def test_act_equals_an_evaluation_to_the_bit(trained, name):
-    if name == "SpeakerListener_PPO":
-        pytest.importorskip("mpe2")
-    run = trained(name)
-    graph_manager, task, _ = rebuild(RunFolder(run), learns=False)
-    with graph_manager:
-        graph_manager.create_graph(task, training=False)
-        graph_manager.evaluations.load_agents(state_of(run))
-        evaluation = graph_manager.graph.evaluation
-        evaluation.reset(5)
-        parameters = graph_manager.parameters
-        environment = parameters.evaluation_environment or parameters.environment
-        agent, ends = coach_rl.load(run), 0
-        with closing(environment.build(num_envs=EPISODES)) as outside:
-            heard = outside.reset(5)
-            for _ in range(520):
-                outside.send(agent.act(heard.first_observation))
-                heard, expected = outside.recv(), evaluation.tick()
-                assert same(expected.observation, heard.observation)
-                ended = heard.terminated | heard.truncated
-                agent.reset(ended)
-                ends += ended.sum()
-    assert ends >= EPISODES or name == "Pendulum_HAC"  # whose episodes have 1,000 steps
+    assert ends_of_equal_episodes(trained(name)) >= EPISODES
 
 
 def test_act_in_gymnasium_earns_the_rewards_of_the_evaluation(trained):
@@ -141,30 +95,9 @@ def test_act_on_a_gymnasium_batch_equals_the_evaluation(trained):
     assert sorted(totals) == sorted(evaluation.arrays["episode/reward"])
 
 
-def observation_of(agent, rows=()):
-    space = agent.spaces.observation
-    rng = np.random.default_rng(0)
-    return {
-        key: rng.uniform(-0.1, 0.1, (*rows, *part.shape)).astype(part.dtype)
-        for key, part in space.spaces.items()
-    }
-
-
-@pytest.mark.parametrize("name", ["Pendulum_SAC", "FourRooms_PPO_Options", "CartPole_DQN"])
+@pytest.mark.parametrize("name", ["Pendulum_SAC", "CartPole_DQN"])
 def test_act_sampled_actions_repeat_with_the_seed(trained, name):
-    agent = coach_rl.load(trained(name))
-    seen = observation_of(agent, (64,))
-
-    def drawn(**how):
-        agent.reset(**how)
-        return np.concatenate([agent.act(seen, greedy=False) for _ in range(9)])
-
-    first, following, again = drawn(seed=3), drawn(), drawn(seed=3)
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, following)
-    agent.reset()
-    greedy = [agent.act(seen) for _ in range(9)]
-    assert not np.array_equal(first, np.concatenate(greedy))
+    check_sampled_actions(coach_rl.load(trained(name)))
 
 
 def test_act_sampling_changes_nothing(trained):
@@ -195,7 +128,7 @@ def test_act_single_and_batch_have_their_shapes(trained):
 
 
 def test_reset_of_some_rows_leaves_the_others(trained):
-    run = trained("PointMaze_HAC")
+    run = trained(HIERARCHY)
     whole, alone = coach_rl.load(run), coach_rl.load(run)
     seen = observation_of(whole, (2,))
     later = {key: values + np.float32(0.3) for key, values in seen.items()}
@@ -224,9 +157,9 @@ def test_network_of_a_hierarchy_is_found_by_level(trained):
         for parameter in agent.network["actor"].parameters():
             parameter.zero_()
     assert agent.act(np.ones(3)) == 0  # they are the ones it acts with
-    stack = coach_rl.load(trained("FourRooms_PPO_Options"))
-    assert set(stack.network) == {"top"}  # a script has none
-    assert set(stack.network["top"]) == {"actor_critic"}
+    stack = coach_rl.load(trained(HIERARCHY))
+    assert set(stack.network) == {"top", "low"}
+    assert set(stack.network["low"]) == {"actor", "critics"}
 
 
 def changed(run, folder, **changes):

@@ -86,7 +86,7 @@ def test_settings_of_a_task_with_a_preset_are_the_presets(algorithm, level, pres
     [
         ("PPO", "MountainCar-v0"),
         ("PPO", "MountainCarContinuous-v0"),
-        ("PPO", "goal_pendulum"),
+        ("PPO", "goal_point_mass"),
         ("PPO", "FrozenLake-v1"),
         ("DQN", "bit_flip"),
         ("DDPG", "point_mass"),
@@ -103,7 +103,7 @@ def test_any_task_can_be_built(algorithm, level):
 
 
 def test_vectors_alone_are_normalised():
-    (goals,) = built("PPO", level="goal_pendulum").parameters.levels
+    (goals,) = built("PPO", level="goal_point_mass").parameters.levels
     assert set(goals.agent.input_filter.observation) >= {"observation", "desired_goal"}
     (discrete,) = built("PPO", level="FrozenLake-v1").parameters.levels
     assert discrete.agent.input_filter is None

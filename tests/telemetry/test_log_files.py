@@ -94,6 +94,13 @@ def test_jsonl_non_finite_numbers_are_null(tmp_path):
     assert line["arrays"] == {"episode/reward": [1.0, None]}
 
 
+def test_jsonl_record_that_is_not_for_the_log_is_left_out(tmp_path):
+    sink = JsonlSink(tmp_path / "log.jsonl")
+    sink.write(record("large", is_in_log=False, arrays={"a/values": np.zeros((9, 3))}))
+    sink.close()
+    assert (tmp_path / "log.jsonl").read_text() == ""
+
+
 def test_jsonl_numpy_numbers_are_written(tmp_path):
     sink = JsonlSink(tmp_path / "log.jsonl")
     sink.write(learned(1, a=np.float32(0.5), b=np.int64(3), c=np.bool_(True)))

@@ -1,9 +1,9 @@
 """Tools that examine a run: inspections of its data, profiles, histograms, trackers, a window.
 
-May import all but other extensions that it does not need. `inspect_parameters` describes an
-inspection, `inspections` the callback that observes points of the graph, `inspector` its checks;
+May import all but other extensions that it does not need. `inspections` describes an inspection and
+observes points of the graph, `inspector` has its checks, `inspection_text` reads what users type;
 `profile` and `histograms` are parts of a run; `trackers` and `notebook` are sinks; `play` shows
-episodes in a `window`. Start with `inspect_parameters`.
+episodes in a `window`. Start with `inspections`.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.extensions.looking.histograms import HistogramParameters
-    from coach_rl.extensions.looking.inspect_parameters import InspectParameters
+    from coach_rl.extensions.looking.inspections import InspectParameters
     from coach_rl.extensions.looking.notebook import NotebookSink
     from coach_rl.extensions.looking.profile import ProfileParameters, RunProfile
     from coach_rl.extensions.looking.profiler import Profile, Profiler

@@ -18,7 +18,8 @@ def inspections(text: str) -> Mapping[str, object]:
     """The parameters that inspections stand for."""
     # Not at the top, here and below: these import numpy or torch, and --help needs neither.
     from coach_rl.configuration.overrides import InPlaceOf
-    from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
+    from coach_rl.extensions.looking.inspection_text import parse_inspections
+    from coach_rl.extensions.looking.inspections import InspectParameters
 
     return {"callbacks": InPlaceOf({InspectParameters: parse_inspections(text)})}
 

@@ -23,6 +23,8 @@ from coach_rl.graph_managers.statistics import histogram
 from coach_rl.sessions.run_parts import RunContext, RunPart
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 
+KIND = "histogram"
+"""The kind of their records."""
 DECISIONS = 256
 """Ticks of a level whose observations and actions are kept: the newest."""
 
@@ -78,7 +80,8 @@ class Histograms(RunPart):
                 arrays[name] = np.concatenate([each[name] for each in kept])
             yield replace(
                 record,
-                kind="histogram",
+                kind=KIND,
+                is_in_log=False,
                 level=level.name,
                 agent=level.agent.name,
                 scalars={},

@@ -6,6 +6,7 @@ inspector.inspect(lambda: {"reward": rewards, "observation/position": positions}
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -14,10 +15,40 @@ from coach_rl.core.errors import RunError, UnknownNameError, warn
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import inside
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters
 
+Check = Literal["nan", "shape", "range", "stats", "staleness"]
+Reaction = Literal["warn", "dump", "stop"]
 MOST_DUMPS = 10
 """Times that an inspection keeps what it has found something in, for files."""
+
+
+class Checks(Protocol):
+    """The checks of the data at a point, their interval, and the reaction to what they find."""
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks."""
+        ...
+
+    @property
+    def within(self) -> tuple[float, float] | None:
+        """Bounds of the check `range`; None: those of the spaces."""
+        ...
+
+    @property
+    def oldest(self) -> int | None:
+        """Greatest age allowed by the check `staleness`; None: any."""
+        ...
+
+    @property
+    def every(self) -> int:
+        """Interval of checks, in calls."""
+        ...
+
+    @property
+    def reaction(self) -> Reaction:
+        """The reaction to what they find."""
+        ...
 
 
 class InspectionError(RunError):
@@ -61,7 +92,7 @@ class Inspector(Saved):
 
     def __init__(
         self,
-        params: InspectParameters,
+        params: Checks,
         point: DataPoint,
         *,
         level: str,

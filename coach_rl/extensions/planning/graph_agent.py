@@ -10,11 +10,9 @@ copy of its graph, and the run learns from the outcomes of their plans.
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from annotated_types import Interval
 
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
@@ -22,7 +20,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
+from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import (
     ActionRequest,
     Array,
@@ -36,41 +34,22 @@ from coach_rl.core.records import (
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
-from coach_rl.extensions.planning.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
-from coach_rl.extensions.planning.graph_memory import GraphMemory, GraphPlanner
+from coach_rl.extensions.planning.edge_costs import EdgeCosts
+from coach_rl.extensions.planning.graph_memory import (
+    GraphMemory,
+    GraphMemoryParameters,
+    GraphPlanner,
+)
 from coach_rl.extensions.planning.graph_rows import NOWHERE, GraphRows, graph_marks
 from coach_rl.extensions.planning.place_space import PlaceSpace
-from coach_rl.extensions.planning.places import GridPlaces, PlaceRecords, PlacesParameters
+from coach_rl.extensions.planning.places import PlaceRecords
 from coach_rl.extensions.planning.way_points import WayPointGraph
 
 
 @parameter_class
-class GraphAgentParameters:
+class GraphAgentParameters(GraphMemoryParameters):
     """An agent that plans way-points for the level below."""
 
-    name: NonEmpty[str] = "graph"
-    """The agent's name in logs and files."""
-    places: PlacesParameters = field(default_factory=GridPlaces)
-    """The places: a grid over all or over visited goals, or points that cover visited goals."""
-    costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
-    """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
-    forgetting: UnitInterval = 0.2
-    """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
-    all edges count as always passed, and only the cost of a try matters."""
-    lowest_probability: Annotated[float, Interval(gt=0, le=1)] = 0.02
-    """Lower bound of the estimated probability of passing an edge."""
-    prune_after: Positive[int] | None = None
-    """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
-    others, until it is passed again. It is not removed altogether, since then a place with no other
-    edges would be out of reach for good, though the level below has learned to get there meanwhile.
-    None: an edge only becomes more expensive, down to `lowest_probability`. BEAG's program drops
-    places after 4 misses."""
-    retry_discount: Annotated[float, Interval(ge=0, lt=1)] = 0.5
-    """Share of an edge's probability that each miss takes off in the plans of the row that missed
-    it, until its (sub-)episode ends. 0: its plans ignore its misses."""
-    setbacks: bool = False
-    """True if a miss costs as much as it lengthens the way. For trained levels below: one that
-    still learns to walk is set back anywhere but in front of walls."""
     fixed_goal: tuple[float, ...] = ()
     """Values of the last elements of the goals of the level below, which places don't have. Where
     places have more elements than the others, way-points are the first ones; one is passed only if

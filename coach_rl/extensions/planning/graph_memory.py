@@ -1,28 +1,63 @@
 """The graph that an agent plans on, with its statistics, and the choice of ways over it."""
 
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Interval
 
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
 from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.state import State
-from coach_rl.extensions.planning.edge_costs import EdgeCosts
+from coach_rl.extensions.planning.edge_costs import EdgeCosts, EdgeCostsParameters, EdgeLengths
 from coach_rl.extensions.planning.graph_rows import NOWHERE, GraphRows
 from coach_rl.extensions.planning.place_space import PlaceSpace
-from coach_rl.extensions.planning.places import PlaceRecords, Places
+from coach_rl.extensions.planning.places import (
+    GridPlaces,
+    PlaceRecords,
+    Places,
+    PlacesParameters,
+)
 from coach_rl.extensions.planning.way_points import Tries, WayPointGraph
 
-if TYPE_CHECKING:
-    from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
+
+@parameter_class
+class GraphMemoryParameters:
+    """A graph over places, whose edges have costs and statistics of the tries to pass them."""
+
+    name: NonEmpty[str] = "graph"
+    """The agent's name in logs and files."""
+    places: PlacesParameters = field(default_factory=GridPlaces)
+    """The places: a grid over all or over visited goals, or points that cover visited goals."""
+    costs: EdgeCostsParameters = field(default_factory=EdgeLengths)
+    """The costs of a try to pass an edge: its length, or steps by the critic of the level below."""
+    forgetting: UnitInterval = 0.2
+    """Lowest weight of a try in the averages of edges: of many, the last 1 / forgetting count. 0:
+    all edges count as always passed, and only the cost of a try matters."""
+    lowest_probability: Annotated[float, Interval(gt=0, le=1)] = 0.02
+    """Lower bound of the estimated probability of passing an edge."""
+    prune_after: Positive[int] | None = None
+    """Misses in a row from which on an edge is pruned: ways lead along it only where there are no
+    others, until it is passed again. It is not removed altogether, since then a place with no other
+    edges would be out of reach for good, though the level below has learned to get there meanwhile.
+    None: an edge only becomes more expensive, down to `lowest_probability`. BEAG's program drops
+    places after 4 misses."""
+    retry_discount: Annotated[float, Interval(ge=0, lt=1)] = 0.5
+    """Share of an edge's probability that each miss takes off in the plans of the row that missed
+    it, until its (sub-)episode ends. 0: its plans ignore its misses."""
+    setbacks: bool = False
+    """True if a miss costs as much as it lengthens the way. For trained levels below: one that
+    still learns to walk is set back anywhere but in front of walls."""
 
 
 class GraphMemory:
     """Places, their records, and a graph over them.
 
     Args:
-        params: The agent's parameters.
+        params: The places, and how tries count.
         space: The elements of places.
         costs: Costs of edges.
     """
@@ -33,9 +68,11 @@ class GraphMemory:
     """Records of the places."""
 
     def __init__(
-        self, params: "GraphAgentParameters", *, space: PlaceSpace, costs: EdgeCosts
+        self, params: GraphMemoryParameters, *, space: PlaceSpace, costs: EdgeCosts
     ) -> None:
-        self._params, self._space, self._costs = params, space, costs
+        self._params = params
+        self._space = space
+        self._costs = costs
         self._take(self._new_places())
 
     def visit(self, observation: Observation) -> None:

@@ -42,7 +42,7 @@ from coach_rl.runs.lock import (
     RunInUseError,
     locked,
 )
-from coach_rl.runs.manifest import Origin, remember_code
+from coach_rl.runs.manifest import Origin, code_of, remember_code
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
@@ -204,7 +204,7 @@ def remember_job(job: Job) -> None:
     """
     preset, graph_manager = _configured(job)
     origin = _origin(job, preset, graph_manager, digest="")
-    remember_code(graph_manager, _made_of(graph_manager, job), origin)
+    remember_code(code_of(graph_manager, _made_of(graph_manager, job)), origin)
 
 
 def run_job(job: Job) -> JobResult:
@@ -268,7 +268,7 @@ def _trained(
     settings = RunSettings(tensorboard=job.tensorboard)
     manifest = {} if run is None else read_manifest(run)
     if run is not None and manifest["parameters"].get("checkpoints", {}).get("enabled", True):
-        remember_code(graph_manager, manifest, origin)
+        remember_code(code_of(graph_manager, manifest), origin)
         device = None if job.task.device == "auto" else job.task.device
         return resume_experiment(
             run.path,

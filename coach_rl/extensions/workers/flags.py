@@ -34,6 +34,7 @@ FOR_RUNS = (
             "where the runs of --seeds, or the --workers of one run, are: local (default), "
             "ray[:ADDRESS]; runs also on slurm[:PARTITION]",
             sets="source.on",
+            added_by="--workers or --seeds",
             of="train begun resume",
         ),
         Flag(

@@ -8,7 +8,7 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.looking.inspect_parameters import parse_inspections
+from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import ReplayMemoryParameters, SamplerUnit
 from tests.graph_managers.small_runs import parameters, ppo

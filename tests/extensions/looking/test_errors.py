@@ -19,7 +19,8 @@ from coach_rl.core.errors import (
     ParameterError,
     UnknownNameError,
 )
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
+from coach_rl.extensions.looking.inspection_text import parse_inspections
+from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import InspectionError
 from coach_rl.extensions.looking.notebook import NotebookSink
 from coach_rl.extensions.looking.trackers.tracker import TrackerParameters

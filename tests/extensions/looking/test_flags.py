@@ -10,11 +10,8 @@ from coach_rl.cli.commands import parse_arguments
 from coach_rl.cli.main import main
 from coach_rl.cli.settings import overrides_of
 from coach_rl.configuration.overrides import InPlaceOf, apply_overrides
-from coach_rl.extensions.looking.inspect_parameters import (
-    MEANINGS,
-    USUAL_POINTS,
-    InspectParameters,
-)
+from coach_rl.extensions.looking.inspection_text import MEANINGS, USUAL_POINTS
+from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.trackers.tracker import TrackerParameters
 from tests.cli.commands import coach, only_run
 from tests.graph_managers.small_runs import parameters

@@ -7,7 +7,7 @@ from coach_rl.core.errors import (
     CoachWarning,
 )
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.looking.inspect_parameters import parse_inspections
+from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.graph_managers.data_points import points_of_graph
 from coach_rl.presets import Pendulum_HAC

@@ -3,7 +3,7 @@ import pytest
 
 from coach_rl.core.data_points import DataPoint
 from coach_rl.core.errors import CoachWarning
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters
+from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import MOST_DUMPS, InspectionError, Inspector
 
 BAD = np.array([[1.0, 2.0], [np.nan, np.inf], [1.0, -np.inf]])

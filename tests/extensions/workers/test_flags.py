@@ -41,7 +41,10 @@ def test_command_line_describes_workers(words: list[str], expected: rl.SourcePar
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--on", "ray"], "unknown parameter 'on' of 'source' .*CollectionP?.* has one"),
+        (
+            ["--on", "ray"],
+            "^--on has no effect without --workers or --seeds; give that, ",
+        ),
         (["--workers", "9"], r"source\.workers \(9\) must be num_envs \(8\) or less"),
         (["--workers", "2", "-cp", "source.workers=3"], "source.workers .*given twice"),
         (["--workers", "2", "-cp", "source=Collection(workers=3)"], "source is given twice"),
@@ -74,6 +77,28 @@ def graph_manager():
     found = rl.load_preset(rl.find_preset(str(file)))
     manager, _ = configured(given, found)
     assert manager.parameters.source == rl.CollectionParameters(workers=2, ticks=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('source.on = "inline"', rl.CollectionParameters(workers=2, on="inline")),
+        ("[source]\nticks = 4\nworkers = 3", rl.CollectionParameters(workers=2, ticks=4)),
+    ],
+)
+def test_workers_beside_a_file_keep_its_other_settings(
+    text: str, expected: rl.SourceParameters, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    assert source_of("--config", str(file), "--workers", "2") == expected
+
+
+def test_workers_beside_a_file_that_sets_the_whole_source_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('source = "Collection(workers=3, ticks=4)"')
+    with pytest.raises(rl.ConfigurationError, match=r"line 1: a flag changes 'source', too"):
+        source_of("--config", str(file), "--workers", "2")
 
 
 def test_resumed_run_may_have_its_workers_elsewhere() -> None:

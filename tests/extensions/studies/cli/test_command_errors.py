@@ -22,6 +22,7 @@ OF_FLAGS = [
     ("-p x --seeds 2 --workers 2", "`coach train` ignores --workers: with --seeds it begins"),
     ("-p x --seeds 2 -dg", "`coach train` ignores -dg: with --seeds"),
     ("-crd RUN --seeds 2", "`coach resume` ignores --seeds: the run is rebuilt"),
+    ("train --from RUN --seeds 3", "`coach train` ignores --seeds: with --from"),
     ("-p x --jobs 2", "--jobs belongs to coach train --seeds; give --seeds, too"),
     ("-p x --seeds 3,3", "names the seed 3 twice, in '3,3'"),
     ("-p x --seeds 3,", "or a list, such as 3,5,8; got '3,'"),

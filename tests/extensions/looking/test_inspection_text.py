@@ -1,6 +1,7 @@
 import pytest
 
-from coach_rl.extensions.looking.inspect_parameters import InspectParameters, parse_inspections
+from coach_rl.extensions.looking.inspection_text import parse_inspections
+from coach_rl.extensions.looking.inspections import InspectParameters
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,13 @@
-"""Inspections: a point where data pass, the checks of its data, and the reaction; and their text.
-
-GraphParameters(..., callbacks=(InspectParameters(point="batch", checks=("nan",)),))
-"""
+"""Inspections as a user types them: `batch:nan,stats@100; network:range=-5..5:warn`."""
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, NoReturn
 
-from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
-from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive, RisingPair
+from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.extensions.looking.inspections import InspectParameters
+from coach_rl.extensions.looking.inspector import Check, Reaction
 
-if TYPE_CHECKING:
-    from coach_rl.extensions.looking.inspections import Inspection
-
-Check = Literal["nan", "shape", "range", "stats", "staleness"]
-Reaction = Literal["warn", "dump", "stop"]
 MEANINGS: dict[Check, str] = {
     "nan": "numbers that are not finite",
     "shape": "columns whose shape or dtype changes",
@@ -35,49 +27,6 @@ _CHECK = re.compile(
     rf"\s*(?P<check>\w+)\s*(?:=\s*(?:(?P<low>{_NUMBER})\s*\.\.\s*)?(?P<high>{_NUMBER})\s*)?"
     r"(?:@\s*(?P<every>\d+)\s*)?"
 )
-
-
-@parameter_class
-class InspectParameters:
-    """A point to inspect, the checks, their interval, and the reaction to what they find."""
-
-    point: NonEmpty[str] = "batch"
-    """The point, or a column of it, such as `batch/reward`; `filter` stands for all points below
-    it."""
-    level: str | None = None
-    """The level to inspect; None: every level that has the point."""
-    checks: NonEmpty[tuple[Check, ...]] = ("nan", "shape")
-    """nan: numbers that are not finite. shape: columns whose shape or dtype changes. range: numbers
-    outside `within`. stats: report mean, standard deviation, minimum and maximum of each column.
-    staleness: report the age of what is learned from, and find what is older than `oldest`."""
-    within: RisingPair | None = None
-    """Bounds of the check `range`; None: those of the spaces of observations and actions."""
-    oldest: Positive[int] | None = None
-    """Greatest age allowed by the check `staleness`; None: any."""
-    every: Positive[int] = 1
-    """Interval of checks, in calls; the first call is always checked."""
-    reaction: Reaction = "stop"
-    """stop: end the run, with what was found in a file. dump: warn, write what was found to a file
-    and continue. warn: warn and continue."""
-
-    def __str__(self) -> str:
-        """Its name among the callbacks of a run."""
-        place = self.point if self.level is None else f"{self.level}.{self.point}"
-        return f"inspection of {place}: {', '.join(self.checks)}"
-
-    def build(self) -> "Inspection":
-        """A new callback that inspects the point."""
-        from coach_rl.extensions.looking.inspections import Inspection
-
-        return Inspection(self)
-
-    def __post_init__(self) -> None:
-        for name, check in {"within": "range", "oldest": "staleness"}.items():
-            require(
-                getattr(self, name) is None or check in self.checks,
-                f"InspectParameters.{name} is for the check '{check}', which is not among "
-                f"{self.checks}; add it, or leave {name} out",
-            )
 
 
 def parse_inspections(text: str) -> tuple[InspectParameters, ...]:
