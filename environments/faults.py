@@ -12,9 +12,10 @@ import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import call
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -269,6 +270,8 @@ class SettingsWatch:
     def __init__(self, level: str, *, with_device: bool = False) -> None:
         self._level = level
         self._settings = (*_SETTINGS, _DEVICE) if with_device else _SETTINGS
+        self._getters: tuple[Callable[[], Any], ...] = ()
+        """Of the settings, in their order; empty until torch has been imported."""
         self._before: tuple[Any, ...] = ()
         """Values on entering; empty where torch has not been imported."""
         self._warned: set[str] = set()
@@ -276,8 +279,9 @@ class SettingsWatch:
     def __enter__(self) -> None:
         self._process = os.getpid()
         self._streams = (sys.stdout, sys.stderr)
-        torch = sys.modules.get("torch")
-        self._before = () if torch is None else self._values(torch)
+        if not self._getters and (torch := sys.modules.get("torch")) is not None:
+            self._getters = tuple(getattr(torch, getter) for _, getter, _, _ in self._settings)
+        self._before = tuple(map(call, self._getters))
 
     def __exit__(
         self,
@@ -296,10 +300,10 @@ class SettingsWatch:
             sys.stdout, sys.stderr = self._streams
         if not self._before:
             return
-        torch = sys.modules["torch"]
-        after = self._values(torch)
+        after = tuple(map(call, self._getters))
         if after == self._before:
             return
+        torch = sys.modules["torch"]
         wrong = []
         for (name, _, setter, is_wrong), then, now in zip(
             self._settings, self._before, after, strict=True
@@ -321,9 +325,6 @@ class SettingsWatch:
                 f"{', '.join(wrong)}; put them back before the environment returns (for gradients: "
                 "`with torch.no_grad():`), or use vectorization='subprocess'"
             )
-
-    def _values(self, torch: ModuleType) -> tuple[Any, ...]:
-        return tuple([getattr(torch, getter)() for _, getter, _, _ in self._settings])
 
 
 def _bounds(space: Space) -> tuple[Array, Array] | None:

@@ -10,31 +10,22 @@ from torch import nn
 
 from coach_rl.agents.agent_rows import (
     AgentRows,
-    Bonus,
-    BonusFunction,
-    BonusParameters,
     Exploration,
-    InfoColumns,
     action_of,
-    check_finite,
-    check_whole,
-    flat_choice,
-    warn_of_rounding,
+    flat_action,
     write_rows,
 )
-from coach_rl.agents.masked_input import MaskedInput, masked_input
+from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.points import points_of_filters
-from coach_rl.architectures.hidden_states import HiddenState, hidden_state_of
-from coach_rl.architectures.output_rules import OutputRule
-from coach_rl.core.agents import Symmetry, TrainingReport
+from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
+from coach_rl.agents.stages.filters import filter_stages
+from coach_rl.agents.stages.kinds import kinds_of
+from coach_rl.agents.stages.stage import INSIDE, StageBuild, StageKind, Stages
+from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.data_points import PointsFunction
-from coach_rl.core.errors import (
-    CheckpointError,
-    ConfigurationError,
-    SpaceError,
-)
+from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,
@@ -47,14 +38,11 @@ from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     ACTION_MASK,
     ALLOWED,
-    HIDDEN_STATE,
     Action,
     ActionInfo,
     ActionRequest,
     Array,
-    BoolArray,
     FloatArray,
-    InfoWatch,
     IntArray,
     Observation,
     Outcome,
@@ -70,16 +58,8 @@ from coach_rl.core.saved import (
     load_policy_state,
     policy_state,
 )
-from coach_rl.core.signals import SILENT, Signals, note_signals
-from coach_rl.core.spaces import (
-    EnvironmentSpaces,
-    actions_from_uniform,
-    check_counts,
-    clipped_to_space,
-    mask_key,
-    uniform_size,
-    without,
-)
+from coach_rl.core.signals import note_signals
+from coach_rl.core.spaces import actions_from_uniform, check_counts, uniform_size
 from coach_rl.core.state import State, check_same_kind
 
 _COMPARED = {
@@ -134,93 +114,66 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     """The shared half of an agent: an algorithm adds `choose`, `store` and `train`.
 
     Args:
-        name: The agent's name in logs.
-        spaces: Its level's observation and action spaces.
-        input_filter: Applied to observations and rewards; None leaves them as they are.
-        output_filter: Applied to actions; None leaves them as they are.
-        infos: Names of infos that are kept with transitions.
-        action_mask: Observation key of its action mask; None: it has none.
-        symmetry: Symmetry of filtered observations and actions; None: there is none.
-        bonus: Added to rewards that are stored; None: nothing is.
-        signals: Receives values of the agent and its filters for the logs.
-        info_watch: Warns of infos of last steps that are learned from; None: nothing does.
+        params: The agent's parameters.
+        context: Settings known only at construction, such as spaces.
     """
 
     SAVED: ClassVar[SavedNames] = (
         SavedAttribute("_filters", policy=True),
-        SavedAttribute("bonus", optional=True, policy=False),
+        SavedAttribute("_policy_stages", inline=True, policy=True),
+        SavedAttribute("_other_stages", inline=True, policy=False),
     )
     TIMED: ClassVar[Mapping[str, str]] = {"choose": "choose", "store": "store"}
     POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_filters,)
+    STAGES: ClassVar[tuple[StageKind, ...]] = ()
+    """Kinds of stages that a class adds to those of its bases and of `agents.stages`."""
 
     is_on_policy: bool = False
     """True if it learns only from its newest policy's decisions: those of HEATUP aren't stored."""
     explores: bool = True
     """True if it does not always act greedily in training."""
-    output_rules: tuple[OutputRule, ...] = ()
-    """Rules for the outputs of the network that it acts by."""
-    hidden_state: HiddenState | None = None
-    """Hidden state of its recurrent networks; None: it has none."""
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        spaces: EnvironmentSpaces,
-        input_filter: InputFilterParameters | None,
-        output_filter: OutputFilterParameters | None,
-        infos: tuple[str, ...] = (),
-        action_mask: str | None = None,
-        symmetry: Symmetry | None = None,
-        bonus: Bonus | None = None,
-        signals: Signals = SILENT,
-        info_watch: InfoWatch | None = None,
-    ) -> None:
-        self.name = name
-        self.symmetry, self.bonus = symmetry, bonus
-        self.signals = signals
+    def __init__(self, params: FilteredAgentParameters, context: AgentContext) -> None:
+        self.name = params.name
+        self.signals = context.signals
         """Receiver of values for the logs: `self.signals.note(name, values)`."""
-        self._infos = InfoColumns(infos, agent=name)
-        self._watch = info_watch
-        self.acts_in = spaces.action
-        self._chooser = f"agent '{name}': {type(self).__name__}.choose: "
-        self._whole = {
-            key: space
-            for key, space in spaces.observation.spaces.items()
-            if np.dtype(space.dtype).kind in "biu"
-        }
-        observed = spaces.observation if symmetry is None else symmetry.observation_space
-        key = mask_key(observed, action_mask, name, spaces.action)
-        if key is not None:
-            observed = without(observed, key)
-        self.input_filter: InputFilter = (
-            UnfilteredInput(observed) if input_filter is None else input_filter.build(observed)
-        )
-        self.output_filter: OutputFilter = (
-            UnfilteredOutput(spaces.action)
-            if output_filter is None
-            else output_filter.build(spaces.action)
-        )
-        self.mask: MaskedInput | None = None
-        """The filter that passes its action mask on; None: it has none."""
-        if key is not None:
-            self.mask = masked_input(self.input_filter, key, spaces, self.output_filter, name)
-            self.input_filter = self.mask
-            self.output_rules = self.mask.output_rules
-        remembers = any(path.startswith("observation/") for path in self.input_filter.new_rows(1))
-        if symmetry is not None and remembers:
-            raise ConfigurationError(
-                f"agent '{name}': its symmetry transforms each observation by itself, and a filter "
-                "of its InputFilter remembers earlier ones (a stack?); leave one of them out"
-            )
-        self.observation_space = self.input_filter.observation_space
-        warn_of_rounding(self.observation_space, name)
+        self.acts_in = context.spaces.action
+        self._watch = context.info_watch(params.name)
+        self._chooser = f"agent '{params.name}': {type(self).__name__}.choose: "
+        self._check_shown = ShownNumbers(self, context.spaces.observation)
+        given = params.output_filter
+        own = UnfilteredOutput(self.acts_in) if given is None else given.build(self.acts_in)
+        self.output_filter: OutputFilter = self._form_of_actions(own, params, context)
         self.action_space = self.output_filter.agent_space
-        self._conditions: dict[str, str] = (
-            {} if symmetry is None else {"symmetry": symmetry.description}
+        self.observation_space = context.spaces.observation
+        self.stages = Stages(params.name)
+        """What observations enter through, and actions leave through."""
+        self._kinds = kinds_of(type(self))
+        self._build = StageBuild(
+            name=params.name,
+            params=params,
+            context=context,
+            observation_space=context.spaces.observation,
+            action_space=self.action_space,
+            output_filter=own,
         )
+        self._add_stages(kind for kind in self._kinds if kind.order < INSIDE)
+        shown = self._build.observation_space
+        filters = params.input_filter
+        self.input_filter: InputFilter = (
+            UnfilteredInput(shown) if filters is None else filters.build(shown)
+        )
+        for stage in filter_stages(self, shown, self.action_space):
+            self.stages.add(stage)
+        self._build = replace(self._build, observation_space=self.input_filter.observation_space)
+        self._add_stages(kind for kind in self._kinds if kind.order >= INSIDE)
+        self.observation_space = self._build.observation_space
+        """What networks observe."""
+        self.output_rules = self.stages.output_rules
+        """Rules for the outputs of the networks that it acts and learns with."""
+        warn_of_rounding(self.observation_space, params.name)
         for each in self._filters.values():
-            note_signals(each, signals)
+            note_signals(each, context.signals)
 
     @abstractmethod
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[Exploration]:
@@ -261,16 +214,17 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         return self._filters
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), **self._conditions}
+        return {**super().state_dict(), **self.stages.conditions}
 
     def policy_state_dict(self) -> State:
-        return {**policy_state(self), **self._conditions}
+        return {**policy_state(self), **self.stages.conditions}
 
     def load_policy(self, state: State) -> None:
         own = policy_state(self)
         if own.keys() == {"filters"}:
             raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
-        self._check_conditions(state)
+        for kind in self._kinds:
+            kind.check_policy(state, self.stages.conditions, self._build)
         if missing := [key for key in own if key not in state]:
             raise SpaceError(f"the saved policy has no '{missing[0]}': it is another kind of agent")
         try:
@@ -281,80 +235,75 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         except CheckpointError as error:
             raise SpaceError(str(error)) from error
 
-    def _check_conditions(self, state: State) -> None:
-        """Raise `SpaceError` where a saved policy would have another meaning here."""
-        saved, own = state.get("symmetry"), self._conditions.get("symmetry")
-        if saved != own:
-            raise SpaceError(
-                f"the saved policy was learned with symmetry={saved}, and this agent has "
-                f"symmetry={own}; give it the same"
-            )
-
     @property
     def _filters(self) -> dict[str, InputFilter | OutputFilter]:
         return {"input": self.input_filter, "output": self.output_filter}
+
+    @property
+    def _policy_stages(self) -> dict[str, object]:
+        return self.stages.saved(acting=True)
+
+    @property
+    def _other_stages(self) -> dict[str, object]:
+        return self.stages.saved(acting=False)
+
+    @property
+    def own_keys(self) -> set[str]:
+        """Keys of its level's observation that are about its choices alone, such as a mask."""
+        return self.stages.own_keys
 
     def act(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
     ) -> Action:
         rows = request.rows
         if request.starts.any():
-            self._filter_starts(row_state, request, clock.learns)
-        mask = None
-        if self.mask is not None:
-            mask = row_state.pending[ALLOWED][rows]
-            self.mask.check(mask, rows, clock)
-        if row_state.followed is not None:
+            self._begin(row_state, request, clock.learns)
+        observation = take(row_state.pending, rows)
+        for stage in self.stages.checking:
+            stage.check(observation, rows, clock)
+        if row_state.followed:
             choice = take(row_state.followed, rows)
         elif clock.phase is Phase.HEATUP:
-            uniform = row_state.heatup_noise.draw(rows)
-            random = actions_from_uniform(self.action_space, uniform, mask)
-            choice = flat_choice(ActionInfo(action=random))
-            if self.hidden_state is not None:
-                choice[HIDDEN_STATE] = self._chosen(row_state, request, clock)[HIDDEN_STATE]
+            choice = self._random(row_state, request, observation, clock)
         else:
-            choice = self._chosen(row_state, request, clock)
+            choice = self._chosen(row_state, request, observation, clock)
         row_state.heatup[rows] = clock.phase is Phase.HEATUP
-        if row_state.before is not None:
-            write_rows(row_state.before, rows, request.observation, len(row_state.heatup))
         write_rows(row_state.choice, rows, choice, len(row_state.heatup))
-        return self._sent(choice, request.observation)
+        action = action_of(choice)
+        for stage in self.stages.leaving:
+            action = stage.leave(row_state, rows, action, request.observation)
+        return action
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         rows, learn = outcome.rows, clock.learns
-        self._check(rows, outcome.observation, outcome.reward)
-        ends = outcome.terminated | outcome.truncated
-        next_observation = self.input_filter.observation(
+        self._check_shown(rows, outcome.observation, outcome.reward)
+        next_observation = self.stages.enter(
             row_state.filters,
             rows,
-            self._canonical(outcome.observation),
+            outcome.observation,
             starts=np.zeros(len(rows), np.bool_),
             learn=learn,
         )
-        if self.mask is not None and outcome.truncated.any():
-            valued = outcome.truncated
-            self.mask.check(next_observation[ALLOWED][valued], rows[valued], clock)
-        reward = outcome.reward
-        if learn and self._watch is not None:
+        if self.stages.checking and outcome.truncated.any():
+            valued = take(next_observation, outcome.truncated)
+            for stage in self.stages.checking:
+                stage.check(valued, rows[outcome.truncated], clock)
+        if learn and outcome.info:
             outcome = self._watch.of(outcome)
-        if self.bonus is not None and row_state.before is not None and learn:
-            before = take(row_state.before, rows)
-            action = self._sent(take(row_state.choice, rows), before)
-            reward = self.bonus(before, action, outcome)
-        reward = self.input_filter.reward(row_state.filters, rows, reward, ends=ends, learn=learn)
+        reward = outcome.reward
+        for stage in self.stages.rewarding:
+            reward = stage.reward(row_state, outcome, reward, learn=learn)
         if learn:
             self._store(row_state, outcome, reward, next_observation)
-        if self.hidden_state is not None:
-            states = {HIDDEN_STATE: row_state.choice[HIDDEN_STATE][rows]}
-            write_rows(row_state.pending, rows, states, len(row_state.heatup))
+        for stage in self.stages.advancing:
+            stage.advance(row_state, rows)
         write_rows(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.next_goal:
-            self._filter_moved_goals(row_state, outcome)
+            self._enter_moved_goals(row_state, outcome)
 
     def cut_off(self, row_state: AgentRows[Exploration], rows: IntArray, clock: Clock) -> None:
-        ends = np.ones(len(rows), np.bool_)
-        nothing = np.zeros(len(rows), np.float64)
-        self.input_filter.reward(row_state.filters, rows, nothing, ends=ends, learn=False)
+        for stage in self.stages.cutting:
+            stage.cut_off(row_state, rows)
         row_state.follows[rows] = False
         if clock.learns:
             self._truncate(rows)
@@ -370,39 +319,76 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
 
     def restart_rows(self, row_state: AgentRows[Exploration]) -> None:
         row_state.follows[:] = False
-        row_state.filters = self.input_filter.new_rows(len(row_state.follows))
+        row_state.filters = self.stages.new_rows(len(row_state.follows))
 
-    def _recur(self, networks: Iterable[nn.Module]) -> None:
-        """Find the hidden state of the networks that the agent acts and learns with."""
-        hidden = self.hidden_state = hidden_state_of(networks)
-        if hidden is not None and HIDDEN_STATE in self.observation_space.spaces:
-            raise SpaceError(
-                f"agent '{self.name}' is recurrent and observes a '{HIDDEN_STATE}', the name of "
-                "its own state; give the observation key another name"
-            )
-        if hidden is not None and self.symmetry is not None:
-            raise ConfigurationError(
-                f"agent '{self.name}': its symmetry transforms each observation by itself, and a "
-                "recurrent network remembers earlier ones; leave out symmetry or recurrence"
-            )
+    def _form_of_actions(
+        self,
+        output_filter: OutputFilter,
+        params: FilteredAgentParameters,
+        context: AgentContext,
+    ) -> OutputFilter:
+        """The OutputFilter with what the algorithm puts between its policy and the user's."""
+        return output_filter
+
+    def _add_stages(self, kinds: Iterable[StageKind]) -> None:
+        """Add stages of these kinds where they apply, each further inside than those before."""
+        for kind in kinds:
+            stage = kind.build(self._build)
+            if stage is not None:
+                self.stages.add(stage)
+                space = stage.shown(self._build.observation_space)
+                self._build = replace(self._build, observation_space=space)
+
+    def _add_stages_for(self, networks: Iterable[nn.Module]) -> None:
+        """Add the stages that the agent's networks need; `stages.acting` is how it acts then.
+
+        Args:
+            networks: All that it acts and learns with.
+        """
+        build = replace(self._build, networks=tuple(networks))
+        for kind in self._kinds:
+            self.stages.add(kind.build_for_networks(build))
+
+    def _random(
+        self,
+        row_state: AgentRows[Exploration],
+        request: ActionRequest,
+        observation: Observation,
+        clock: Clock,
+    ) -> dict[str, Array]:
+        """A random choice, flat, with the extras of the policy's that stages need."""
+        uniform = row_state.heatup_noise.draw(request.rows)
+        allowed = observation.get(ALLOWED)
+        choice = flat_action(actions_from_uniform(self.action_space, uniform, allowed))
+        if self.stages.needed:
+            chosen = self._chosen(row_state, request, observation, clock)
+            choice |= {name: chosen[name] for name in self.stages.needed}
+        return choice
 
     def _chosen(
-        self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
+        self,
+        row_state: AgentRows[Exploration],
+        request: ActionRequest,
+        observation: Observation,
+        clock: Clock,
     ) -> dict[str, Array]:
-        """The choice by `choose` for the filtered observations, flat."""
+        """The choice by `choose` for filtered observations [R, ...] each, flat."""
         explores = clock.phase is not Phase.TEST or clock.samples
         filtered = replace(
             request,
-            observation=take(row_state.pending, request.rows),
+            observation=observation,
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        choice = flat_choice(self.choose(row_state, filtered, clock.for_choices()))
-        check_counts(choice, len(filtered.rows), self._chooser)
+        info = self.choose(row_state, filtered, clock.for_choices())
+        choice = flat_action(info.action) | info.extras
+        for stage in self.stages.choosing:
+            stage.choose(choice)
+        check_counts(choice, len(request.rows), self._chooser)
         return choice
 
     def _rows(self, num_envs: int, seed: int, exploration: Exploration) -> AgentRows[Exploration]:
-        return AgentRows(
-            filters=self.input_filter.new_rows(num_envs),
+        rows = AgentRows(
+            filters=self.stages.new_rows(num_envs),
             heatup_noise=RowNoise(
                 num_rows=num_envs,
                 size=uniform_size(self.action_space),
@@ -413,74 +399,59 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             exploration=exploration,
             heatup=np.zeros(num_envs, np.bool_),
             follows=np.zeros(num_envs, np.bool_),
-            before=None if self.bonus is None else {},
         )
+        for stage in self.stages.all:
+            stage.prepare(rows)
+        return rows
 
-    def _filter_starts(
+    def _begin(
         self, row_state: AgentRows[Exploration], request: ActionRequest, learn: bool
     ) -> None:
-        """Filter what `observe` has not seen: an episode's first observation, a new goal."""
+        """Enter what `observe` has not seen: an episode's first observation, a new goal."""
         rows, observation, first = request.rows, request.observation, request.episode_start
         row_state.follows[rows[request.starts]] = False
-        if self.hidden_state is not None:
-            reset = request.starts if self.hidden_state.reset == "sub_episode" else first
-            state = np.zeros((int(reset.sum()), self.hidden_state.size), np.float32)
-            write_rows(row_state.pending, rows[reset], {HIDDEN_STATE: state}, len(row_state.heatup))
+        for stage in self.stages.beginning:
+            stage.begin(row_state, request)
         if first.any():
-            seen = take(observation, first)
-            self._check(rows[first], seen, None)
-            filtered = self.input_filter.observation(
+            shown = take(observation, first)
+            self._check_shown(rows[first], shown)
+            entered = self.stages.enter(
                 row_state.filters,
                 rows[first],
-                self._canonical(seen),
+                shown,
                 starts=np.ones(int(first.sum()), np.bool_),
                 learn=learn,
             )
-            write_rows(row_state.pending, rows[first], filtered, len(row_state.heatup))
+            write_rows(row_state.pending, rows[first], entered, len(row_state.heatup))
         goes_on = request.starts & ~first
         goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
         if goal and goes_on.any():
-            self._filter_goal(row_state, rows[goes_on], take(observation, goes_on), goal)
+            self._enter_goal(row_state, rows[goes_on], take(observation, goes_on), goal)
 
-    def _filter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
+    def _enter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
         """Act on moved goals from the next decision on; the last transition keeps the old ones."""
         moved = np.zeros(len(outcome.rows), np.bool_)
         for key, values in outcome.next_goal.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
-        check_finite(rows, goal, None, self.input_filter)
-        self._filter_goal(row_state, rows, take(outcome.observation, moved), goal)
+        self._check_shown(rows, goal)
+        self._enter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 
-    def _filter_goal(
+    def _enter_goal(
         self,
         row_state: AgentRows[Exploration],
         rows: IntArray,
         observation: Observation,
         goal: Observation,
     ) -> None:
-        """Filter goals [R, ...] received in the middle of a real episode, by what rows [R] see."""
-        seen = goal if self.symmetry is None else self.symmetry.canonical({**observation, **goal})
-        filtered = self.input_filter.observation(
-            row_state.filters, rows, seen, starts=np.zeros(len(rows), np.bool_), learn=False
+        """Enter goals [R, ...] received in the middle of a real episode, by what rows [R] see."""
+        shown = {**observation, **goal} if self.stages.sees_whole else goal
+        entered = self.stages.enter(
+            row_state.filters, rows, shown, starts=np.zeros(len(rows), np.bool_), learn=False
         )
-        write_rows(row_state.pending, rows, filtered, len(row_state.heatup))
-
-    def _check(self, rows: IntArray, observation: Observation, reward: FloatArray | None) -> None:
-        """Raise an error that names a number that is not finite, or outside of its space."""
-        check_finite(rows, observation, reward, self.input_filter)
-        for key, space in self._whole.items():
-            check_whole(key, space, rows, observation[key], agent=self.name)
-
-    def _canonical(self, observation: Observation) -> Observation:
-        """The observation [R, ...] that the filters see."""
-        return observation if self.symmetry is None else self.symmetry.canonical(observation)
-
-    def _sent(self, choice: dict[str, Array], observation: Observation) -> Action:
-        """The actions [R, ...] for the environment of rows that see this; empties the choice."""
-        action = self.output_filter.apply(clipped_to_space(self.action_space, action_of(choice)))
-        return action if self.symmetry is None else self.symmetry.restored(action, observation)
+        write_rows(row_state.pending, rows, entered, len(row_state.heatup))
 
     def _store(
         self,
@@ -489,37 +460,35 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         reward: FloatArray,
         next_observation: Observation,
     ) -> None:
-        kept: slice | BoolArray = slice(None)
         if self.is_on_policy:
             trained = ~row_state.heatup[outcome.rows]
             if not trained.all():
                 row_state.follows[outcome.rows[~trained]] = False
-                kept = trained
-            if not trained.any():
-                return
-        rows = outcome.rows[kept]
+                if not trained.any():
+                    return
+                outcome = outcome.rows_of(trained)
+                reward, next_observation = reward[trained], take(next_observation, trained)
+        rows = outcome.rows
         follows = row_state.follows[rows]
         row_state.follows[rows] = True
-        choice = {name: values[rows] for name, values in row_state.choice.items()}
-        action = action_of(choice)
-        choice |= self._infos.of(outcome, kept)
-        observation = take(row_state.pending, rows)
-        if self.hidden_state is not None:
-            choice[HIDDEN_STATE] = observation.pop(HIDDEN_STATE)
+        observation, extras = take(row_state.pending, rows), take(row_state.choice, rows)
+        action = action_of(extras)
+        for stage in self.stages.storing:
+            stage.store(observation, extras, outcome)
         transition = Transition(
             rows=rows,
             observation=observation,
             action=action,
-            reward=reward[kept],
-            next_observation=take(next_observation, kept),
-            terminated=outcome.terminated[kept],
-            truncated=outcome.truncated[kept],
-            duration=outcome.duration[kept],
-            end=outcome.end[kept],
-            below=outcome.below[kept],
-            tested=outcome.tested[kept],
+            reward=reward,
+            next_observation=next_observation,
+            terminated=outcome.terminated,
+            truncated=outcome.truncated,
+            duration=outcome.duration,
+            end=outcome.end,
+            below=outcome.below,
+            tested=outcome.tested,
             follows=follows,
-            extras=choice,
+            extras=extras,
         )
         self._keep(row_state, transition, outcome)
 

@@ -80,7 +80,7 @@ def require_unfiltered(
             f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, which "
             "the reward filters of the InputFilter would not see; leave InputFilter.reward out"
         )
-    if agent.bonus is not None:
+    if agent.stages.adds_to_reward:
         raise ConfigurationError(
             f"agent '{agent.name}': {reader} rewards a part of each batch as its goals do, without "
             "the bonus; leave the bonus out"

@@ -16,7 +16,6 @@ from torch import Tensor
 from coach_rl.agents.agent_rows import (
     AgentRows,
     TransitionFilterParameters,
-    build_bonus,
     combined,
 )
 from coach_rl.agents.filtered_agent import (
@@ -43,7 +42,6 @@ from coach_rl.core.parameter_classes import (
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
-    ALLOWED,
     HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
@@ -57,7 +55,6 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.state import State
 from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.hindsight_comparison import HindsightComparison
@@ -216,17 +213,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         discount: float,
         make_learner: MakeLearner,
     ) -> None:
-        super().__init__(
-            name=params.name,
-            spaces=context.spaces,
-            input_filter=params.input_filter,
-            output_filter=params.output_filter,
-            infos=params.infos,
-            action_mask=params.action_mask,
-            bonus=build_bonus(params.bonus, context, params.name),
-            signals=context.signals,
-            info_watch=context.info_watch(params.name),
-        )
+        super().__init__(params, context)
         seed, self.runtime = context.seed, context.runtime
         self.params, self.device = params, torch.device(context.device)
         self.place = context.place
@@ -261,14 +248,14 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.goals = goals if hasattr(goals, "state_dict") else None
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        for rule in self.output_rules:
-            self.learner.acting.outputs = rule.acting(self.learner.acting.outputs)
-        self._recur(network.module for network in self.learner.networks.values())
-        if self.hidden_state is not None:
+        self._add_stages_for(network.module for network in self.learner.networks.values())
+        acting = self.learner.acting
+        acting.outputs = self.stages.acting(acting.outputs)
+        if HIDDEN_STATE in self.stages.kept:
             self._check_recurrence()
         self.explores = self.learner.acting.explores
         check_filters(self, params.memory, context.place)
-        extras = self._infos.extras
+        extras = self.stages.extras
         kept = KeptForGoals() if goals is None else goals.attach(self)
         above = KeptForGoals() if sub_goals is None else sub_goals.attach_above(self)
         extras += (*kept.extras, *above.extras)
@@ -308,10 +295,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     ) -> ActionInfo:
         acting, observation = self.learner.acting, request.observation
         outputs = self._engine.checked(acting.outputs(observation))
-        extras = {}
-        if self.hidden_state is not None:
-            outputs, states = np.split(outputs, [-self.hidden_state.size], axis=1)
-            extras[HIDDEN_STATE] = states
 
         def explored(where: BoolArray | None) -> tuple[Array]:
             part = request if where is None else request.rows_of(where)
@@ -321,7 +304,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         (action,) = combined(
             request.greedy, lambda: (acting.greedy(observation, outputs),), explored
         )
-        return ActionInfo(action=action, extras=extras)
+        return ActionInfo(action=action)
 
     def policy_actions(self, observation: Observation) -> Array:
         """Return the greedy actions of the policy for filtered observations [R, ...] each."""
@@ -329,8 +312,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return acting.exploration.greedy(acting.outputs(observation))
 
     def require_values(self, owner: str) -> None:
-        kept = self.symmetry is not None or bool(self.input_filter.new_rows(1))
-        if kept or self.hidden_state is not None or not hasattr(self.learner, "values"):
+        if not self.stages.is_stateless or not hasattr(self.learner, "values"):
             raise ConfigurationError(
                 f"{owner} uses the critic of agent '{self.name}', which must be that of TD3, DDPG "
                 "or SAC, without recurrence, symmetry and filters that remember observations"
@@ -353,7 +335,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         """Filtered observations [R, ...] each that belong to no row."""
         rows = np.arange(len(next(iter(observation.values()))))
         starts = np.ones(len(rows), np.bool_)
-        return self.input_filter.observation({}, rows, observation, starts=starts, learn=False)
+        return self.stages.enter({}, rows, observation, starts=starts, learn=False)
 
     def _check_recurrence(self) -> None:
         """Raise `ConfigurationError` where a recurrent network cannot learn."""
@@ -365,14 +347,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             memory.draws.check_batch(batch, f"agent '{self.name}'")
 
     def _kept_space(self) -> spaces.Dict:
-        """The observation space with mask and hidden state, which the memory keeps too."""
-        more: dict[str, spaces.Space[Array]] = {}
-        if self.mask is not None:
-            count = sum(choice_sizes(self.action_space))
-            more[ALLOWED] = spaces.Box(0, 1, (count,), np.bool_)
-        if self.hidden_state is not None:
-            size = self.hidden_state.size
-            more[HIDDEN_STATE] = spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        """The observation space with what stages keep beside it, which the memory keeps too."""
+        more = self.stages.kept
         return spaces.Dict(self.observation_space.spaces | more) if more else self.observation_space
 
     def store(self, transition: Transition) -> None:

@@ -47,8 +47,8 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
         whole = observed.keys() <= observation.keys()  # not a goal alone
         return {key: observation[key] for key in observed} if whole else {}
 
-    def filtered_reward(reward: Array, *_: object, **__: object) -> dict[str, Array]:
-        return {"": reward}
+    def stored_reward(transition: Transition) -> dict[str, Array]:
+        return {"": transition.reward}
 
     def stored(transition: Transition) -> dict[str, Array]:
         return flat({name: getattr(transition, name) for name in _KEPT})
@@ -56,12 +56,10 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
     return [
         DataPoint(
             name="filter/observation",
-            watch=after_calls(agent.input_filter, "observation", filtered),
+            watch=after_calls(agent.stages, "enter", filtered),
             spaces=observed,
         ),
-        DataPoint(
-            name="filter/reward", watch=after_calls(agent.input_filter, "reward", filtered_reward)
-        ),
+        DataPoint(name="filter/reward", watch=before_calls(agent, "store", stored_reward)),
         DataPoint(
             name="filter/action",
             watch=after_calls(agent, "act", lambda action, *_: flat({"": action})),

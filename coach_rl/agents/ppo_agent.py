@@ -11,28 +11,22 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import torch
 from annotated_types import Ge
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
-from coach_rl.agents.agent_rows import AgentRows, build_bonus, combined
-from coach_rl.agents.filtered_agent import (
-    FilteredAgent,
-    FilteredAgentParameters,
-)
-from coach_rl.agents.flattened_output import FlattenedOutput
-from coach_rl.agents.own_filters import (
-    ScaledOutput,
-    needs_scaling,
-    warn_of_endless,
-)
+from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
+from coach_rl.agents.agent_rows import AgentRows, combined
+from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
 from coach_rl.agents.points import points_of_rollouts
+from coach_rl.agents.ppo_objectives import OBJECTIVES
+from coach_rl.agents.rollout_order import FlatBatches
+from coach_rl.agents.stages.stage import StageKind
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
     Objective,
     OptimizerParameters,
-    mapped,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import policy_forward
@@ -40,14 +34,13 @@ from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.data_points import PointsFunction
-from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
     parameter_class,
 )
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
-    HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
     Array,
@@ -62,11 +55,9 @@ from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import (
     MixedSpace,
     Space,
-    acts_in_units,
     choice_sizes,
     first_action,
 )
-from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.exploration_policies.mixed_sampling import MixedSampler
@@ -82,17 +73,11 @@ from coach_rl.functional.advantages import (
 )
 from coach_rl.functional.policy_gradient import (
     ROUNDING,
-    adapted_kl_coefficient,
-    clipped_surrogate,
     normalised,
-    penalised_surrogate,
     value_loss,
 )
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
-
-ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
-"""Key and value that name the units of actions in a saved policy; absent where not scaled."""
 
 
 @parameter_class
@@ -204,7 +189,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         "engine",
         "memory",
         "shuffle",
-        "_kl_coefficient",
+        SavedAttribute("objective", inline=True),
         "training_steps",
     )
     TIMED: ClassVar[Mapping[str, str]] = {
@@ -213,84 +198,56 @@ class PPOAgent(FilteredAgent[RowNoise]):
         "rollout_batch": "advantages",
     }
     POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_rollouts,)
+    STAGES: ClassVar[tuple[StageKind, ...]] = (ACTION_UNITS_KIND,)
 
     is_on_policy = True
 
     def __init__(self, params: PPOAgentParameters, context: AgentContext) -> None:
-        super().__init__(
-            name=params.name,
-            spaces=context.spaces,
-            input_filter=params.input_filter,
-            output_filter=params.output_filter,
-            infos=params.infos,
-            action_mask=params.action_mask,
-            symmetry=None if params.symmetry is None else params.symmetry.build(context),
-            bonus=build_bonus(params.bonus, context, params.name),
-            signals=context.signals,
-            info_watch=context.info_watch(params.name),
-        )
+        super().__init__(params, context)
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
-        self._acts_in_units = acts_in_units(self.action_space)
-        if params.scale_actions and self._acts_in_units:
-            warn_of_endless(self.action_space, context.place.owner(self.name))
-            if needs_scaling(self.action_space):
-                self.output_filter = ScaledOutput(self.output_filter, self.action_space)
-                self._conditions[ACTION_UNITS] = SCALED
-                self.action_space = self.output_filter.agent_space
-        if params.arguments or not _is_flat(self.action_space):
-            self.output_filter = FlattenedOutput(
-                self.output_filter, self.action_space, params.arguments, agent=self.name
-            )
-            self.action_space = self.output_filter.agent_space
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
         )
         self.network = NetworkWrapper(self.model, device=device)
-        self._recur([self.model])
-        if self.hidden_state is not None:
-            self._check_recurrence()
+        self.model.output_rules = self.output_rules
+        self._add_stages_for([self.model])
+        self.policy = self.stages.acting(policy_forward(self.model, device))
+        """Parameters of distributions [R, P] of filtered observations, by which it acts."""
+        algorithm = params.algorithm
+        order = FlatBatches(algorithm, params.name)
+        for stage in self.stages.all:
+            order = stage.rollout_order(order)
+        self.order: FlatBatches = order
+        """The order in which it learns from the transitions of a rollout."""
+        objective = OBJECTIVES[algorithm.objective]
+        self.objective = objective(algorithm.initial_kl_coefficient, algorithm.kl_target)
         self.distribution = self.model.distribution
         self.sampler = sampler_for(self.action_space)
-        self.policy = policy_forward(self.model, device)
-        self.model.output_rules = self.output_rules
-        for rule in self.output_rules:
-            self.policy = rule.acting(self.policy)
         self._first_action = first_action(self.action_space)
-        rounds = context.planned_steps // params.algorithm.rollout.count
+        rounds = context.planned_steps // algorithm.rollout.count
         self.engine = UpdateEngine(
             (Objective(network=self.network, loss=self.loss, optimizer=params.optimizer),),
             mode=params.update_mode,
-            planned_updates=rounds * params.algorithm.updates_per_round,
+            planned_updates=rounds * algorithm.updates_per_round,
             owner=context.place.owner(params.name),
             runtime=context.runtime,
         )
         # A tick brings a transition of every row at most, and a round follows when there are
         # enough. Decisions still open when acting turns random come in without one, once a row.
-        # One more slot, which is never filled, pads sequences.
-        padding = int(self.hidden_state is not None)
-        self.memory = RolloutMemory(params.algorithm.rollout.count + 2 * context.num_envs + padding)
+        waiting = 2 * context.num_envs
+        self.memory = RolloutMemory(algorithm.rollout.count + waiting + order.padding)
         self.shuffle = generator(seed, params.name, "shuffle")
         self.returns = RunningStatistics(())
-        self._kl_coefficient = params.algorithm.initial_kl_coefficient
         self.training_steps = 0
 
-    def _check_recurrence(self) -> None:
-        """Raise `ConfigurationError` where a recurrent network cannot learn from the rollout."""
-        algorithm = self.params.algorithm
-        if algorithm.recompute_advantages:
-            raise ConfigurationError(
-                f"agent '{self.name}' is recurrent, and the hidden states of a rollout are those "
-                "of the policy that collected it; leave out recurrence or recompute_advantages"
-            )
-        most = min(algorithm.minibatch, algorithm.rollout.count)
-        if algorithm.sequence > most:
-            raise ConfigurationError(
-                f"agent '{self.name}' learns from whole sequences of algorithm.sequence="
-                f"{algorithm.sequence} transitions, and a minibatch holds {most}; lower sequence, "
-                "or raise minibatch and rollout"
-            )
+    def _form_of_actions(
+        self, output_filter: OutputFilter, params: FilteredAgentParameters, context: AgentContext
+    ) -> OutputFilter:
+        for form in FORMS:
+            output_filter = form(output_filter, params, context.place.owner(params.name))
+        return output_filter
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowNoise]:
         noise = RowNoise(
@@ -306,9 +263,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
         parameters = self.engine.checked(self.policy(request.observation))
-        states = None
-        if self.hidden_state is not None:
-            parameters, states = np.split(parameters, [self.distribution.parameter_size], axis=1)
 
         def explored(where: BoolArray | None) -> tuple[Array, ...]:
             rows = request.rows if where is None else request.rows[where]
@@ -319,10 +273,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
             request.greedy, lambda: self.sampler.greedy(parameters), explored
         )
         extras = {"log_prob": log_prob}
-        if self.params.algorithm.objective == "kl":
+        if self.objective.keeps_policy:
             extras["policy"] = parameters
-        if states is not None:
-            extras[HIDDEN_STATE] = states
         return ActionInfo(action=action + self._first_action, extras=extras)
 
     def store(self, transition: Transition) -> None:
@@ -340,7 +292,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         learning_rate = self.params.optimizer.learning_rate * factor
         clip = algorithm.clip * algorithm.clip_schedule(began)
         self.engine.set_scalars(
-            learning_rate=learning_rate, clip=clip, kl_coefficient=self._kl_coefficient
+            learning_rate=learning_rate, clip=clip, kl_coefficient=self.objective.kl_coefficient
         )
         metrics, steps = self.learn_from_rollout()
         self.memory.clear()
@@ -354,9 +306,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         return TrainingReport(training_steps=steps, metrics=named)
 
     def learn_from_batch(self, batch: Minibatch) -> Numbers:
-        if self.hidden_state is not None:
-            return self.engine.step(gathered(batch))
-        return self.engine.step(batch.rollout, batch.positions)
+        return self.order.step(self.engine, batch)
 
     def parts(self) -> Mapping[str, object]:
         own = {"actor_critic": self.network, "engine": self.engine, "memory": self.memory}
@@ -364,17 +314,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def note_loaded(self) -> None:
         self.engine.steps = self.training_steps
-
-    def _check_conditions(self, state: State) -> None:
-        """Raise `SpaceError` where the units of actions differ as well."""
-        super()._check_conditions(state)
-        saved = state.get(ACTION_UNITS) == SCALED
-        own = ACTION_UNITS in self._conditions
-        if self._acts_in_units and saved != own:
-            raise SpaceError(
-                f"the saved policy was learned with scale_actions={saved}, and agent '{self.name}' "
-                f"has scale_actions={own}: its actions would have other units; give it the same"
-            )
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:
         """Return the clock for schedules: read now, a fall to 0 would waste the last round."""
@@ -384,12 +323,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
-        rollout, count = self.memory.rollout(self._device), len(self.memory)
-        if self.hidden_state is not None:
-            states = {HIDDEN_STATE: rollout.extras[HIDDEN_STATE]}
-            rollout = rollout._replace(observation=rollout.observation | states)
+        rollout, count = self.order.observed(self.memory.rollout(self._device)), len(self.memory)
         grid = self.memory.grid()
-        order = self._order(rollout, grid)
+        order = self.order.order(rollout, grid, count)
         batch = self.rollout_batch(rollout, grid)
         variance = explained_variance(batch.value[:count], batch.target[:count])
         per_epoch: list[dict[str, float]] = []  # of equally many gradient steps each
@@ -410,32 +346,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
         if skipped:
             metrics["skipped_updates"] = skipped
         metrics["explained_variance"] = float(variance)
-        if batch.policy is not None:
-            self._kl_coefficient = adapted_kl_coefficient(
-                self._kl_coefficient,
-                self._divergence(batch, order),
-                algorithm.kl_target,
-            )
-            metrics["kl_coefficient"] = self._kl_coefficient
+        metrics |= self.objective.end_round(lambda: self._divergence(batch, order))
         return metrics, steps
-
-    def _order(self, rollout: Rollout, grid: RowGrid) -> IntArray:
-        """Positions of all transitions, [C]; of sequences that are learned together, [S, W]."""
-        if self.hidden_state is None:
-            return np.arange(len(self.memory))
-        return grid.sequences(
-            ended=(rollout.terminated | rollout.truncated).cpu().numpy(),
-            follows=rollout.follows.cpu().numpy(),
-            length=self.params.algorithm.sequence,
-            padding=self.memory.capacity - 1,
-        )
 
     def _learn_one_epoch(self, rollout: RolloutBatch, order: IntArray) -> int:
         """Minibatches of a new permutation; the gradient steps made."""
-        algorithm = self.params.algorithm  # the count may differ from round to round, sizes may not
-        size = min(algorithm.minibatch, algorithm.rollout.count)
-        if self.hidden_state is not None:  # as many sequences as have that many transitions
-            size = max(1, round(size * len(order) / len(self.memory)))
+        size = self.order.size(order, len(self.memory))
         shuffled = self._on_device(order[self.shuffle.permutation(len(order))])
         whole = shuffled[: len(order) - len(order) % size]
         minibatches = whole.view(-1, size, *whole.shape[1:]).unbind()
@@ -474,9 +390,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
             if algorithm.scale_returns:
                 self.returns.update(target[index[valid]].cpu().numpy())
         first = torch.as_tensor(self._first_action, device=self._device)
-        mask = None
-        if self.hidden_state is not None:
-            mask = torch.arange(self.memory.capacity, device=self._device) < len(self.memory)
         return RolloutBatch(
             observation=rollout.observation,
             action=rollout.action - first,
@@ -485,20 +398,16 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target=target / scale,
             value=value,
             policy=rollout.extras.get("policy"),
-            mask=mask,
+            mask=self.order.valid(rollout, len(self.memory)),
         )
 
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
         """The critic's values [K], in its own scale, of what transitions [K] led to."""
-        seen = {key: values[positions] for key, values in rollout.next_observation.items()}
-        if self.hidden_state is not None:
-            before = {key: values[positions] for key, values in rollout.observation.items()}
-            seen[HIDDEN_STATE] = self.model.states_after(before)
-        return self.model.value(seen)
+        return self.model.value(self.order.after(rollout, positions, self.model))
 
     def _divergence(self, batch: RolloutBatch, order: IntArray) -> float:
         """Mean KL(old || new) over the rollout, after its updates (section 4)."""
-        taken = gathered(Minibatch(batch, self._on_device(order)))
+        taken = self.order.gathered(Minibatch(batch, self._on_device(order)))
         assert taken.policy is not None
         with torch.inference_mode():
             kl = self.distribution.kl(taken.policy, self.model.policy(taken.observation))
@@ -522,15 +431,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         log_prob = distribution.log_prob(parameters, batch.action)
         if batch.mask is not None:  # a ratio of padding could be infinite
             log_prob = torch.where(batch.mask, log_prob, batch.log_prob)
-        if batch.policy is None:
-            policy, metrics = clipped_surrogate(
-                log_prob, batch.log_prob, advantage, scalars["clip"], mean
-            )
-        else:
-            kl = distribution.kl(batch.policy, parameters)
-            policy, metrics = penalised_surrogate(
-                log_prob, batch.log_prob, advantage, kl, scalars["kl_coefficient"], mean
-            )
+        batch = batch._replace(advantage=advantage)
+        policy, metrics = self.objective.surrogate(
+            distribution, parameters, log_prob, batch, scalars
+        )
         error = value_loss(value, batch.value, batch.target, algorithm.value_clip, mean)
         entropy = mean(distribution.entropy(parameters))
         loss = (
@@ -545,29 +449,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
-
-
-def gathered(batch: Minibatch) -> RolloutBatch:
-    """The transitions of a minibatch: B, or S * W of sequences with their first hidden states."""
-    positions, rollout = batch.positions, batch.rollout
-    observation = dict(rollout.observation)
-    states = observation.pop(HIDDEN_STATE, None)
-    flat = positions.flatten()
-    rollout = rollout._replace(observation=observation)
-    taken = mapped(lambda column: column[flat], rollout)
-    if states is not None:
-        taken.observation[HIDDEN_STATE] = states[positions[:, 0]]
-    return taken
-
-
-def _is_flat(space: Space) -> bool:
-    """Return whether there is a policy for a space as it is, or for no form of it."""
-    match space:
-        case MultiBinary() | Dict():
-            return False
-        case Box() | MultiDiscrete():
-            return len(space.shape) == 1
-    return True
 
 
 def sampler_for(space: Space) -> Sampler:

@@ -68,8 +68,8 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
         agent: An agent that chooses what others do.
         acting: These others.
     """
-    taken = {key for each in acting for key in _mask_keys(each)}
-    for key in sorted(_mask_keys(agent) & taken):
+    taken = {key for each in acting for key in _own_keys(each)}
+    for key in sorted(_own_keys(agent) & taken):
         raise SpaceError(
             f"the observation '{key}' is the action mask of those that act below, and has as many "
             "entries as there are choices here; set action_mask=None for the agent that chooses, "
@@ -77,10 +77,10 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
         )
 
 
-def _mask_keys(agent: "AnyAgent") -> set[str]:
-    """The observation keys that an agent, and those that it consists of, have for action masks."""
-    masks = (getattr(part.value, "mask", None) for part in walk(agent) if part.is_agent)
-    return {mask.key for mask in masks if mask is not None}
+def _own_keys(agent: "AnyAgent") -> set[str]:
+    """The observation keys about the choices of an agent, and of those that it consists of."""
+    agents = (part.value for part in walk(agent) if part.is_agent)
+    return {key for each in agents for key in getattr(each, "own_keys", ())}
 
 
 def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:

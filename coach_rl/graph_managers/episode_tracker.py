@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.records import Array, EnvResponse, FloatArray, IntArray, agent_rewards
+from coach_rl.core.records import (
+    Array,
+    BoolArray,
+    EnvResponse,
+    FloatArray,
+    IntArray,
+    agent_rewards,
+    take,
+)
 from coach_rl.core.saved import Saved, SavedAttribute
 
 SUCCESS_KEYS = ("is_success", "success")
@@ -31,6 +39,17 @@ class FinishedEpisodes:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def episodes_of(self, mask: BoolArray) -> "FinishedEpisodes":
+        """The episodes where a mask [E] is true."""
+        return FinishedEpisodes(
+            rows=self.rows[mask],
+            reward=self.reward[mask],
+            length=self.length[mask],
+            success=self.success[mask],
+            success_any=self.success_any[mask],
+            agents=take(self.agents, mask),
+        )
 
 
 class EpisodeTracker(Saved):

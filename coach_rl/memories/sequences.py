@@ -37,7 +37,7 @@ from coach_rl.memories.batches import (
 )
 from coach_rl.memories.parts import ReplaySettings
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.rollout_memory import power_of_two
+from coach_rl.memories.rollout_memory import RowGrid
 from coach_rl.memories.samplers import Gather, SamplerUnit
 
 BEFORE, BEFORE_MASK = f"{INTERNAL}sequences/before", f"{INTERNAL}sequences/before_mask"
@@ -256,3 +256,37 @@ class GatherSequences(SamplerUnit):
             if self._burn_in:
                 columns[f"{OBSERVATIONS}{key}"] = values[:, :-1].flatten(0, 1)
         return columns
+
+
+def rollout_sequences(
+    grid: RowGrid, *, ended: BoolArray, follows: BoolArray, length: int, padding: int
+) -> IntArray:
+    """Positions of the transitions of each sequence of a rollout in order, [S, W].
+
+    Every transition is in one sequence. A row is cut where an episode ends or a transition does
+    not follow the one before it, then every L transitions. W is the power of two that has room
+    for the longest, L at most: few shapes are worth recording as CUDA graphs.
+
+    Args:
+        grid: The order of each row's transitions.
+        ended: Whether an episode ended, by position, [C].
+        follows: Whether it continues its row's transition before, by position, [C].
+        length: L.
+        padding: Position that fills sequences that are shorter.
+    """
+    index, valid = grid.index.T, grid.valid.T  # [N, T]
+    time = np.arange(index.shape[1])
+    begins = np.ones(index.shape, np.bool_)
+    begins[:, 1:] = ended[index[:, :-1]] | ~follows[index[:, 1:]]
+    first = np.maximum.accumulate(np.where(begins, time, 0), axis=1)  # [N, T] of its segment
+    place = (time - first) % length
+    number = np.cumsum(valid & (place == 0)).reshape(index.shape) - 1  # of its sequence
+    width = min(length, power_of_two(int(place[valid].max()) + 1))
+    sequences = np.full((number[-1, -1] + 1, width), padding, np.int64)
+    sequences[number[valid], place[valid]] = index[valid]
+    return sequences
+
+
+def power_of_two(number: int) -> int:
+    """The least power of two that is not below a number, 1 or more."""
+    return 1 << (number - 1).bit_length()

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from coach_rl.configuration.strict_json import Json, require_regular_file, require_types
+from coach_rl.configuration.strict_json import Json, read_text, require_regular_file, require_types
 from coach_rl.core.errors import CheckpointError, RunError, close_safely, in_one_line, warn
 from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.log_records import LogRecord, Sink, SinkRun, made_sink, sink_name
@@ -394,11 +394,11 @@ def file_sinks(
         "the pictures of notes": lambda: ImageSink(run.images),
     }
     if introduced is not None:
-        about = introduction(run, introduced, graph_manager.graph.description())
+        preset = "" if introduced["preset"] is None else read_text(run.preset)
         files["TensorBoard's file"] = lambda: TensorBoardSink(
             folder,
             resumed_at=graph_manager.graph.clock.environment_steps or None,
-            introduction=about,
+            introduction=introduction(introduced, preset, graph_manager.graph.description()),
             known=logged_names(folder, [each.name for each in graph_manager.graph.levels]),
         )
     return files

@@ -215,8 +215,8 @@ class TrainedAgent:
 
     def _with_mask(self, observation: object, mask: object) -> dict[str, object]:
         """The observation by key, with a mask under the key that agents read it from."""
-        masks = (getattr(agent, "mask", None) for agent in self._graph.agents.values())
-        keys = sorted({each.key for each in masks if each is not None})
+        agents = self._graph.agents.values()
+        keys = sorted({key for agent in agents for key in getattr(agent, "own_keys", ())})
         if len(keys) != 1:
             found = f"its agents read {', '.join(keys)}: give them in the observation"
             raise SpaceError(

@@ -110,7 +110,6 @@ class GymnasiumEnvironment:
         )
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
-        self._require_open()
         self._inbox.put(directive, rows)
 
     def recv(self) -> EnvResponse:

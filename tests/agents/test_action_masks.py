@@ -9,6 +9,7 @@ import torch
 from gymnasium import spaces
 
 import coach_rl as rl
+from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.architectures.action_masks import AllowedOutputs, masked
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import EnvironmentFault, SpaceError
@@ -190,7 +191,7 @@ def test_option_filter_maps_masks_to_its_own_actions():
     agent = ppo(output_filter=chosen)
     built = agent.build(context(MASKED, ACTIONS["one"]))
     shown = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], np.int8)  # of actions 2 to 6
-    seen = built.input_filter.observation(
+    seen = built.stages.enter(
         {},
         np.arange(2),
         {"observation": np.zeros((2, 2), np.float32), "action_mask": shown},
@@ -243,7 +244,7 @@ def test_masks_that_do_not_fit_are_refused(call, kind, message):
 
 def test_box_actions_have_no_mask_and_observe_the_key():
     built = ppo().build(context(MASKED, spaces.Box(-1, 1, (2,), np.float32)))
-    assert built.mask is None
+    assert built.stages.of(ActionMasks) is None
     assert "action_mask" in built.observation_space.spaces
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
-from coach_rl.agents.agent_rows import Bonus
+from coach_rl.agents.bonuses import Bonus
 from coach_rl.agents.episode_filter import EpisodeFilter
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class

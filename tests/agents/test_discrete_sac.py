@@ -12,6 +12,7 @@ from plain_learners import TEST, TRAIN, manager, parameters, run
 from resuming import after, assert_resumes
 from test_branching_dqn import LOCKS, SEEN, SIZES, batch_of, masks_of
 
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gated_recurrence import GRU
 from coach_rl.architectures.gradient_step import eager_gradient
@@ -327,7 +328,7 @@ def test_recurrent_policy_acts_as_it_learns():
         found.append(agent.act(state, request({"x": place}, starts=step == 0), TEST)[0])
         if step < 5:
             agent.observe(state, outcome({"x": places[step + 1]}), TRAIN)
-    hidden = torch.zeros(1, agent.hidden_state.size)
+    hidden = torch.zeros(1, agent.stages.of(HiddenStates).state.size)
     whole = {"x": torch.from_numpy(places[:, 0]), HIDDEN_STATE: hidden}
     assert isinstance(agent.learner.actor.module, Actor)
     with torch.no_grad():

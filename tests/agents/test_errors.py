@@ -10,13 +10,13 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
+from coach_rl.agents.stages.info_columns import InfoColumns
 from coach_rl.agents.td3_agent import TD3AlgorithmParameters
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.agents import AgentContext
@@ -127,7 +127,7 @@ def outside(space, wrong):
 
 
 def info(name, **seen):
-    return lambda: InfoColumns((name,), agent="ppo").of(infos.outcome(**seen), slice(None))
+    return lambda: InfoColumns((name,), agent="ppo").of(infos.outcome(**seen))
 
 
 def load_units(box, saved, own):

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import decisions
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 from decisions import request
 from gymnasium import spaces
 
-from coach_rl.agents.agent_rows import check_finite
-from coach_rl.agents.filtered_agent import FilteredAgent
+from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.agents.shown_numbers import ShownNumbers
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError
@@ -75,12 +76,13 @@ class Scribe(FilteredAgent):
     """Acts as told by `script`, writes down its observations and transitions."""
 
     def __init__(self, *, heatup=False, action_space=BOX, filtered=True, scaled=True):
-        super().__init__(
+        params = FilteredAgentParameters(
             name="scribe",
-            spaces=EnvironmentSpaces(observation=SEEN, action=action_space),
             input_filter=CountingFilter() if filtered else None,
             output_filter=TimesTen() if scaled else None,
         )
+        spaces_shown = EnvironmentSpaces(observation=SEEN, action=action_space)
+        super().__init__(params, AgentContext(spaces=spaces_shown, num_envs=3))
         self.is_on_policy = not heatup
         self.stored, self.saw, self.greedy = [], [], []
         self.script = lambda rows: ActionInfo(
@@ -462,10 +464,12 @@ def test_large_numbers_that_a_filter_scales_pass():
         observation={"x": (ObservationClippingFilter(**limits),)},
         reward=(RewardClippingFilter(**limits),),
     ).build(spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (1,), np.float64), GOAL_KEY: BOX}))
-    check_finite(index(0, 2), {"x": LARGE}, LARGE[:, 0], filters)
+    agent = SimpleNamespace(name="agent", input_filter=filters)
+    check = ShownNumbers(agent, spaces.Dict())
+    check(index(0, 2), {"x": LARGE}, LARGE[:, 0])
     for observation, reward in (({GOAL_KEY: LARGE}, None), ({"x": LARGE * np.inf}, None)):
         with pytest.raises(NonFiniteError, match="in row"):
-            check_finite(index(0, 2), observation, reward, filters)
+            check(index(0, 2), observation, reward)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import decisions
 import numpy as np
 import pytest
 
-from coach_rl.agents.agent_rows import InfoColumns
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.stages.info_columns import InfoColumns
 from coach_rl.core.errors import CoachWarning, NonFiniteError
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.steps import EnvironmentSteps
@@ -66,14 +66,14 @@ def outcome(**info):
 def test_an_info_that_is_not_reported_is_said_once():
     columns = InfoColumns(("cost",), agent="ppo")
     with pytest.warns(CoachWarning) as said:
-        kept = [columns.of(outcome(speed=np.ones(2)), slice(None)) for _ in range(2)]
+        kept = [columns.of(outcome(speed=np.ones(2))) for _ in range(2)]
     assert len(said) == 1
     assert kept[1]["infos/cost"].tolist() == [0, 0]
 
 
 def test_info_that_float32_makes_infinite_is_refused():
     columns = InfoColumns(("cost",), agent="ppo")
-    endless = columns.of(outcome(cost=np.array([np.inf, np.nan])), slice(None))["infos/cost"]
+    endless = columns.of(outcome(cost=np.array([np.inf, np.nan])))["infos/cost"]
     np.testing.assert_array_equal(endless, np.float32([np.inf, np.nan]))
     with pytest.raises(NonFiniteError, match=r"info 'cost'.* float32 makes infinite"):
-        columns.of(outcome(cost=np.array([0.0, 1e300])), slice(None))
+        columns.of(outcome(cost=np.array([0.0, 1e300])))

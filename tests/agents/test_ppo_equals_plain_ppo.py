@@ -8,6 +8,7 @@ from gymnasium import spaces
 from plain_ppo import PlainPPO, RecurrentPPO
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.attention import Attention
 from coach_rl.architectures.gated_recurrence import GRU, LSTM
@@ -74,7 +75,7 @@ class Rows:
     def __init__(self, agent, num_envs, seed, choices=()):
         self.agent, self.rng = agent, np.random.default_rng(seed)
         self.choices = choices
-        self.plain = (PlainPPO if agent.hidden_state is None else RecurrentPPO)(agent)
+        self.plain = (RecurrentPPO if agent.stages.of(HiddenStates) else PlainPPO)(agent)
         self.state = agent.new_rows(num_envs, seed)
         self.seen = [self.place() for _ in range(num_envs)]
         self.starts, self.fresh = np.ones(num_envs, bool), np.ones(num_envs, bool)

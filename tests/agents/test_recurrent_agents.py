@@ -13,6 +13,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.attention import Attention
@@ -91,7 +92,11 @@ class Rows:
     def step(self, clock):
         """Rows that wait decide, then some are answered; the rows that decided."""
         rows = np.flatnonzero(self.waits)
-        resets = self.starts if self.agent.hidden_state.reset == "sub_episode" else self.fresh
+        resets = (
+            self.starts
+            if self.agent.stages.of(HiddenStates).state.reset == "sub_episode"
+            else self.fresh
+        )
         for row in rows:
             if resets[row]:
                 self.seen[row] = []
@@ -147,7 +152,7 @@ def sequence_of(agent, seen):
         agent: Its agent.
         seen: Observations, by key where there are several.
     """
-    state = torch.zeros(1, agent.hidden_state.size)
+    state = torch.zeros(1, agent.stages.of(HiddenStates).state.size)
     keyed = [each if isinstance(each, dict) else {"x": each} for each in seen]
     shown = {key: np.stack([each[key] for each in keyed]) for key in keyed[0]}
     return {key: torch.from_numpy(each) for key, each in shown.items()} | {HIDDEN_STATE: state}
@@ -346,7 +351,7 @@ def test_dqn_loss_equals_single_steps(prioritised):
 def test_td3_losses_equal_single_steps(recurrence):
     agent = build(parameters("TD3", recurrence, middleware=(6, 5)))
     batch, learner = learned_batch(agent), agent.learner
-    size = agent.hidden_state.size // 2  # the actor's state comes first
+    size = agent.stages.of(HiddenStates).state.size // 2  # the actor's state comes first
 
     def values_of(critics, states, burnt, own, key, actions):
         features = stepped(critics.embedder, critics.embedder, states, burnt, own[key])

@@ -10,6 +10,7 @@ import pytest
 from test_recurrent_agents import final_state, greedy_action, parameters
 
 import coach_rl as rl
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.core.clock import Phase
 from coach_rl.core.data_points import stand_before
 from coach_rl.core.records import HIDDEN_STATE
@@ -90,12 +91,12 @@ def compared_decisions(seed):
     for _ in range(60):
         stack.tick()
     for name, agent in graph.agents.items():
-        if agent.hidden_state is None:
+        if agent.stages.of(HiddenStates) is None:
             continue
         seen = {}
         for request, choice in requests[name]:
             is_reset = request.episode_start
-            if agent.hidden_state.reset == "sub_episode":
+            if agent.stages.of(HiddenStates).state.reset == "sub_episode":
                 is_reset = request.starts
             for place, row in enumerate(request.rows.tolist()):
                 now = {key: each[place] for key, each in request.observation.items()}

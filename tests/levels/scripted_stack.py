@@ -8,8 +8,10 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.agent_rows import AgentRows
-from coach_rl.agents.filtered_agent import FilteredAgent
+from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.hidden_states import HiddenState
+from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
@@ -187,8 +189,9 @@ class ElementwiseCell(FilteredAgent):
 
     def __init__(self, level, below, space):
         spaces = EnvironmentSpaces(observation=SPACES.observation, action=space)
-        super().__init__(name=level.name, spaces=spaces, input_filter=None, output_filter=None)
-        self.hidden_state = HiddenState(size=3, reset=level.remembers)
+        params = FilteredAgentParameters(name=level.name)
+        super().__init__(params, AgentContext(spaces=spaces, num_envs=1))
+        self.stages.add(HiddenStates(HiddenState(size=3, reset=level.remembers)))
         self.decide = partial(decide, level.goal_space, below)
         self.told = Scripted(level, below, space, 0).told
 

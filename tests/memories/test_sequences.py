@@ -10,7 +10,7 @@ from coach_rl.core.records import HIDDEN_STATE, Transition
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.rollout_memory import RolloutMemory
-from coach_rl.memories.sequences import SequenceParameters
+from coach_rl.memories.sequences import SequenceParameters, rollout_sequences
 
 SEEN = spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (), np.float32)})
 KEPT = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-np.inf, np.inf, (2,), np.float32)})
@@ -70,7 +70,8 @@ def test_rollout_sequences_hold_every_transition_once_in_order(length):
     while len(memory) < 400:
         memory.add(walks.step())
     columns = memory.columns
-    sequences = memory.grid().sequences(
+    sequences = rollout_sequences(
+        memory.grid(),
         ended=columns["/terminated"] | columns["/truncated"],
         follows=columns["/follows"],
         length=length,

@@ -176,7 +176,7 @@ class _Stack:
 
     def mask(self) -> dict[str, object] | None:
         """The key of the action mask and where its choices begin; None: there is none."""
-        masks = {each.key for agent in self.agents if (each := getattr(agent, "mask", None))}
+        masks = {key for agent in self.agents for key in getattr(agent, "own_keys", ())}
         if len(masks) != 1:
             return None
         begins: list[int] = np.cumsum((0, *choice_sizes(self.spaces.action)[:-1])).tolist()

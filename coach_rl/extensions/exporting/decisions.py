@@ -20,6 +20,9 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
+from coach_rl.agents.stages.action_masks import ActionMasks
+from coach_rl.agents.stages.hidden_states import HiddenStates
+from coach_rl.agents.stages.symmetry import SymmetricView
 from coach_rl.architectures.action_masks import masked
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import ConfigurationError
@@ -133,8 +136,9 @@ class NetworkDecision(Decision):
     def __init__(self, agent: PPOAgent | OffPolicyAgent, place: Place) -> None:
         super().__init__()
         prefix = place.prefix
-        if agent.symmetry is not None:
-            raise refused(agent, f"it has a symmetry ({agent.symmetry.description})")
+        symmetric = agent.stages.of(SymmetricView)
+        if symmetric is not None:
+            raise refused(agent, f"it has a symmetry ({symmetric.symmetry.description})")
         self._agent, self._prefix = agent, prefix
         self.observer = Observer(agent, prefix)
         self.state |= self.observer.state
@@ -143,7 +147,8 @@ class NetworkDecision(Decision):
             raise refused(agent, policy)
         self.policy = policy
         self.noise[self.policy.noise_kind] = self.policy.noise_size
-        self._hidden = agent.hidden_state if self.policy.hidden_size else None
+        states = agent.stages.of(HiddenStates)
+        self._hidden = states.state if states and self.policy.hidden_size else None
         if self._hidden is not None:
             shape = (self.policy.hidden_size,)
             self.state[f"{prefix}{HIDDEN_STATE}"] = shape, np.dtype(np.float32)
@@ -186,8 +191,8 @@ class Observer(nn.Module):
 
     def __init__(self, agent: PPOAgent | OffPolicyAgent, prefix: str) -> None:
         super().__init__()
-        self._mask = agent.mask
-        chain: Any = agent.input_filter if agent.mask is None else agent.mask.parts()["inner"]
+        self._mask = agent.stages.of(ActionMasks)
+        chain: Any = agent.input_filter
         given = agent.params.input_filter
         self.state: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         self._stages: dict[str, list[tuple[str | None, Callable[..., Any]]]] = {}
@@ -222,8 +227,8 @@ class Observer(nn.Module):
         if self._mask is None:
             return filtered, None, after
         allowed = seen[self._mask.key].flatten(1) > 0
-        if self._mask.needed is not None:
-            allowed = allowed[:, torch.from_numpy(self._mask.needed)].all(dim=2)
+        if self._mask.entries is not None:
+            allowed = allowed[:, torch.from_numpy(self._mask.entries)].all(dim=2)
         return filtered, allowed, after
 
 

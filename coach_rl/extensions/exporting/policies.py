@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.sac_agent import CandidatePolicy
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.continuous_control import (
     Actor,
     Critics,
@@ -204,8 +205,8 @@ class CandidatesPolicy(SquashedPolicy):
         assert isinstance(critics, Critics)
         super().__init__(actor, agent)
         self.critics, self.normal, self.uniform = critics, acting.normal, acting.uniform
-        hidden = agent.hidden_state
-        self.hidden_size = 0 if hidden is None else hidden.size
+        hidden = agent.stages.of(HiddenStates)
+        self.hidden_size = 0 if hidden is None else hidden.state.size
         self._begin = 0
 
     def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:

@@ -35,7 +35,7 @@ class CriticBelow:
         count = len(next(iter(observation.values())))
         starts = np.ones(count, np.bool_)
         rows = np.arange(count)
-        return self._agent.input_filter.observation({}, rows, rest, starts=starts, learn=False)
+        return self._agent.stages.enter({}, rows, rest, starts=starts, learn=False)
 
     def values(self, states: Observation, goals: FloatArray) -> FloatArray:
         """The lower critic's values of the greedy actions for goals [R, G], float64 [R].

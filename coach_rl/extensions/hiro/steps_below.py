@@ -17,7 +17,7 @@ from gymnasium import spaces
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, wrapped
-from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
+from coach_rl.core.records import HIDDEN_STATE, Array, BoolArray, FloatArray, Observation
 from coach_rl.memories.batches import (
     ACTIONS,
     LOW_BEGIN,
@@ -218,7 +218,7 @@ def _level_below(place: LevelPlace, owner: str) -> tuple[GoalSpace, RowHistory, 
         raise ConfigurationError(
             f"{below} holds back or drops what it did (`stores`); leave one of them out"
         )
-    if low.hidden_state is not None:
+    if HIDDEN_STATE in low.stages.kept:
         raise ConfigurationError(
             f"{below} has a recurrent network, and steps are judged one by one; leave out its "
             "TorsoParameters.recurrence"

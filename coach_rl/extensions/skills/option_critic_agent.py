@@ -200,16 +200,16 @@ class OptionCriticAgent(PPOAgent):
         The likelier of two answers would be no at most places, and options would never end.
         """
         memory = {name: values.copy() for name, values in row_state.filters.items()}
-        seen = self.input_filter.observation(
+        seen = self.stages.enter(
             memory,
             rows,
-            self._canonical(observation),
+            observation,
             starts=np.zeros(len(rows), np.bool_),
             learn=False,
         )
         logits = self._termination_engine.checked(self._logits(seen))[:, 0]
         ended: BoolArray = row_state.termination.draw(rows)[:, 0] < 1 / (1 + np.exp(-logits))
-        if row_state.followed is not None:
+        if row_state.followed:
             ended = row_state.followed[ENDED][rows]
         kept = row_state.choice.setdefault(ENDED, np.zeros(len(row_state.heatup), np.bool_))
         kept[rows] = ended

@@ -16,7 +16,8 @@ from plain_graph import Play, graph_of, random_graph
 from plain_group import PlainGroup
 
 import coach_rl as rl
-from coach_rl.agents.ppo_agent import ACTION_UNITS, PPOAgent
+from coach_rl.agents.action_forms import ACTION_UNITS
+from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import TIME_KEY
@@ -168,7 +169,7 @@ def assert_greedy(watched, space, numbers, action, where):
     numbers = numbers[: len(low)]  # SAC has deviations behind them
     if not isinstance(watched.agent, PPOAgent):
         expected = (low + high) / 2 + (high - low) / 2 * np.tanh(numbers)
-    elif ACTION_UNITS in watched.agent._conditions:
+    elif ACTION_UNITS in watched.agent.stages.conditions:
         expected = (low + high) / 2 + (high - low) / 2 * np.clip(numbers, -1, 1)
     else:
         expected = np.clip(numbers, low, high)

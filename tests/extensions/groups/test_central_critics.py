@@ -10,6 +10,7 @@ from small_agents import ppo
 from torch.distributions import Categorical
 from torch.nn.functional import linear
 
+from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
@@ -116,7 +117,7 @@ def test_member_with_a_central_critic_gets_its_mask_and_networks_do_not(shares):
     shown |= {f"{name}/action_mask": spaces.MultiBinary(3) for name in ("left", "right")}
     built = group(shares=shares, observation=spaces.Dict(shown))
     agent = built.members[shares or "left"]
-    assert agent.mask.key == ("action_mask" if shares else "left/action_mask")
+    assert agent.stages.of(ActionMasks).key == ("action_mask" if shares else "left/action_mask")
     own, seen = ("observation", ["critic/0", "critic/1"]) if shares else ("left", ["map", "right"])
     assert agent.model.actor_torso.embedder.keys == [own]
     assert sorted(agent.model.critic_torso.embedder.keys) == sorted([own, *seen])

@@ -93,12 +93,12 @@ def test_level_selected_again_acts_on_what_the_environment_shows_now(preempt):
     for agent in manager.graph.agents.values():
         chosen = agent._chosen
 
-        def checked(row_state, request, clock, chosen=chosen):
+        def checked(row_state, request, observation, clock, chosen=chosen):
             nonlocal decided
             decided += len(request.rows)
             for key, shown in request.observation.items():
-                np.testing.assert_array_equal(row_state.pending[key][request.rows], shown)
-            return chosen(row_state, request, clock)
+                np.testing.assert_array_equal(observation[key], shown)
+            return chosen(row_state, request, observation, clock)
 
         agent._chosen = checked
     manager.graph.clock.phase = Phase.TRAIN

@@ -12,7 +12,7 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.shown_text import folder_name
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.films.playing import play_run
-from coach_rl.extensions.looking.window import KEYS, Window, has_display
+from coach_rl.extensions.films.window import KEYS, Window, has_display
 from coach_rl.runs.folder import find_run
 
 _EPISODES_SHOWN = EnvironmentEpisodes(5)

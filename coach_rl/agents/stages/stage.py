@@ -1,0 +1,324 @@
+"""Stages between what an agent's level shows and what the agent's policy sees, and back.
+
+Observations enter through the stages of an agent, the outermost first; actions leave through them,
+the innermost first. What a stage keeps with transitions, or of rows, is its own:
+
+    class TimesTen(Stage):
+        def leave(self, row_state, rows, action, observation):
+            return action * 10
+
+    class StrongPPO(PPOAgent):
+        STAGES = (StageKind(order=INSIDE, build=lambda at: TimesTen()),)
+
+A stage overrides the methods that it needs; the others are never called. Those that the agents here
+may have are in `agents/stages`, a file each.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from gymnasium import spaces
+
+from coach_rl.agents.agent_rows import AnyAgentRows
+from coach_rl.architectures.output_rules import Forward, OutputRule
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.interfaces import OutputFilter
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+)
+from coach_rl.core.spaces import Space
+from coach_rl.core.state import State
+
+OUTSIDE, INSIDE = 30, 70
+"""Orders of stages around the filters of an agent: they are shown what the level shows, with one
+observation space for all symmetric situations, or what the filters make of that."""
+
+
+class Stage:
+    """A stage of an agent; a kind of stage overrides what it needs."""
+
+    output_rules: tuple[OutputRule, ...] = ()
+    """Rules for the outputs of the networks that the agent acts and learns with."""
+    kept: Mapping[str, Space] = {}
+    """Spaces of what it adds to filtered observations for memories to keep, which networks don't
+    observe."""
+    extras: tuple[str, ...] = ()
+    """Names of the extras that it adds to transitions, for memories to keep."""
+    needed: tuple[str, ...] = ()
+    """Names of extras of the policy's choices that random choices in HEATUP need as well."""
+    own_keys: frozenset[str] = frozenset()
+    """Keys of the level's observation that are about this agent's choices alone."""
+    saved: Mapping[str, object] = {}
+    """Objects with a state, by its key in the agent's."""
+    acts_by_saved: bool = False
+    """True if acting needs what it saves."""
+    adds_to_reward: bool = False
+    """True if agents learn from other rewards than what filters make of those of their level."""
+    conditions: Mapping[str, str] = {}
+    """What a policy depends on, by the key under which it is saved with the policy."""
+    is_stateless: bool = True
+    """True if observations can enter out of turn, with `{}` for their memory."""
+    single: str = ""
+    """The reason why it is shown whole observations that nothing remembers; empty: it isn't."""
+    remembers: str = ""
+    """What remembers earlier observations, and a remedy where that is refused; empty: nothing."""
+
+    def shown(self, space: spaces.Dict) -> spaces.Dict:
+        """The space of the observations behind it, of those before it."""
+        return space
+
+    def new_rows(self, num_rows: int) -> dict[str, Array]:
+        """Fresh memory of rows by name, [N, ...] each, which is saved with them."""
+        return {}
+
+    def prepare(self, row_state: AnyAgentRows) -> None:
+        """Prepare a fresh state of rows."""
+
+    def begin(self, row_state: AnyAgentRows, request: ActionRequest) -> None:
+        """Prepare for (sub-)episodes that start, before their first observations enter."""
+
+    def enter(
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        learn: bool,
+    ) -> Observation:
+        """What the next stage is shown, [R, ...] each.
+
+        Args:
+            memory: What the `new_rows` of all stages made, [N, ...] each.
+            rows: [R].
+            observation: [R, ...] each; a goal alone where one is received in an episode.
+            starts: Where an episode starts, [R].
+            learn: Whether to update statistics.
+        """
+        return observation
+
+    def check(self, observation: Observation, rows: IntArray, clock: Clock) -> None:
+        """Raise an error where an agent can't act on entered observations, or value them.
+
+        Args:
+            observation: [R, ...] each, behind all stages.
+            rows: [R].
+            clock: For the message.
+        """
+
+    def acting(self, forward: Forward) -> Forward:
+        """The function by which the policy acts, of the one further inside."""
+        return forward
+
+    def choose(self, choice: dict[str, Array]) -> None:
+        """Add extras to a choice of the policy."""
+
+    def leave(
+        self, row_state: AnyAgentRows, rows: IntArray, action: Action, observation: Observation
+    ) -> Action:
+        """The actions [R, ...] that the next stage on the way out gets.
+
+        Args:
+            row_state: The state of the agent's rows.
+            rows: [R].
+            action: From the stage further inside.
+            observation: As the level showed it, [R, ...] each.
+        """
+        return action
+
+    def reward(
+        self, row_state: AnyAgentRows, outcome: Outcome, reward: FloatArray, *, learn: bool
+    ) -> FloatArray:
+        """The rewards [R] that the next stage on the way in gets.
+
+        Args:
+            row_state: The state of the agent's rows.
+            outcome: Of the decisions, unfiltered.
+            reward: From the stage further outside.
+            learn: Whether the agent learns from them, and statistics are updated.
+        """
+        return reward
+
+    def store(self, observation: Observation, extras: dict[str, Array], outcome: Outcome) -> None:
+        """Change what a transition keeps, [R, ...] each.
+
+        Args:
+            observation: What the decisions were made on.
+            extras: What is kept with the decisions.
+            outcome: Of the decisions, unfiltered.
+        """
+
+    def advance(self, row_state: AnyAgentRows, rows: IntArray) -> None:
+        """Follow decisions of rows [R] that were answered, once their transitions are stored."""
+
+    def cut_off(self, row_state: AnyAgentRows, rows: IntArray) -> None:
+        """End the episodes of rows [R] whose open decisions have no outcome."""
+
+    def rollout_order(self, order: Any) -> Any:
+        """What replaces the order in which PPO learns from rollouts, a `FlatBatches`."""
+        return order
+
+
+AnyStage = TypeVar("AnyStage", bound=Stage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageBuild:
+    """Where a stage of an agent is built."""
+
+    name: str
+    """The agent's name."""
+    params: Any
+    """The agent's parameters, of which each kind reads its own."""
+    context: AgentContext
+    """What is known when the agent is built."""
+    observation_space: spaces.Dict
+    """What the stage is shown."""
+    action_space: Space
+    """Where the policy acts."""
+    output_filter: OutputFilter
+    """The user's OutputFilter."""
+    networks: tuple[Any, ...] = ()
+    """The networks that the agent acts and learns with, torch modules."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageKind:
+    """A kind of stage: where it stands, and how it is built."""
+
+    order: int
+    """Its place: stages of a lower one are further outside."""
+    build: Callable[[StageBuild], Stage | None] = lambda _: None
+    """The stage of an agent; None where the agent needs none."""
+    build_for_networks: Callable[[StageBuild], Stage | None] = lambda _: None
+    """The same for stages that depend on the agent's networks, which are built last."""
+    check_policy: Callable[[State, State, StageBuild], None] = lambda *_: None
+    """Raise `SpaceError` where a saved policy, first, has other conditions than the agent's own."""
+
+
+class Stages:
+    """The stages of an agent, outermost first.
+
+    Args:
+        agent: The agent's name, for messages.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self.all: tuple[Stage, ...] = ()
+        self._note_added()
+
+    def add(self, stage: Stage | None) -> None:
+        """Add a stage further inside than the others, if there is one.
+
+        Raises:
+            ConfigurationError: It remembers observations, and another one transforms them alone.
+        """
+        if stage is None:
+            return
+        alone = [each.single for each in self.all if each.single]
+        if alone and stage.remembers:
+            raise ConfigurationError(f"agent '{self._agent}': {alone[0]}, and {stage.remembers}")
+        self.all = (*self.all, stage)
+        self._note_added()
+
+    def of(self, kind: type[AnyStage]) -> AnyStage | None:
+        """The stage of a class; None where the agent has none."""
+        return next((each for each in self.all if isinstance(each, kind)), None)
+
+    def enter(
+        self,
+        memory: dict[str, Array],
+        rows: IntArray,
+        observation: Observation,
+        *,
+        starts: BoolArray,
+        learn: bool,
+    ) -> Observation:
+        """What the policy sees of observations that the level shows; see `Stage.enter`."""
+        for stage in self._entering:
+            observation = stage.enter(memory, rows, observation, starts=starts, learn=learn)
+        return observation
+
+    def new_rows(self, num_rows: int) -> dict[str, Array]:
+        """Fresh memory of rows, of all stages, [N, ...] each."""
+        memory: dict[str, Array] = {}
+        for stage in self.all:
+            memory |= stage.new_rows(num_rows)
+        return memory
+
+    @property
+    def kept(self) -> dict[str, Space]:
+        """Spaces of what is kept beside the observation space; see `Stage.kept`."""
+        return {key: space for stage in self.all for key, space in stage.kept.items()}
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Names of extras that are added to transitions."""
+        return tuple(name for stage in self.all for name in stage.extras)
+
+    @property
+    def output_rules(self) -> tuple[OutputRule, ...]:
+        """Rules for the outputs of the agent's networks."""
+        return tuple(rule for stage in self.all for rule in stage.output_rules)
+
+    @property
+    def own_keys(self) -> set[str]:
+        """Keys of the level's observation that are about the agent's choices alone."""
+        return {key for stage in self.all for key in stage.own_keys}
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What a policy depends on, by the key under which it is saved."""
+        return {key: text for stage in self.all for key, text in stage.conditions.items()}
+
+    @property
+    def is_stateless(self) -> bool:
+        """True if observations can enter out of turn, with `{}` for their memory."""
+        return all(stage.is_stateless for stage in self.all)
+
+    @property
+    def adds_to_reward(self) -> bool:
+        """True if the agent learns from other rewards than those of its level and its filters."""
+        return any(stage.adds_to_reward for stage in self.all)
+
+    def saved(self, *, acting: bool) -> dict[str, object]:
+        """Objects with a state, by key: those that acting needs, or the others."""
+        stages = [stage for stage in self.all if stage.acts_by_saved == acting]
+        return {key: value for stage in stages for key, value in stage.saved.items()}
+
+    def acting(self, forward: Forward) -> Forward:
+        """The function by which the policy acts, by that of its network."""
+        for rule in self.output_rules:
+            forward = rule.acting(forward)
+        for stage in self.all:
+            forward = stage.acting(forward)
+        return forward
+
+    def _note_added(self) -> None:
+        """Note which stages override what is called in acting and learning."""
+        self.needed = tuple(name for stage in self.all for name in stage.needed)
+        self.sees_whole = any(stage.single for stage in self.all)
+        self._entering: tuple[Stage, ...] = self._overriding("enter")
+        self.beginning: tuple[Stage, ...] = self._overriding("begin")
+        self.checking: tuple[Stage, ...] = self._overriding("check")
+        self.choosing: tuple[Stage, ...] = self._overriding("choose")
+        self.leaving: tuple[Stage, ...] = self._overriding("leave")[::-1]
+        self.rewarding: tuple[Stage, ...] = self._overriding("reward")
+        self.storing: tuple[Stage, ...] = self._overriding("store")
+        self.advancing: tuple[Stage, ...] = self._overriding("advance")
+        self.cutting: tuple[Stage, ...] = self._overriding("cut_off")
+
+    def _overriding(self, method: str) -> tuple[Stage, ...]:
+        usual = getattr(Stage, method)
+        return tuple(each for each in self.all if getattr(type(each), method) is not usual)
