@@ -3,14 +3,8 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import (
-    FlatPanel,
-    Recurrence,
-    flat,
-    recurrent_layer,
-    recurrent_ppo,
-    solved,
-)
+from coach_rl.presets.panels import FlatPanel, flat, solved
+from coach_rl.presets.recurrent_panels import Recurrence, recurrent_layer, recurrent_ppo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,14 +3,8 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import (
-    FlatPanel,
-    Recurrence,
-    hrl,
-    ppo_optimizer,
-    recurrent_layer,
-    solved,
-)
+from coach_rl.presets.panels import FlatPanel, hrl, ppo_optimizer, solved
+from coach_rl.presets.recurrent_panels import Recurrence, recurrent_layer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
             target,
             batch.weight / count,
             self._algorithm.huber,
-            batch.mask,
+            batch.valid,
             batch.mean,
         )
         return loss, metrics | {"td_error": count * metrics["td_error"]}

@@ -1,7 +1,7 @@
 """Points of agents where data pass; see `core.data_points`."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,6 @@ from coach_rl.core.records import Array, Observation, Transition
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.samplers import SamplerChain, SamplerUnit
-
-if TYPE_CHECKING:
-    from coach_rl.agents.filtered_agent import FilteredAgent
-    from coach_rl.agents.off_policy_agent import OffPolicyAgent
-    from coach_rl.agents.ppo_agent import PPOAgent
 
 AGE_IN_DECISIONS = "age_in_decisions"
 """Column of a batch: decisions of a transition's row since that one."""
@@ -39,8 +34,8 @@ _KEPT = (
 )
 
 
-def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
-    """Points at the filters of an agent, and where its transitions are stored."""
+def points_of_filters(agent: Any) -> list[DataPoint]:
+    """Points at the stages of a `FilteredAgent`, and where its transitions are stored."""
     observed = agent.observation_space.spaces
 
     def filtered(observation: Observation, *_: object, **__: object) -> Observation:
@@ -73,8 +68,8 @@ def points_of_filters(agent: "FilteredAgent[Any]") -> list[DataPoint]:
     ]
 
 
-def points_of_replay(agent: "OffPolicyAgent") -> list[DataPoint]:
-    """Points at the sampler of a replay memory, at batches and at the network.
+def points_of_replay(agent: Any) -> list[DataPoint]:
+    """Points of an `OffPolicyAgent`: at its memory's sampler, at batches and at the network.
 
     Only this engine's memory has a sampler with points, and the age of transitions.
     """
@@ -108,8 +103,8 @@ def points_of_replay(agent: "OffPolicyAgent") -> list[DataPoint]:
     ]
 
 
-def points_of_rollouts(agent: "PPOAgent") -> list[DataPoint]:
-    """Points at minibatches of a rollout, and at the network."""
+def points_of_rollouts(agent: Any) -> list[DataPoint]:
+    """Points of a `PPOAgent`: at minibatches of a rollout, and at the network."""
 
     def learned_from(minibatch: Minibatch) -> dict[str, Array]:
         batch = mapped(lambda column: column[minibatch.positions], minibatch.rollout)

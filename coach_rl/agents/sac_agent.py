@@ -238,7 +238,7 @@ class SACLearner(SoftLearner[SACBatch]):
             target = td_target(batch.reward, batch.discount, soft_value)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
         return critic_loss(
-            values, target, batch.weight, self._algorithm.huber, batch.mask, batch.mean
+            values, target, batch.weight, self._algorithm.huber, batch.valid, batch.mean
         )
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:

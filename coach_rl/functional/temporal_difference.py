@@ -46,7 +46,7 @@ def critic_loss(
     target: Tensor,
     weight: Tensor,
     huber: float | None = None,
-    mask: Tensor | None = None,
+    valid: Tensor | None = None,
     mean: Callable[[Tensor], Tensor] = torch.mean,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of critics that learn the same target, and its metrics.
@@ -56,7 +56,7 @@ def critic_loss(
         target: [B].
         weight: Of each sample, [B].
         huber: See `regression_loss`.
-        mask: Samples that count in metrics, [B] bool; None: all. The others have weight 0.
+        valid: Samples that count in metrics, [B] bool; None: all. The others have weight 0.
         mean: Mean of values [K, B] over those samples.
 
     Returns:
@@ -66,8 +66,8 @@ def critic_loss(
     error = values - target
     loss = regression_loss(error, weight, huber)
     least, greatest = values, values
-    if mask is not None:
-        least, greatest = (values.masked_fill(~mask, end) for end in (torch.inf, -torch.inf))
+    if valid is not None:
+        least, greatest = (values.masked_fill(~valid, end) for end in (torch.inf, -torch.inf))
     return loss, {
         "critic_loss": loss,
         "q_value": mean(values),

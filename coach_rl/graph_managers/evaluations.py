@@ -242,11 +242,11 @@ def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResp
     return replace(answer, truncated=answer.truncated | (reached & ~answer.terminated))
 
 
-def _selected(finished: FinishedEpisodes, mask: Array) -> FinishedEpisodes:
-    """The episodes where `mask` [E] is true."""
+def _selected(finished: FinishedEpisodes, chosen: Array) -> FinishedEpisodes:
+    """The episodes where `chosen` [E] is true."""
     parts = {each.name: getattr(finished, each.name) for each in fields(finished)}
-    agents = {name: reward[mask] for name, reward in parts.pop("agents").items()}
-    return FinishedEpisodes(**{name: part[mask] for name, part in parts.items()}, agents=agents)
+    agents = {name: reward[chosen] for name, reward in parts.pop("agents").items()}
+    return FinishedEpisodes(**{name: part[chosen] for name, part in parts.items()}, agents=agents)
 
 
 def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:

@@ -128,11 +128,11 @@ Tensors = dict[str, Tensor]
 """Tensors by name, e.g. by observation key."""
 
 
-def masked_mean(values: Tensor, mask: Tensor | None) -> Tensor:
-    """The mean of values [..., B] where a mask [B] is true, once at least; None: everywhere."""
-    if mask is None:
+def masked_mean(values: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean of values [..., B] where `valid` [B] is true, once at least; None: everywhere."""
+    if valid is None:
         return values.mean()
-    return torch.where(mask, values, 0.0).sum() / mask.expand_as(values).sum()
+    return torch.where(valid, values, 0.0).sum() / valid.expand_as(values).sum()
 
 
 class TransitionBatch(NamedTuple):
@@ -158,13 +158,13 @@ class TransitionBatch(NamedTuple):
     """Parts of a Dict action space, [B, ...] each."""
     extras: Tensors = {}  # noqa: RUF012 (never written to)
     """Arrays the agent has kept with its actions, and columns of the user's own, [B, ...] each."""
-    mask: Tensor | None = None
+    valid: Tensor | None = None
     """False where sequences are padded, bool [B]: B transitions are S sequences of L then, and
     observations hold the hidden states [S, H]. None: transitions are drawn alone."""
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values [..., B] over the transitions, without padding."""
-        return masked_mean(values, self.mask)
+        return masked_mean(values, self.valid)
 
 
 def as_batch(columns: Columns) -> TransitionBatch:
@@ -180,7 +180,7 @@ def as_batch(columns: Columns) -> TransitionBatch:
         position=columns[POSITIONS],
         action_parts=under(ACTION_PARTS, columns),
         extras=extras_of(columns),
-        mask=columns.get(MASK),
+        valid=columns.get(MASK),
     )
 
 
@@ -230,12 +230,12 @@ class RolloutBatch(NamedTuple):
     policy: Tensor | None
     """Parameters of the distribution that the action was drawn from, [C, P]; None where the
     objective does not need them."""
-    mask: Tensor | None = None
+    valid: Tensor | None = None
     """False at the position that pads sequences, [C] bool; None where there are no sequences."""
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values [..., C] over the transitions, without padding."""
-        return masked_mean(values, self.mask)
+        return masked_mean(values, self.valid)
 
 
 class Minibatch(NamedTuple):

@@ -489,17 +489,17 @@ class ReplayMemory:
             The paths of `memories.batches.shown_as`, and `/mask` [N, T].
         """
         sizes = self.store.sizes
-        mask = np.arange(int(sizes.max(initial=0))) < sizes[:, None]
-        rows, time = np.nonzero(mask)
+        valid = np.arange(int(sizes.max(initial=0))) < sizes[:, None]
+        rows, time = np.nonzero(valid)
         positions = self.store.positions_of(rows, (self.store.counts - sizes)[rows] + time)
         paths = [*self.store.fields, *LEDGER]
         columns = {path: self.store.read(path, positions) for path in paths}
         shown: dict[str, Array] = {}
         for path, values in {**columns, ROWS: rows}.items():
-            padded = np.zeros((*mask.shape, *values.shape[1:]), values.dtype)
-            padded[mask] = values
+            padded = np.zeros((*valid.shape, *values.shape[1:]), values.dtype)
+            padded[valid] = values
             shown[shown_as(path, agent)] = padded
-        return {**shown, MASK: mask}
+        return {**shown, MASK: valid}
 
     def state_dict(self) -> State:
         return {
