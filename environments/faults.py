@@ -12,9 +12,10 @@ import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import call
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -215,8 +216,6 @@ class SpaceWatch:
     """A check that warns once if an observation lies outside its space.
 
     All rows of a step are compared at once, and only with bounds that the dtype does not imply.
-    Only environments named as `module:Class` are checked: users of registered ones cannot change
-    them, and not even all of Gymnasium's own keep to their bounds.
 
     Args:
         spaces: Spaces of the environment.
@@ -228,8 +227,6 @@ class SpaceWatch:
         found = {key: _bounds(space) for key, space in self._spaces.items()}
         self._bounds = {key: bounds for key, bounds in found.items() if bounds is not None}
         """Lowest and highest values by key; empty once the user has been warned."""
-        if ":" not in level:
-            self._bounds.clear()
 
     def check(self, rows: IntArray, observation: Observation) -> None:
         """Compare observations [R, ...] of these rows with their spaces."""
@@ -255,6 +252,15 @@ class SpaceWatch:
         )
 
 
+def space_watches(spaces: EnvironmentSpaces, *, level: str) -> tuple[SpaceWatch, ...]:
+    """The watches of an environment: one where it is named as `module:Class`, else none.
+
+    Users of registered environments cannot change them, and not even all of Gymnasium's own keep to
+    their bounds.
+    """
+    return (SpaceWatch(spaces, level=level),) if ":" in level else ()
+
+
 class SettingsWatch:
     """A context for an environment's code, which restores settings of the process afterwards.
 
@@ -269,6 +275,8 @@ class SettingsWatch:
     def __init__(self, level: str, *, with_device: bool = False) -> None:
         self._level = level
         self._settings = (*_SETTINGS, _DEVICE) if with_device else _SETTINGS
+        self._getters: tuple[Callable[[], Any], ...] = ()
+        """Of the settings, in their order; empty until torch has been imported."""
         self._before: tuple[Any, ...] = ()
         """Values on entering; empty where torch has not been imported."""
         self._warned: set[str] = set()
@@ -276,8 +284,9 @@ class SettingsWatch:
     def __enter__(self) -> None:
         self._process = os.getpid()
         self._streams = (sys.stdout, sys.stderr)
-        torch = sys.modules.get("torch")
-        self._before = () if torch is None else self._values(torch)
+        if not self._getters and (torch := sys.modules.get("torch")) is not None:
+            self._getters = tuple(getattr(torch, getter) for _, getter, _, _ in self._settings)
+        self._before = tuple(map(call, self._getters))
 
     def __exit__(
         self,
@@ -296,10 +305,10 @@ class SettingsWatch:
             sys.stdout, sys.stderr = self._streams
         if not self._before:
             return
-        torch = sys.modules["torch"]
-        after = self._values(torch)
+        after = tuple(map(call, self._getters))
         if after == self._before:
             return
+        torch = sys.modules["torch"]
         wrong = []
         for (name, _, setter, is_wrong), then, now in zip(
             self._settings, self._before, after, strict=True
@@ -321,9 +330,6 @@ class SettingsWatch:
                 f"{', '.join(wrong)}; put them back before the environment returns (for gradients: "
                 "`with torch.no_grad():`), or use vectorization='subprocess'"
             )
-
-    def _values(self, torch: ModuleType) -> tuple[Any, ...]:
-        return tuple([getattr(torch, getter)() for _, getter, _, _ in self._settings])
 
 
 def _bounds(space: Space) -> tuple[Array, Array] | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import TaskPanel
-from coach_rl.presets.panels import flat, with_given
-from coach_rl.presets.recurrent_panels import Recurrence, recurrent_torso
+from coach_rl.presets.panels import LayerKind, flat, recurrent_layer, with_given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,7 @@ class Panel(TaskPanel):
     """Passes over a rollout."""
     minibatch: int | None = None
     """Batch size; None takes 64, and 256 with a recurrent layer, as it learns from sequences."""
-    recurrence: Recurrence = "none"
+    recurrence: LayerKind = "none"
     """The recurrent layer of policy and critic, for tasks that hide velocities."""
     sequence: int = 8
     """Steps of a sequence that recurrent networks learn from."""
@@ -160,6 +159,13 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     )
 
 
+def _torso(panel: Panel) -> rl.TorsoParameters:
+    layer = recurrent_layer(panel.recurrence, size=64, skip=True)
+    if layer is None:
+        return rl.TorsoParameters()
+    return rl.TorsoParameters(embedder=(), recurrence=layer, middleware=(64, 64))
+
+
 def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphManager:
     task = panel.task
     changes = rl.ObservationStackingFilter(stack_size=panel.frames, differences=True)
@@ -168,7 +174,7 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
     agent = rl.PPOAgentParameters(
         algorithm=algorithm,
         network=rl.ActorCriticParameters(
-            torso=recurrent_torso(panel.recurrence) if panel.remembers else rl.TorsoParameters(),
+            torso=_torso(panel),
             initial_log_std=task.initial_log_std,
         ),
         optimizer=rl.AdamParameters(

@@ -3,8 +3,14 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import FlatPanel, hrl, ppo_optimizer, solved
-from coach_rl.presets.recurrent_panels import Recurrence, recurrent_layer
+from coach_rl.presets.panels import (
+    FlatPanel,
+    LayerKind,
+    hrl,
+    ppo_optimizer,
+    recurrent_layer,
+    solved,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +21,7 @@ class Panel(FlatPanel):
     """Steps from the start to the junction."""
     horizon: int = 5
     """Steps a direction is kept."""
-    recurrence: Recurrence = "gru"
+    recurrence: LayerKind = "gru"
     """The upper level's recurrent layer; without one, half of the turns are right at most."""
     num_envs: int = 16
     steps: int = 200_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import coach_rl as rl
+from coach_rl.architectures.hidden_states import StatefulLayerParameters
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -123,6 +124,29 @@ def noisy(epsilon: float, noise: float) -> rl.EpsilonGreedyNoise:
 def value_bounds(discount: float) -> tuple[float, float] | None:
     """The bounds of sums of rewards of -1 and 0; None without a discount."""
     return (-1 / (1 - discount), 0.0) if discount < 1 else None
+
+
+LayerKind = Literal["none", "gru", "lstm", "min_gru", "attention"]
+"""Kinds of recurrent layers, for panels."""
+
+
+def recurrent_layer(
+    kind: LayerKind, size: int, *, skip: bool = False, span: int | None = None
+) -> StatefulLayerParameters | None:
+    """The recurrent layer of a torso; None where there is none.
+
+    Attention sees the newest 16 inputs, and has no use for a span.
+    """
+    match kind:
+        case "gru":
+            return rl.GRU(size=size, skip=skip, span=span)
+        case "lstm":
+            return rl.LSTM(size=size, skip=skip, span=span)
+        case "min_gru":
+            return rl.MinGRU(size=size, skip=skip, span=span)
+        case "attention":
+            return rl.Attention(size=size, skip=skip)
+    return None
 
 
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:

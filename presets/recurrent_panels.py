@@ -1,37 +1,7 @@
-"""Recurrent layers that presets choose by a word, and PPO that learns from sequences."""
-
-from typing import Literal
+"""PPO that learns from sequences, for presets of recurrent networks."""
 
 import coach_rl as rl
 from coach_rl.presets.panels import FlatPanel, ppo_optimizer
-
-Recurrence = Literal["none", "gru", "lstm", "min_gru", "attention"]
-"""Kinds of recurrent layers, for panels."""
-
-
-def recurrent_layer(
-    kind: Recurrence, size: int, *, skip: bool = False, span: int | None = None
-) -> rl.GRU | rl.LSTM | rl.MinGRU | rl.Attention | None:
-    """The recurrent layer of a torso; None where there is none.
-
-    Attention sees the newest 16 inputs, and has no use for a span.
-    """
-    match kind:
-        case "gru":
-            return rl.GRU(size=size, skip=skip, span=span)
-        case "lstm":
-            return rl.LSTM(size=size, skip=skip, span=span)
-        case "min_gru":
-            return rl.MinGRU(size=size, skip=skip, span=span)
-        case "attention":
-            return rl.Attention(size=size, skip=skip)
-    return None
-
-
-def recurrent_torso(kind: Recurrence) -> rl.TorsoParameters:
-    """A torso that reads observations as they are, for tasks that hide velocities."""
-    layer = recurrent_layer(kind, size=64, skip=True)
-    return rl.TorsoParameters(embedder=(), recurrence=layer, middleware=(64, 64))
 
 
 def recurrent_ppo(

@@ -1,11 +1,15 @@
 """Points of agents where data pass; see `core.data_points`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from gymnasium import spaces
 
+from coach_rl.agents.learner import Learner
+from coach_rl.agents.stages.stage import Stages
 from coach_rl.architectures.gradient_step import as_arrays, mapped, named_tensors
+from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.data_points import (
     DataPoint,
     Observer,
@@ -14,6 +18,7 @@ from coach_rl.core.data_points import (
     flat,
 )
 from coach_rl.core.records import Array, Observation, Transition
+from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.samplers import SamplerChain, SamplerUnit
@@ -34,8 +39,37 @@ _KEPT = (
 )
 
 
-def points_of_filters(agent: Any) -> list[DataPoint]:
-    """Points at the stages of a `FilteredAgent`, and where its transitions are stored."""
+class FilteringAgent(Protocol):
+    """An agent whose filters have points."""
+
+    stages: Stages
+    """What its observations enter through."""
+    observation_space: spaces.Dict
+    """The space of its filtered observations."""
+    acts_in: Space
+    """The space of the actions that it sends."""
+
+
+class ReplayAgent(Protocol):
+    """An agent that learns from a memory by a learner."""
+
+    memory: ReplayMemory
+    """Its memory."""
+    learner: Learner
+    """Its learner."""
+
+
+class RolloutAgent(Protocol):
+    """An agent that learns from rollouts by gradient steps."""
+
+    engine: UpdateEngine[Any]
+    """Takes the gradient steps."""
+    training_steps: int
+    """Gradient steps of the rounds that are over."""
+
+
+def points_of_filters(agent: FilteringAgent) -> list[DataPoint]:
+    """Points at the filters of an agent, and where its transitions are stored."""
     observed = agent.observation_space.spaces
 
     def filtered(observation: Observation, *_: object, **__: object) -> Observation:
@@ -68,23 +102,18 @@ def points_of_filters(agent: Any) -> list[DataPoint]:
     ]
 
 
-def points_of_replay(agent: Any) -> list[DataPoint]:
-    """Points of an `OffPolicyAgent`: at its memory's sampler, at batches and at the network.
-
-    Only this engine's memory has a sampler with points, and the age of transitions.
-    """
-    memory, learner = agent.memory, agent.learner
-    replay = memory if isinstance(memory, ReplayMemory) else None
+def points_of_replay(agent: ReplayAgent) -> list[DataPoint]:
+    """Points at the sampler of a replay memory, at batches and at the network."""
+    learner = agent.learner
+    sampler = agent.memory.sampler
+    store = agent.memory.store
 
     def learned_from(batch: TransitionBatch) -> dict[str, Array]:
         columns = as_arrays(named_tensors(batch))
-        if replay is None:
-            return columns
-        store, positions = replay.store, columns["position"]
+        positions = columns["position"]
         newest = store.counts[store.rows_of(positions)] - 1
         return columns | {AGE_IN_DECISIONS: newest - store.steps_of(positions)}
 
-    sampler = SamplerChain(()) if replay is None else replay.sampler
     return [
         *(
             DataPoint(name=f"sampler/{each.name}", watch=_made_by(each, sampler))
@@ -93,7 +122,7 @@ def points_of_replay(agent: Any) -> list[DataPoint]:
         DataPoint(
             name="batch",
             watch=before_calls(learner, "learn_from_batch", learned_from),
-            ages=() if replay is None else (AGE_IN_DECISIONS,),
+            ages=(AGE_IN_DECISIONS,),
         ),
         DataPoint(
             name="network",
@@ -103,8 +132,8 @@ def points_of_replay(agent: Any) -> list[DataPoint]:
     ]
 
 
-def points_of_rollouts(agent: Any) -> list[DataPoint]:
-    """Points of a `PPOAgent`: at minibatches of a rollout, and at the network."""
+def points_of_rollouts(agent: RolloutAgent) -> list[DataPoint]:
+    """Points at minibatches of a rollout, and at the network."""
 
     def learned_from(minibatch: Minibatch) -> dict[str, Array]:
         batch = mapped(lambda column: column[minibatch.positions], minibatch.rollout)

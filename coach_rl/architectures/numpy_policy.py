@@ -6,7 +6,7 @@ CPU; others act in torch. Thousands of rows, such as HIRO's candidates, are pass
 that stay in the processor's cache, by oneDNN where that is faster.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Literal
@@ -26,8 +26,6 @@ from coach_rl.architectures.user_module import ModuleTorso
 from coach_rl.core.records import HIDDEN_STATE, Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
-Embedder = Callable[[Observation], tuple[FloatArray, FloatArray | None]]
-"""`ObservationEmbedder.advance` of numpy observations."""
 
 ACTIVATIONS: dict[str, Layer] = {
     "tanh": lambda values: np.tanh(values, out=values),
@@ -128,84 +126,85 @@ def numpy_forward(
     """
     if isinstance(torso, ModuleTorso) or not _on_cpu(head):
         return None
-    middleware, last = _layers(torso.middleware), _layers(head)
+    middleware = _layers(torso.middleware)
+    last = _layers(head)
     if middleware is None or last is None:
         return None
-    layers = [*middleware, *last]
-    more = None if constant is None else constant.detach().numpy()
-    if not has_hidden_state((torso, *others)):
-        embedders = _embedders(torso.embedder)
-        return None if embedders is None else _stateless(embedders, layers, more)
-    stateful = [each for each in map(_stateful, (torso.embedder, *others)) if each is not None]
-    return _with_states(stateful, layers, more) if len(stateful) == 1 + len(others) else None
+    rest = [*middleware, *last]
+    if constant is not None:
+        rest.append(_with_constant(constant))
+    if has_hidden_state((torso, *others)):
+        passed = _recurrent_pass(torso.embedder, rest, others)
+    else:
+        passed = _pass(torso.embedder, rest)
+    return None if passed is None else _in_blocks(passed)
 
 
-def _stateless(
-    embedders: dict[str, list[Layer]], layers: list[Layer], more: FloatArray | None
-) -> Forward:
-    """The function of layers by observation key, those behind them and constant outputs."""
+def _pass(embedder: ObservationEmbedder, rest: Sequence[Layer]) -> Forward | None:
+    """An embedder and the layers behind it; None where it must be torch."""
+    layers = _layers_by_key(embedder)
+    if layers is None:
+        return None
+    if len(layers) > 1:
 
-    def forward(observation: Observation) -> FloatArray:
-        if len(next(iter(observation.values()))) >= 2 * BLOCK:
-            return np.concatenate([forward(piece) for piece in _pieces(observation)])
-        parts = []
-        for key, embedder in embedders.items():
-            part = observation[key]
-            for layer in embedder:
-                part = layer(part)
-            parts.append(part)
-        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        for layer in layers:
+        def passed(observation: Observation) -> FloatArray:
+            parts = [_through(own, observation[key]) for key, own in layers.items()]
+            return _through(rest, np.concatenate(parts, axis=1))
+
+        return passed
+    ((key, own),) = layers.items()
+    through = (*own, *rest)
+
+    def passed_of_one(observation: Observation) -> FloatArray:
+        values: Array = observation[key]
+        for layer in through:
             values = layer(values)
-        return values if more is None else _joined(values, more)
+        return values
 
-    return forward
+    return passed_of_one
 
 
-def _with_states(
-    embedders: Sequence[Embedder], layers: list[Layer], more: FloatArray | None
-) -> Forward:
-    """The same of the first embedder, with the hidden states after it and other embedders."""
+def _recurrent_pass(
+    embedder: ObservationEmbedder, rest: Sequence[Layer], others: Sequence[ObservationEmbedder]
+) -> Forward | None:
+    """The same with hidden states behind the outputs; those of other embedders come last."""
+    embedders = [each for each in map(_advance, (embedder, *others)) if each is not None]
+    if len(embedders) <= len(others):
+        return None
+    first, *following = embedders
 
-    def forward(observation: Observation) -> FloatArray:
-        if len(next(iter(observation.values()))) >= 2 * BLOCK:
-            return np.concatenate([forward(piece) for piece in _pieces(observation)])
-        advanced = [embedder(observation) for embedder in embedders]
-        states = [state for _, state in advanced if state is not None]
-        values = advanced[0][0]
-        if advanced[0][1] is not None:
+    def passed(observation: Observation) -> FloatArray:
+        values, state = first(observation)
+        if state is not None:
             values = values.copy()  # layers write to their input
-        for layer in layers:
-            values = layer(values)
-        if more is not None:
-            values = _joined(values, more)
-        return np.concatenate([values, *states], axis=1)
+        values = _through(rest, values)
+        states = [state, *(each(observation)[1] for each in following)]
+        return np.concatenate([values, *(each for each in states if each is not None)], axis=1)
+
+    return passed
+
+
+def _in_blocks(passed: Forward) -> Forward:
+    """The same function, which gets thousands of rows in blocks."""
+
+    def forward(observation: Observation) -> FloatArray:
+        rows = len(next(iter(observation.values())))
+        if rows < 2 * BLOCK:
+            return passed(observation)
+        bounds = np.linspace(0, rows, 1 + rows // BLOCK, dtype=np.int64)  # none shorter than BLOCK
+        blocks = (slice(*each) for each in pairwise(bounds))
+        pieces = ({key: values[each] for key, values in observation.items()} for each in blocks)
+        return np.concatenate([passed(piece) for piece in pieces])
 
     return forward
-
-
-def _joined(values: FloatArray, more: FloatArray) -> FloatArray:
-    """Outputs with constant ones behind them, several times as fast as by broadcast rows."""
-    rows, outputs = values.shape
-    joined = np.empty((rows, outputs + len(more)), np.float32)
-    joined[:, :outputs], joined[:, outputs:] = values, more
-    return joined
-
-
-def _pieces(observation: Observation) -> Iterator[Observation]:
-    """Many rows in blocks, none shorter than `BLOCK`."""
-    rows = len(next(iter(observation.values())))
-    bounds = np.linspace(0, rows, 1 + rows // BLOCK, dtype=np.int64)
-    for begin, end in pairwise(bounds):
-        yield {key: values[begin:end] for key, values in observation.items()}
 
 
 def _on_cpu(module: nn.Module) -> bool:
     return all(parameter.device.type == "cpu" for parameter in module.parameters())
 
 
-def _embedders(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
-    """The layers of each observation key in numpy; None where one must be torch."""
+def _layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
+    """The layers of each observation key; None where some must be torch."""
     found = {}
     for key, modules in zip(embedder.keys, embedder.embedders, strict=True):
         layers = _layers(modules)
@@ -215,20 +214,22 @@ def _embedders(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
     return found
 
 
-def _stateful(embedder: ObservationEmbedder) -> Embedder | None:
+def _advance(
+    embedder: ObservationEmbedder,
+) -> Callable[[Observation], tuple[FloatArray, FloatArray | None]] | None:
     """`ObservationEmbedder.advance` in numpy, one step; None where it must be torch."""
-    embedders = _embedders(embedder)
+    known = _layers_by_key(embedder)
     layer = embedder.recurrence
     step = None if layer is None else layer.numpy_step()
-    if embedders is None or (layer is not None and step is None):
+    if known is None or (layer is not None and step is None):
         return None
 
-    def embedded(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
-        parts = [_through(layers, observation[key]) for key, layers in embedders.items()]
+    def advanced(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
+        parts = [_through(layers, observation[key]) for key, layers in known.items()]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         return (values, None) if step is None else step(values, observation[HIDDEN_STATE])
 
-    return embedded
+    return advanced
 
 
 def _layers(modules: nn.Module) -> list[Layer] | None:
@@ -236,9 +237,8 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
     layers: list[Layer] = []
     previous: nn.Module | None = None
     for module in modules.children():
-        name = module.name if isinstance(module, Activate) else ""
-        if isinstance(previous, nn.Linear) and name in ACTIVATIONS:
-            layers[-1] = _dense(previous, name)
+        if isinstance(previous, nn.Linear) and _is_relu(module):
+            layers[-1] = _dense(previous, rectified=True)
         else:
             found = _module_layers(module)
             if found is None:
@@ -246,6 +246,10 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
             layers += found
         previous = module
     return layers
+
+
+def _is_relu(module: nn.Module) -> bool:
+    return isinstance(module, Activate) and module.name == "relu"
 
 
 def _module_layers(module: nn.Module) -> list[Layer] | None:
@@ -268,7 +272,7 @@ def _module_layers(module: nn.Module) -> list[Layer] | None:
             return None
 
 
-def _through(layers: list[Layer], values: Array) -> FloatArray:
+def _through(layers: Sequence[Layer], values: Array) -> FloatArray:
     for layer in layers:
         values = layer(values)
     return values
@@ -279,29 +283,38 @@ def _flatten(values: Array) -> FloatArray:
     return row.astype(np.float32, copy=False)
 
 
-def _dense(layer: nn.Linear, activation: str = "none") -> Layer:
-    """The layer and the activation behind it, where it is wide in one pass by oneDNN."""
+def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:
+    """The layer, and the ReLU behind it if `rectified`: in one pass over its output by oneDNN."""
     # Detached tensors share memory with the parameters, which are views of the flat tensor.
     tensors = layer.weight.detach(), layer.bias.detach()
     weight, bias = tensors[0].numpy().T, tensors[1].numpy()
     is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
-    then: Literal["relu", "none"] = "relu" if activation == "relu" else "none"
-    is_tanh, is_relu = activation == "tanh", activation == "relu"
+    then: Literal["relu", "none"] = "relu" if rectified else "none"
 
     def dense(values: FloatArray) -> FloatArray:
-        output: FloatArray
         if is_wide and len(values) >= BLOCK:
-            output = np.asarray(onednn_linear(torch.from_numpy(values), *tensors, then).numpy())
-        else:
-            output = values @ weight
-            output += bias
-            if is_relu:
-                np.maximum(output, 0, out=output)
-        if is_tanh:
-            np.tanh(output, out=output)
+            return np.asarray(onednn_linear(torch.from_numpy(values), *tensors, then).numpy())
+        output: FloatArray = values @ weight
+        output += bias
+        if rectified:
+            np.maximum(output, 0, out=output)
         return output
 
     return dense
+
+
+def _with_constant(constant: Tensor) -> Layer:
+    """More outputs, the same for all rows."""
+    more = constant.detach().numpy()
+
+    def with_constant(values: FloatArray) -> FloatArray:
+        rows, outputs = values.shape
+        joined = np.empty((rows, outputs + len(more)), np.float32)  # faster than joining rows
+        joined[:, :outputs] = values
+        joined[:, outputs:] = more
+        return joined
+
+    return with_constant
 
 
 def _layer_norm(layer: nn.LayerNorm) -> Layer:

@@ -6,7 +6,7 @@ tables (see `configuration.extensions`). Light on purpose, like `parser`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -210,17 +210,19 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
             would ignore, or flags that contradict each other.
         SystemExit: `--help` or `--version` was given and has been printed.
     """
-    words = [underscored(word) for word in _command_first(arguments)]
+    words = [
+        underscored(word) if word.startswith("--") else word for word in _command_first(arguments)
+    ]
     if words[:1] == ["help"]:
         words = [*map(_known_command, words[1:2]), "--help"]
-    installed = _installed(words)
+    installed = _installed(words[0]) if words else {}
     name, words = _named(words, installed)
     command = installed.get(name) or COMMANDS.get(name, COACH)
     parser, given, rest = _read(command, words, also=_shown_with(name))
     added = parser.command.flags[len(command.flags) :]
     if name and not command.run:
         raise _incomplete(command, rest)
-    name = name or _command_of(given, rest)
+    name = name or _command_of(given.keys(), rest)
     command = installed.get(name) or COMMANDS[name]
     for dest, form in forms_of(name).items():
         if dest in given and (dest != "preset" or command.subject not in given):
@@ -238,7 +240,7 @@ def parse_arguments(arguments: Sequence[str]) -> Given:
         changes = given["custom_parameter"]
         assert isinstance(changes, list)
         given["custom_parameter"] = ";".join(changes)
-    _check(name, command, given)
+    _check(name, command, given.keys())
     return Given(command, given)
 
 
@@ -300,13 +302,13 @@ def _command_first(words: Sequence[str]) -> list[str]:
     return [command, *words[:at], *words[at + 1 :]] if command in _WORDS else list(words)
 
 
-def _installed(words: Sequence[str]) -> dict[str, Command]:
-    """The commands of the installed extension that has the first word; empty where it is ours."""
-    if not words or words[0].startswith("-") or words[0] in TAKEN:
+def _installed(word: str) -> dict[str, Command]:
+    """The commands of the installed extension that has a first word; empty where it is ours."""
+    if word.startswith("-") or word in TAKEN:
         return {}
     for extension in installed_extensions()[0]:
         commands = commands_of(extension)
-        if any(name.partition(" ")[0] == words[0] for name in commands):
+        if any(name.partition(" ")[0] == word for name in commands):
             return commands
     return {}
 
@@ -348,7 +350,7 @@ def _known_command(word: str) -> str:
     return word
 
 
-def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
+def _command_of(given: Collection[str], rest: Sequence[str]) -> str:
     """The command that the flags of the short form name."""
     named = [name for flag, name in _CHOOSING.items() if flag in given]
     if named:
@@ -369,7 +371,7 @@ def _command_of(given: Mapping[str, object], rest: Sequence[str]) -> str:
     raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
 
 
-def _check(name: str, command: Command, given: Mapping[str, object]) -> None:
+def _check(name: str, command: Command, given: Collection[str]) -> None:
     """Refuse flags that would be ignored, and a command without its subject."""
     if not command.subject:
         return

@@ -102,7 +102,7 @@ def _run(words: list[str]) -> int:
         shown = [line for line in lines if begun[line] in {"", *OWN_COMMANDS}]
         print("\n".join(shown).format(coach=program("coach")))
         return 0
-    installed = _installed_command(words)
+    installed = _installed_command(words[0])
     if installed is not None:
         return _exit_code(load_command(installed), words[1:])
     given = parse_arguments(words)
@@ -171,11 +171,11 @@ def _list_installed(width: int) -> None:
         print(f"{name:<{width}} extension that cannot be used: {problem}")
 
 
-def _installed_command(words: Sequence[str]) -> InstalledEntry | None:
-    """The command of an installed package that the first word calls; None where it calls none."""
-    if words[0].startswith("-") or words[0] in TAKEN:
+def _installed_command(word: str) -> InstalledEntry | None:
+    """The command of an installed package that a first word calls; None where it calls none."""
+    if word.startswith("-") or word in TAKEN:
         return None
-    return require_usable(installed_entries(COMMANDS, TAKEN), words[0])
+    return require_usable(installed_entries(COMMANDS, TAKEN), word)
 
 
 def _exit_code(command: Callable[[Sequence[str]], object], words: Sequence[str]) -> int:

@@ -263,8 +263,10 @@ class _Formatter(argparse.HelpFormatter):
 
 def underscored(word: str) -> str:
     """A word with its flag as it is declared: `--last-good` is `--last_good`."""
+    if not word.startswith("--"):
+        return word
     flag, equals, value = word.partition("=")
-    return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
+    return f"--{flag[2:].replace('-', '_')}{equals}{value}"
 
 
 def unknown_flag(flag: str, flags: Iterable[str], hint: str) -> UnknownNameError:

@@ -218,7 +218,8 @@ def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audi
         print(f"run folder: {short(folder.path)}")
         if not parameters.checkpoints.enabled:
             print("checkpoints: none, so the run can't be resumed, nor evaluated once it is over")
-        if not folder.checkpoints.exists():
+        is_loaded = any(level.load is not None for level in parameters.levels)
+        if is_loaded and not folder.checkpoints.exists():
             for line in loading_report(read_manifest(folder).get("loaded", {})):
                 print(f"loaded:     {line}")
         if given.print_networks_summary:

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from coach_rl.configuration.familiar_flags import familiar_settings
 from coach_rl.configuration.overrides import apply_overrides, made, owners_advice
 from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
@@ -38,7 +39,6 @@ from coach_rl.core.errors import (
     UnknownNameError,
     require_no_problems,
 )
-from coach_rl.core.familiar_names import familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -122,9 +122,13 @@ class Preset:
                     near=familiar_settings(name, self.panel) or (),
                     where=f"of {self.reference.name}",
                 )
+        return self._built(self._fitted(values))
+
+    def _built(self, values: dict[str, object]) -> GraphManager:
+        """The experiment with panel values that fit."""
         if isinstance(self.definition, GraphManager):
             return type(self.definition)(self.definition.parameters)
-        result = self._call(self.definition, self._fitted(values))
+        result = self._call(self.definition, values)
         if not isinstance(result, GraphManager):
             raise ConfigurationError(
                 f"preset {self.reference.path}: {self.reference.function}() must return a "
@@ -148,8 +152,9 @@ class Preset:
         to_parameters = {name: overrides[name] for name in overrides if name not in self.panel}
         for name in to_panel:
             require_given_once(name, to_parameters, self.panel)
-        graph_manager = self.build(to_panel)
-        self._check_steps(to_panel, graph_manager)
+        values = self._fitted(to_panel)
+        graph_manager = self._built(values)
+        self._check_steps(values, graph_manager)
         if to_parameters:
             parameters = graph_manager.parameters
             changed = apply_overrides(parameters, to_parameters, panel=self.panel)
@@ -159,12 +164,12 @@ class Preset:
 
     def _check_steps(self, values: Mapping[str, object], built: GraphManager) -> None:
         """Refuse steps to train for that are on the panel and that nothing depends on."""
-        steps = self._fitted(values).get("steps")
+        steps = values.get("steps")
         if not isinstance(steps, int) or steps == self.panel["steps"].default:
             return
         for other in _FEWEST_AND_MOST:  # steps may be rounded, or bounded on one side
             try:
-                changed = self.build({**values, "steps": other})
+                changed = self._built({**values, **self._fitted({"steps": other})})
             except CoachError:
                 return  # it depends on them: not every number will do
             if changed.parameters.schedule != built.parameters.schedule:

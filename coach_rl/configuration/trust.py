@@ -95,8 +95,7 @@ def users_trust(modules: Collection[str] = ()) -> Trust:
             raise ConfigurationError(
                 f"--trust takes the names of modules, e.g. my_package.environments, got '{module}'"
             )
-    known = (line.removeprefix("module ") for line in _own_code() if line.startswith("module "))
-    return Trust(modules=frozenset([*modules, *known]))
+    return Trust(modules=frozenset([*modules, *_own("module ")]))
 
 
 def is_own_preset(source: str, file: str) -> bool:
@@ -118,8 +117,7 @@ def shipped_preset(source: str) -> Path | None:
 
 def own_folders() -> set[str]:
     """The folders that own runs on this machine have imported modules from."""
-    lines = (line for line in _own_code() if line.startswith("folder "))
-    return {line.removeprefix("folder ") for line in lines}
+    return _own("folder ")
 
 
 def remember_own_code(
@@ -193,7 +191,7 @@ def _module(name: str) -> str:
 
 
 def _is_below(module: str, roots: Iterable[str]) -> bool:
-    return any(module == root or module.startswith(f"{root}.") for root in roots)
+    return f"{module}.".startswith(tuple([f"{root}." for root in roots]))
 
 
 def _is_class_or_id(module_name: str, name: str) -> bool:
@@ -218,6 +216,11 @@ def _presets_of_trained_agents() -> dict[str, str]:
     table = files(OURS).joinpath("trained", "presets.json")
     names: dict[str, str] = json.loads(table.read_text("utf-8"))
     return names
+
+
+def _own(kind: str) -> set[str]:
+    """What own runs on this machine have used, of the lines that begin with a word."""
+    return {line.removeprefix(kind) for line in _own_code() if line.startswith(kind)}
 
 
 def _own_code() -> set[str]:

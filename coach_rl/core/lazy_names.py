@@ -21,7 +21,6 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from opcode import opmap
 
 from coach_rl.core.errors import near_names
 from coach_rl.core.familiar_names import CLASSES
@@ -50,7 +49,8 @@ def lazy_names(
     def get_attribute(name: str) -> object:
         if name == "__all__" and more is not None:
             own = {"__version__"} & vars(module).keys()
-            return sorted({*origins(), *own}, key=_kind_and_name)
+            setattr(module, name, sorted({*origins(), *own}, key=_kind_and_name))
+            return getattr(module, name)
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
@@ -126,18 +126,12 @@ def is_below_package(module: str) -> bool:
     return module.startswith(f"{PACKAGE}.")
 
 
-def _unknown(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> Exception:
-    """The error about a name that a module does not have, with those that may have been meant.
-
-    An import statement would replace an AttributeError by one without them.
-    """
+def _unknown(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> AttributeError:
+    """The error about a name that a module does not have, with those that may have been meant."""
     if name in REMOVED:
         instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
     else:
         public = getattr(sys.modules[module], "__all__", ())
         near = familiar.get(name) or near_names(name, public)
         instead = f"; did you mean {' or '.join(near)}?" if near else ""
-    caller = sys._getframe(2)
-    if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
-        return ImportError(f"cannot import name {name!r} from {module!r}{instead}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)

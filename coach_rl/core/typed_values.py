@@ -334,30 +334,31 @@ def _convert_tuple(
 
 
 def _convert_to_class(value: object, wanted: type, current: object) -> object:
-    whole = _whole_number(value)
-    if wanted is Hours and isinstance(value, int | float) and not isinstance(value, bool):
-        return Hours(value) if 0 <= value < float("inf") else _checked(value, wanted)
-    if issubclass(wanted, StepUnit):
-        unit = wanted if wanted is not StepUnit else type(current)
-        if whole is not None and whole >= 0 and issubclass(unit, StepUnit) and unit is not StepUnit:
-            return unit(whole)
-    elif issubclass(wanted, Enum):
+    if issubclass(wanted, Enum):
         return _convert_enum(value, wanted)
-    elif wanted is tuple and isinstance(value, list):
+    if isinstance(value, bool):
+        if wanted in (int, float):
+            raise _UnfitError
+    elif isinstance(value, int | float):
+        return _convert_number(value, wanted, current)
+    if wanted is tuple and isinstance(value, list):
         return tuple(value)
-    elif wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    elif wanted is int and whole is not None:
-        return whole
-    if isinstance(value, bool) and wanted in (int, float):
-        raise _UnfitError
     return _checked(value, wanted)
 
 
-def _whole_number(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
+def _convert_number(value: float, wanted: type, current: object) -> object:
+    is_whole = isinstance(value, int) or value.is_integer()
+    if wanted is Hours and 0 <= value < float("inf"):
+        return Hours(value)
+    if issubclass(wanted, StepUnit) and wanted is not Hours and is_whole and value >= 0:
+        unit = wanted if wanted is not StepUnit else type(current)
+        if issubclass(unit, StepUnit) and unit is not StepUnit:
+            return unit(int(value))
+    if wanted is float:
+        return float(value)
+    if wanted is int and is_whole:
+        return int(value)
+    return _checked(value, wanted)
 
 
 def _convert_enum(value: object, wanted: type[Enum]) -> Enum:

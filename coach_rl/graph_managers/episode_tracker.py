@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.records import Array, EnvResponse, FloatArray, IntArray, agent_rewards
+from coach_rl.core.records import (
+    Array,
+    BoolArray,
+    EnvResponse,
+    FloatArray,
+    IntArray,
+    agent_rewards,
+    take,
+)
 from coach_rl.core.saved import Saved, SavedAttribute
 
 SUCCESS_KEYS = ("is_success", "success")
@@ -31,6 +39,17 @@ class FinishedEpisodes:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def episodes_of(self, chosen: BoolArray) -> "FinishedEpisodes":
+        """The episodes where `chosen` [E] is true."""
+        return FinishedEpisodes(
+            rows=self.rows[chosen],
+            reward=self.reward[chosen],
+            length=self.length[chosen],
+            success=self.success[chosen],
+            success_any=self.success_any[chosen],
+            agents=take(self.agents, chosen),
+        )
 
 
 class EpisodeTracker(Saved):
@@ -111,7 +130,7 @@ class EpisodeTracker(Saved):
             length=self._length[ended],
             success=np.zeros(len(ended)) if success is None else success[over],
             success_any=self._succeeded[ended].astype(np.float64),
-            agents={name: total[ended] for name, total in self._agents.items()},
+            agents=take(self._agents, ended),
         )
         self._end(ended)
         return finished

@@ -172,7 +172,7 @@ def play(
             stuck[finished.rows] = cut
             due[finished.rows[counted]] -= 1
             stack.count_only(due > 0)
-            played.append(_selected(finished, counted))
+            played.append(finished.episodes_of(counted))
             on_activity(_activity(episodes.count - due.sum(), episodes))
         if due.any() and stuck[due > 0].all():  # no row is left to play the rest
             seed = integer_seed(seed, "after the step limit")
@@ -240,13 +240,6 @@ def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResp
     if not reached.any():
         return answer
     return replace(answer, truncated=answer.truncated | (reached & ~answer.terminated))
-
-
-def _selected(finished: FinishedEpisodes, chosen: Array) -> FinishedEpisodes:
-    """The episodes where `chosen` [E] is true."""
-    parts = {each.name: getattr(finished, each.name) for each in fields(finished)}
-    agents = {name: reward[chosen] for name, reward in parts.pop("agents").items()}
-    return FinishedEpisodes(**{name: part[chosen] for name, part in parts.items()}, agents=agents)
 
 
 def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:

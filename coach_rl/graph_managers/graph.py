@@ -37,7 +37,7 @@ from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
 from coach_rl.graph_managers.unbuilt import unbuilt
 from coach_rl.graph_managers.watcher import EvaluationWatcher
-from coach_rl.levels.level_manager import agent_spaces
+from coach_rl.levels.level_checks import agent_spaces
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -202,7 +202,7 @@ class Graph:
         answer = self.training.tick()
         finished = self.tracker.note(answer)
         if finished is not None:
-            clock.episodes += len(finished)
+            clock.episodes += len(finished.rows)
         learned = self.learn() if clock.phase is Phase.TRAIN else ()
         return Tick(answer=answer, finished=finished, learned=learned)
 
@@ -346,17 +346,14 @@ def _of_level(params: LevelParameters, is_top: bool) -> Iterator[str]:
         yield f"horizon {params.horizon} decisions{shorter}"
     if params.real_end_is_terminal:
         yield "a real termination is final"
-    if params.stops_on_failure != "never":
-        when = " in training" if params.stops_on_failure == "training" else ""
-        yield f"stops{when} where the level below misses its goal"
     if not params.goal_is_terminal:
         yield "its goals are to be held"
 
 
 def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
     """Describe what a level explores and learns, and what it begins with."""
-    if params.testing_rate:
-        yield f"tests {params.testing_rate:.4g} of its decisions"
+    for part in params.parts:
+        yield from part.settings()
     if params.frozen:
         yield "frozen: neither explores nor learns"
     yield from _of_schedule(params)

@@ -1,6 +1,6 @@
 """Building the agents of a stack's levels, and the goals that these receive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,7 +11,6 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
@@ -54,11 +53,16 @@ class LevelAgents:
             )
         if purpose == "training":
             return self._levels
-        return tuple(_in_evaluations(level) for level in self._levels)
+        judged = []
+        for level in self._levels:
+            for change in level.changes:
+                level = change.in_evaluations(level)
+            judged.append(level)
+        return tuple(judged)
 
     def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
         """The level, with goals that are built, and its changes; itself where it has neither."""
-        with _naming(level, self._parameters.levels):
+        with _naming(level.name, is_only=len(self._parameters.levels) == 1):
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
             context = GoalContext(level=level.name, observation=observation, runtime=runtime)
             goals = level.goal_space
@@ -74,7 +78,7 @@ class LevelAgents:
         links = self._parameters.arrangement.links(levels)
         level, below = levels[index], [levels[each] for each in links[index]]
         if level.name not in self.built:
-            with _naming(level, levels):
+            with _naming(level.name, is_only=len(levels) == 1):
                 place = LevelPlace(
                     level=level,
                     below=below[0] if len(below) == 1 else None,
@@ -82,7 +86,8 @@ class LevelAgents:
                 )
                 planned = 0
                 if not runtime.acts_only:
-                    planned = _decisions(levels, links, index, self._parameters.schedule.training)
+                    horizons = [each.horizon for each in levels]
+                    planned = _decisions(horizons, links, index, self._parameters.schedule.training)
                 context = self.contexts[level.name] = AgentContext(
                     spaces=spaces,
                     num_envs=self._parameters.num_envs,
@@ -92,7 +97,7 @@ class LevelAgents:
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
                 agent = self.built[level.name] = level.agent.build(context)
-                _check_learning(level, agent, below)
+                _check_learning(agent, level.goal_space, [each.goal_space for each in below])
                 if below:
                     lowest = [low for low, ways in zip(levels, links, strict=True) if not ways]
                     acting = {low.name for low in lowest} & set(self.built)
@@ -102,29 +107,22 @@ class LevelAgents:
         return self.built[level.name]
 
 
-def _in_evaluations(level: LevelParameters) -> LevelParameters:
-    """The level as evaluations judge it."""
-    for change in level.changes:
-        level = change.in_evaluations(level)
-    return level
+def _check_learning(agent: AnyAgent, goals: object, sent: Iterable[object]) -> None:
+    """Raise `ConfigurationError` where goals learn, and their level or the one above cannot.
 
-
-def _check_learning(
-    level: LevelParameters, agent: AnyAgent, below: Sequence[LevelParameters]
-) -> None:
-    """Raise `ConfigurationError` where goals learn, and their level or the one above cannot."""
-    for each in below:
-        sent = each.goal_space
-        if isinstance(sent, GoalSpace) and (obstacle := sent.obstacle_above(agent)) is not None:
+    Args:
+        agent: The agent of a level.
+        goals: What it receives.
+        sent: What it sends to each level below.
+    """
+    for each in sent:
+        if isinstance(each, GoalSpace) and (obstacle := each.obstacle_above(agent)) is not None:
             raise ConfigurationError(obstacle)
-    goals = level.goal_space
     if isinstance(goals, GoalSpace) and (obstacle := goals.obstacle(agent)) is not None:
         raise ConfigurationError(obstacle)
 
 
-def _decisions(
-    levels: Sequence[LevelDescription], links: Links, index: int, length: RunLength
-) -> int:
+def _decisions(horizons: Sequence[int | None], links: Links, index: int, length: RunLength) -> int:
     """Decisions that level `index` can be expected to make at least, over all rows.
 
     An episode, and a gradient update, counts as one environment step, a second as a hundred.
@@ -133,20 +131,20 @@ def _decisions(
 
     def longest(number: int) -> int:
         """Steps that a decision of a level takes at most."""
-        steps_below = ((levels[each].horizon or 1) * longest(each) for each in links[number])
+        steps_below = ((horizons[each] or 1) * longest(each) for each in links[number])
         return max(steps_below, default=1)
 
     return steps // longest(index)
 
 
 @contextmanager
-def _naming(level: LevelDescription, levels: Sequence[LevelDescription]) -> Iterator[None]:
-    """ConfigurationErrors from inside name the level, where there is more than one."""
+def _naming(level: str, *, is_only: bool) -> Iterator[None]:
+    """ConfigurationErrors from inside name the level, where it isn't the only one."""
     try:
         yield
     except ConfigurationError as error:
-        start = f"level '{level.name}': "
-        if len(levels) == 1 or str(error).startswith(start):
+        start = f"level '{level}': "
+        if is_only or str(error).startswith(start):
             raise
         kind = SpaceError if isinstance(error, SpaceError) else ConfigurationError
         raise kind(f"{start}{error}") from error

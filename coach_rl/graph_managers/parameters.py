@@ -16,7 +16,6 @@ from coach_rl.core.errors import (
     require,
     require_no_problems,
 )
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
@@ -408,7 +407,8 @@ class GraphParameters:
         levels = self.levels
         yield from self.arrangement.problems(levels)
         for level, below in zip(levels, self.arrangement.links(levels), strict=True):
-            yield from _problems_of_level(level, [levels[each] for each in below])
+            for part in level.parts:
+                yield from part.problems(level, [levels[each] for each in below])
 
     def _problems_of_size(self) -> Iterator[str]:
         if not 1 <= self.num_envs <= MOST_ENVS:
@@ -438,25 +438,6 @@ class GraphParameters:
                 f"more, because checkpoints are taken at log records, got {every.count}; raise it, "
                 "or lower that as well"
             )
-
-
-def _problems_of_level(level: LevelParameters, below: Sequence[LevelParameters]) -> Iterator[str]:
-    has_goals = any(isinstance(each.goal_space, GoalSpace) for each in below)
-    if level.stops_on_failure != "never" and not has_goals:
-        yield (
-            f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level below "
-            "it has goals that could be missed; leave it at 'never'"
-        )
-    if level.failure_reward is not None and level.stops_on_failure == "never":
-        yield (
-            f"level '{level.name}' has failure_reward={level.failure_reward} and never stops on "
-            "failures; set stops_on_failure, or leave it out"
-        )
-    if not below and level.testing_rate:
-        yield (
-            f"level '{level.name}' has testing_rate={level.testing_rate} and no level below it to "
-            "test; leave it out"
-        )
 
 
 @parameter_class

@@ -28,7 +28,7 @@ from coach_rl.configuration.parameters_json import (
     reference,
 )
 from coach_rl.configuration.preset_file import REQUIRED, Preset
-from coach_rl.configuration.strict_json import Json, read_text
+from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import code_in_json, code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders, imported_neighbours
 from coach_rl.core.errors import CoachError, ConfigurationError, warn
@@ -233,19 +233,18 @@ def changes_since(then: Json, now: Json) -> list[str]:
         then: What `made_with` returned for an earlier part of the run.
         now: What it returns for this process.
     """
-    before, after = (
-        {
-            **part["versions"],
-            "processor": part["hardware"]["cpu"],
-            **{name.replace("_", " "): value for name, value in part["settings"].items()},
-        }
-        for part in (then, now)
-    )
+    before, after = map(_deciding, (then, now))
     return [
         f"{name} {before[name]}, now {after.get(name)}"
         for name in before
         if before[name] != after.get(name)
     ]
+
+
+def _deciding(made: Json) -> Json:
+    """What may affect numbers, of what `made_with` returned."""
+    settings = {name.replace("_", " "): value for name, value in made["settings"].items()}
+    return {**made["versions"], "processor": made["hardware"]["cpu"], **settings}
 
 
 def versions() -> dict[str, str | None]:
@@ -286,12 +285,12 @@ def hardware() -> Json:
     }
 
 
-def introduction(folder: RunFolder, manifest: Json, levels: str) -> Introduction:
+def introduction(manifest: Json, preset: str, levels: str) -> Introduction:
     """Texts and hyper-parameters of a run.
 
     Args:
-        folder: The run's.
-        manifest: Its manifest.
+        manifest: The run's.
+        preset: The source of its preset; empty where it has none.
         levels: The levels and their agents, for people.
     """
     changed = manifest.get("differences", {})
@@ -301,8 +300,8 @@ def introduction(folder: RunFolder, manifest: Json, levels: str) -> Introduction
         "levels": _code(levels),
         "parameters": _table(("parameter", "value"), flat(manifest["parameters"]).items()),
     }
-    if manifest["preset"] is not None:
-        texts["preset"] = _code(read_text(folder.preset), "python")
+    if preset:
+        texts["preset"] = _code(preset, "python")
     parameters = manifest["parameters"]
     settings = {
         "task": manifest["level"],

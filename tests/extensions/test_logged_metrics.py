@@ -46,6 +46,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     SignalParameters,
 )
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 
@@ -109,7 +110,7 @@ def strict_hac():
         replace(level, agent=replace(level.agent, learner=logging_soon(level.agent.learner)))
         for level in params.stack
     )
-    top = replace(top, stops_on_failure="training", agent=replace(top.agent, actions=None))
+    top = replace(top, parts=(StopOnFailure(),), agent=replace(top.agent, actions=None))
     schedule = replace(
         params.schedule,
         evaluation_interval=EnvironmentSteps(1_000),

@@ -28,7 +28,7 @@ def about(tmp_path):
         ),
         settings=QUICK,
     ).folder
-    return introduction(folder, read_manifest(folder), "level main")
+    return introduction(read_manifest(folder), folder.preset.read_text(), "level main")
 
 
 def test_texts_name_what_differs_from_the_defaults(about):
@@ -52,7 +52,7 @@ def test_hyper_parameters_are_panel_changed_parameters_and_seed(about):
 def test_run_of_a_program_has_settings_as_well(tmp_path):
     graph_manager = preset().build({"steps": 10})
     result = run_experiment(graph_manager, name="walk", root=tmp_path, settings=QUICK)
-    about = introduction(result.folder, read_manifest(result.folder), "level main")
+    about = introduction(read_manifest(result.folder), "", "level main")
     assert "without a preset" in about.texts["differences"]
     assert about.settings == {"task": "line", "num_envs": 1, "seed": 0}
 

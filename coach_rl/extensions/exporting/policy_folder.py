@@ -11,20 +11,20 @@ optimisers, memories and training episodes new.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Unpack
 
+from coach_rl.configuration.extensions import import_offers
 from coach_rl.configuration.strict_json import Json, read_text, write_text
-from coach_rl.core.errors import ConfigurationError, RunError, warn
+from coach_rl.core.errors import ConfigurationError, RunError, require, warn
 from coach_rl.core.file_writing import filled_folder
 from coach_rl.core.log_records import Evaluation
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.extensions.exporting.archive import how_to_act
 from coach_rl.extensions.exporting.card import CARD, card
-from coach_rl.extensions.films.playing import play_run
-from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.runs.checkpoint import LAST, Checkpoint, point, write_checkpoint
 from coach_rl.runs.folder import ONLY_POLICY, RunFolder, write_manifest
@@ -37,6 +37,9 @@ SEED = 1_000
 """Seed of these episodes, so that they are none that the run was evaluated in."""
 _FILM = "film.gif"
 """Name of the film of the first of them."""
+FILMS: list[Callable[[Opening, Path, int], None]] = []
+"""Functions that film an episode of a run into a file, with a seed; added by what is offered to
+this extension. The last is used."""
 _NORMAL_95 = 1.96
 _OF_THE_MACHINE = ("checksum", "job", "loaded", "settings")
 """Keys of a run's manifest that do not concern its policy."""
@@ -98,8 +101,10 @@ def write_policy(
 
 def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
+    import_offers("exporting")
     try:
-        play_run(run, file, seed=SEED)
+        require(bool(FILMS), "no extension that is there makes films")
+        FILMS[-1](run, file, SEED)
     except (ConfigurationError, RunError) as error:
         warn(f"no episode is filmed: {error}", above=2)
         return False

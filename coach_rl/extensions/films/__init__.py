@@ -2,7 +2,7 @@
 
 May import what running may. Start with `episode_recorder`, a part of a run; `episode_player`
 follows episodes, `camera` draws the levels' goals, `video` keeps and writes films, `playing` plays
-a trained agent.
+a trained agent, `play` in a `window`.
 """
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coach_rl.core.records import EnvResponse, IntArray
-from coach_rl.extensions.films.camera import Camera, FilmedStack
+from coach_rl.extensions.films.camera import Camera, FilmedStack, acting_of
 from coach_rl.extensions.films.video import FrameSink
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.watcher import EvaluationWatcher
@@ -121,7 +121,7 @@ class EpisodePlayer(EvaluationWatcher):
         episode = self._episode
         words = [f"step {episode.step}", f"return {episode.reward:.5g}", episode.ending]
         if episode.step:
-            acting = [level.acting(self._row) for level in self._stack.path(self._row)]
+            acting = [acting_of(level, self._row) for level in self._stack.path(self._row)]
             if acting != [level.name for level in self._stack.levels]:
                 words.append(" > ".join(acting))
         return ", ".join(word for word in words if word)

@@ -170,7 +170,7 @@ class KeptGoals(ChangingGoals):
         stand_before(agent, "act", acted)
         stand_before(agent, "learn_from_batch", learn_from_batch)
         extras = (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
-        return KeptForGoals(extras=extras, parts=(GoalColumnsPart(),))
+        return super().attach(agent)._replace(extras=extras, parts=(GoalColumnsPart(),))
 
     def learned_from(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> None:
         """Take note of a batch that the level's agent has learned from.

@@ -1,9 +1,9 @@
-"""Tools that examine a run: inspections of its data, profiles, histograms, trackers, a window.
+"""Tools that examine a run: inspections of its data, profiles, histograms, trackers.
 
 May import all but other extensions that it does not need. `inspections` describes an inspection and
 observes points of the graph, `inspector` has its checks, `inspection_text` reads what users type;
-`profile` and `histograms` are parts of a run; `trackers` and `notebook` are sinks; `play` shows
-episodes in a `window`. Start with `inspections`.
+`profile` and `histograms` are parts of a run; `trackers` and `notebook` are sinks. Start with
+`inspections`.
 """
 
 from typing import TYPE_CHECKING

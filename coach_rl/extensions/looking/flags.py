@@ -1,14 +1,10 @@
-"""The flags of inspections, trackers and profiles, and those of `coach play`.
-
-Light, like `cli.parser`.
-"""
+"""The flags of inspections, trackers and profiles. Light, like `cli.parser`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from coach_rl.cli import values
-from coach_rl.cli.flags import A_RUN, again, group
+from coach_rl.cli.flags import group
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.looking.trackers.services import services
@@ -78,24 +74,3 @@ FOR_RUNS = (
     ),
 )
 """The flags of commands about one run."""
-PLAY = (
-    A_RUN,
-    Flag("--episodes N", "how many (default: 5; in a video 1)", values.episodes),
-    Flag("--sampling", "act with the exploration of training"),
-    Flag(
-        "--slow FACTOR",
-        "play so many times slower than 25 steps a second (default: 1)",
-        values.factor,
-    ),
-    again("-lvl", help="play another task"),
-    again("-cp", help='changes of the environment, such as "environment.max_episode_steps=200"'),
-    again("--seed", help="seed of the episodes (default: the run's)"),
-    Flag(
-        "--to FILE",
-        "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
-        "run's videos/",
-        Path,
-    ),
-    again("--last_good"),
-    again("--trust"),
-)

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import coach_rl
+from coach_rl.configuration.extensions import import_offers
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.exporting import policy_folder
 from coach_rl.extensions.exporting.policy_folder import write_policy
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.runs.trained import score_text
@@ -90,3 +93,13 @@ def test_fork_of_policy_continues_counters_and_networks(
     assert manifest_of(forked)["ancestry"][-1]["environment_steps"] == 120
     policy, after = (state_of(each)["agents"]["low"] for each in (two_levels[1], forked))
     assert_same_state({key: after[key] for key in policy}, policy)
+
+
+def test_film_without_an_extension_that_makes_it_is_left_out(
+    two_levels: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_offers("exporting")
+    monkeypatch.setattr(policy_folder, "FILMS", [])
+    with pytest.warns(CoachWarning, match="no episode is filmed: no extension"):
+        write_policy(two_levels[1], tmp_path / "policy", episodes=TEN, film=True)
+    assert not (tmp_path / "policy" / "film.gif").exists()

@@ -90,7 +90,7 @@ def test_play_window_shows_the_episode_and_reacts_to_keys(
     monkeypatch.setitem(os.environ, "SDL_VIDEODRIVER", "dummy")
     import pygame
 
-    from coach_rl.extensions.looking.window import Window
+    from coach_rl.extensions.films.window import Window
 
     title, shown = [], []
     show = Window._draw

@@ -26,7 +26,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.groups.member_agents import Share
+from coach_rl.extensions.groups.members import AgentView, MemberIndex
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents.decisions import request
 
@@ -67,8 +67,9 @@ def long_decision(**changes):
         info={"dead": np.array([0.0, 1.0]), "pay": np.ones(2)},
     )
     member = replace(groups.LEFT, **{"reward": None, "terminated": None, **changes})
-    share = Share([(0, member.bound(observations={}, part=None), np.arange(2))], 2)
-    return lambda: share.outcome(outcome)
+    bound = member.bound(observations={}, part=None)
+    view = AgentView([MemberIndex(0, bound, np.arange(2))], 2)
+    return lambda: view.outcome(outcome)
 
 
 TWINS = shared.sharing(shared.ddpg).members

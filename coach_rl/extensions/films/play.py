@@ -11,7 +11,7 @@ from coach_rl.core.file_writing import require_no_links
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.films.episode_recorder import videos_of
 from coach_rl.extensions.films.playing import play_run
-from coach_rl.extensions.looking.window import KEYS, Window, has_display
+from coach_rl.extensions.films.window import KEYS, Window, has_display
 from coach_rl.runs.folder import find_run
 
 _EPISODES_SHOWN = EnvironmentEpisodes(5)
