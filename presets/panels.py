@@ -4,7 +4,7 @@ Meant to be imported by presets, the shipped ones and yours.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import coach_rl as rl
 from coach_rl.architectures.hidden_states import StatefulLayerParameters
