@@ -169,6 +169,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self._add_stages(kind for kind in self._kinds if kind.order >= INSIDE)
         self.observation_space = self._build.observation_space
         """What networks observe."""
+        self.own_keys = self.stages.own_keys
+        """Keys of its level's observation that are about its choices alone, such as a mask."""
         self.output_rules = self.stages.output_rules
         """Rules for the outputs of the networks that it acts and learns with."""
         warn_of_rounding(self.observation_space, params.name)
@@ -246,11 +248,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     @property
     def _other_stages(self) -> dict[str, object]:
         return self.stages.saved(acting=False)
-
-    @property
-    def own_keys(self) -> set[str]:
-        """Keys of its level's observation that are about its choices alone, such as a mask."""
-        return self.stages.own_keys
 
     def act(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
@@ -379,7 +376,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=observation,
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        info = self.choose(row_state, filtered, clock.for_choices())
+        info = self.choose(row_state, filtered, clock.for_choices() if clock.acts_only else clock)
         choice = flat_action(info.action) | info.extras
         for stage in self.stages.choosing:
             stage.choose(choice)

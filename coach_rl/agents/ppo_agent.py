@@ -15,7 +15,7 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
 from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
-from coach_rl.agents.agent_rows import AgentRows, combined
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
 from coach_rl.agents.points import points_of_rollouts
 from coach_rl.agents.ppo_objectives import OBJECTIVES
@@ -43,7 +43,6 @@ from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
     ActionRequest,
-    Array,
     BoolArray,
     IntArray,
     Transition,
@@ -263,15 +262,18 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
         parameters = self.engine.checked(self.policy(request.observation))
-
-        def explored(where: BoolArray | None) -> tuple[Array, ...]:
-            rows = request.rows if where is None else request.rows[where]
-            seen = parameters if where is None else parameters[where]
-            return self.sampler.draw(seen, row_state.exploration.draw(rows))
-
-        action, log_prob = combined(
-            request.greedy, lambda: self.sampler.greedy(parameters), explored
-        )
+        greedy = request.greedy
+        noise = row_state.exploration
+        if greedy.any():
+            action, log_prob = self.sampler.greedy(parameters)
+            if not greedy.all():
+                drawn, drawn_log_prob = self.sampler.draw(
+                    parameters[~greedy], noise.draw(request.rows[~greedy])
+                )
+                action[~greedy] = drawn
+                log_prob[~greedy] = drawn_log_prob
+        else:
+            action, log_prob = self.sampler.draw(parameters, noise.draw(request.rows))
         extras = {"log_prob": log_prob}
         if self.objective.keeps_policy:
             extras["policy"] = parameters

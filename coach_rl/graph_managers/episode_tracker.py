@@ -40,15 +40,15 @@ class FinishedEpisodes:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def episodes_of(self, mask: BoolArray) -> "FinishedEpisodes":
-        """The episodes where a mask [E] is true."""
+    def episodes_of(self, chosen: BoolArray) -> "FinishedEpisodes":
+        """The episodes where `chosen` [E] is true."""
         return FinishedEpisodes(
-            rows=self.rows[mask],
-            reward=self.reward[mask],
-            length=self.length[mask],
-            success=self.success[mask],
-            success_any=self.success_any[mask],
-            agents=take(self.agents, mask),
+            rows=self.rows[chosen],
+            reward=self.reward[chosen],
+            length=self.length[chosen],
+            success=self.success[chosen],
+            success_any=self.success_any[chosen],
+            agents=take(self.agents, chosen),
         )
 
 
