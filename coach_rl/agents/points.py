@@ -43,7 +43,7 @@ class FilteringAgent(Protocol):
     """An agent whose filters have points."""
 
     stages: Stages
-    """What its observations enter through."""
+    """The stages that its observations enter through."""
     observation_space: spaces.Dict
     """The space of its filtered observations."""
     acts_in: Space
