@@ -66,7 +66,7 @@ class Saved:
     def state_dict(self) -> State:
         """The listed attributes by key."""
         state: State = {}
-        for each in _attributes(self):
+        for each in _listed(type(self)):
             value = getattr(self, each.name)
             if value is None and (each.optional or each.inline):
                 continue
@@ -80,9 +80,10 @@ class Saved:
             CheckpointError: An attribute is missing, or has another form.
         """
         owner = type(self).__name__
-        for each in _attributes(self):
+        for each in _listed(type(self)):
             now, path = getattr(self, each.name), f"{owner}.{each.key}"
-            if now is None and (each.inline or _is_of_part(each, state)):
+            was_object = each.optional and isinstance(state.get(each.key), dict)
+            if now is None and (each.inline or was_object):
                 continue
             if each.inline:
                 loaded = _copied(state) if each.varies else _loaded(now, state, path, extra=True)
@@ -102,7 +103,7 @@ class Saved:
 def policy_state(owner: Saved) -> State:
     """The listed attributes that acting needs, by key; of one that lists such itself, these."""
     state: State = {}
-    for each in _attributes(owner):
+    for each in _listed(type(owner)):
         if each.policy:
             value = getattr(owner, each.name)
             if value is None and each.optional:
@@ -118,7 +119,7 @@ def load_policy_state(owner: Saved, state: State) -> None:
     Raises:
         CheckpointError: One is missing, or has another form; others may already be loaded.
     """
-    for each in _attributes(owner):
+    for each in _listed(type(owner)):
         if each.policy:
             now, path = getattr(owner, each.name), each.key
             if now is None and each.optional:
@@ -132,16 +133,11 @@ def load_policy_state(owner: Saved, state: State) -> None:
 
 
 def _lists_policy(value: object) -> bool:
-    return isinstance(value, Saved) and any(each.policy for each in _attributes(value))
-
-
-def _attributes(owner: object) -> tuple[SavedAttribute, ...]:
-    kind: type = type(owner)
-    return _listed(kind)
+    return isinstance(value, Saved) and any(each.policy for each in _listed(type(value)))
 
 
 @cache
-def _listed(cls: type) -> tuple[SavedAttribute, ...]:
+def _listed(cls: type[object]) -> tuple[SavedAttribute, ...]:
     """The attributes that a class and its bases list; the last entry of each counts."""
     found: dict[str, SavedAttribute] = {}
     for kind in reversed(cls.__mro__):
@@ -149,11 +145,6 @@ def _listed(cls: type) -> tuple[SavedAttribute, ...]:
             each = item if isinstance(item, SavedAttribute) else SavedAttribute(item)
             found[each.name] = replace(each, key=each.key or each.name.lstrip("_"))
     return tuple(found.values())
-
-
-def _is_of_part(each: SavedAttribute, state: State) -> bool:
-    """Return whether an optional attribute was saved as an object, not as a plain value."""
-    return each.optional and isinstance(state.get(each.key), dict)
 
 
 def _has_state(value: Any) -> bool:
