@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         CriticParameters,
         MeanHead,
         ModuleParameters,
+        OptimizerParameters,
         QNetworkParameters,
         QuantileHead,
         RMSpropParameters,
@@ -180,10 +181,10 @@ else:
 
     def _familiar_classes() -> dict[str, tuple[str, ...]]:
         """Names by those of other libraries, for messages about unknown ones."""
-        from coach_rl.configuration.extensions import familiar_names
+        from coach_rl.configuration.extensions import familiar_names, own_extensions
         from coach_rl.core.familiar_names import CLASSES
 
-        return CLASSES | familiar_names("classes")
+        return CLASSES | familiar_names("classes", own_extensions())
 
     __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions, _familiar_classes)
 

@@ -48,7 +48,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -160,15 +160,16 @@ def installed_extensions(
     return extensions, problems
 
 
-def familiar_names(kind: str) -> dict[str, tuple[str, ...]]:
+def familiar_names(kind: str, extensions: Iterable[Extension]) -> dict[str, tuple[str, ...]]:
     """Names that extensions add, by those that other libraries have for them.
 
     Args:
         kind: One of `flags`, `commands` and `classes`.
+        extensions: The extensions.
     """
     return {
         name: here
-        for extension in (*own_extensions(), *installed_extensions()[0])
+        for extension in extensions
         for names, here in extension.familiar.get(kind, {}).items()
         for name in names.split()
     }

@@ -5,7 +5,12 @@ Those of an extension stand in its table. Only messages about unknown names use 
 
 from collections.abc import Iterable, Mapping
 
-from coach_rl.configuration.extensions import familiar_names
+from coach_rl.configuration.extensions import (
+    Extension,
+    familiar_names,
+    installed_extensions,
+    own_extensions,
+)
 from coach_rl.core.familiar_names import SETTINGS, by_name_elsewhere
 
 _FLAGS = """
@@ -39,12 +44,12 @@ ls presets: list
 
 def flags() -> Mapping[str, tuple[str, ...]]:
     """Flags by their names elsewhere, which have no dashes; with those of extensions."""
-    return by_name_elsewhere(_FLAGS) | familiar_names("flags")
+    return by_name_elsewhere(_FLAGS) | familiar_names("flags", _extensions())
 
 
 def commands() -> Mapping[str, tuple[str, ...]]:
     """Commands by their names elsewhere; with those of extensions."""
-    return by_name_elsewhere(_COMMANDS) | familiar_names("commands")
+    return by_name_elsewhere(_COMMANDS) | familiar_names("commands", _extensions())
 
 
 def familiar_flags(flag: str) -> list[str] | None:
@@ -81,3 +86,7 @@ def _is_at(name: str, target: str) -> bool:
     """True if a name is a target, or its path in another agent."""
     _, dot, below = target.partition("agent.")
     return name == target or (bool(dot) and name.endswith(f".{below}"))
+
+
+def _extensions() -> list[Extension]:
+    return [*own_extensions(), *installed_extensions()[0]]

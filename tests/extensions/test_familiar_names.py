@@ -29,7 +29,10 @@ def test_every_flag_suggested_is_a_flag() -> None:
 
 
 def test_every_command_and_class_suggested_exists() -> None:
-    commands, classes = familiar_flags.commands(), CLASSES | familiar_names("classes")
+    commands, classes = (
+        familiar_flags.commands(),
+        CLASSES | familiar_names("classes", own_extensions()),
+    )
     assert {name for names in commands.values() for name in names} <= OWN_COMMANDS.keys()
     assert {name for names in classes.values() for name in names} <= set(coach_rl.__all__)
     assert not set(classes) & set(coach_rl.__all__)

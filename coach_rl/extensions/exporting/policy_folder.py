@@ -103,7 +103,7 @@ def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
     import_offers("exporting")
     try:
-        require(FILMS, "no extension that is there makes films")
+        require(bool(FILMS), "no extension that is there makes films")
         FILMS[-1](run, file, SEED)
     except (ConfigurationError, RunError) as error:
         warn(f"no episode is filmed: {error}", above=2)
