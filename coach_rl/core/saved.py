@@ -66,7 +66,7 @@ class Saved:
     def state_dict(self) -> State:
         """The listed attributes by key."""
         state: State = {}
-        for each in _listed(type(self)):
+        for each in _attributes(self):
             value = getattr(self, each.name)
             if value is None and (each.optional or each.inline):
                 continue
@@ -80,7 +80,7 @@ class Saved:
             CheckpointError: An attribute is missing, or has another form.
         """
         owner = type(self).__name__
-        for each in _listed(type(self)):
+        for each in _attributes(self):
             now, path = getattr(self, each.name), f"{owner}.{each.key}"
             was_object = each.optional and isinstance(state.get(each.key), dict)
             if now is None and (each.inline or was_object):
@@ -103,7 +103,7 @@ class Saved:
 def policy_state(owner: Saved) -> State:
     """The listed attributes that acting needs, by key; of one that lists such itself, these."""
     state: State = {}
-    for each in _listed(type(owner)):
+    for each in _attributes(owner):
         if each.policy:
             value = getattr(owner, each.name)
             if value is None and each.optional:
@@ -119,7 +119,7 @@ def load_policy_state(owner: Saved, state: State) -> None:
     Raises:
         CheckpointError: One is missing, or has another form; others may already be loaded.
     """
-    for each in _listed(type(owner)):
+    for each in _attributes(owner):
         if each.policy:
             now, path = getattr(owner, each.name), each.key
             if now is None and each.optional:
@@ -133,11 +133,16 @@ def load_policy_state(owner: Saved, state: State) -> None:
 
 
 def _lists_policy(value: object) -> bool:
-    return isinstance(value, Saved) and any(each.policy for each in _listed(type(value)))
+    return isinstance(value, Saved) and any(each.policy for each in _attributes(value))
+
+
+def _attributes(owner: object) -> tuple[SavedAttribute, ...]:
+    kind: type = type(owner)
+    return _listed(kind)
 
 
 @cache
-def _listed(cls: type[object]) -> tuple[SavedAttribute, ...]:
+def _listed(cls: type) -> tuple[SavedAttribute, ...]:
     """The attributes that a class and its bases list; the last entry of each counts."""
     found: dict[str, SavedAttribute] = {}
     for kind in reversed(cls.__mro__):
