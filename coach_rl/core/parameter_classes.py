@@ -20,8 +20,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
-from coach_rl.core.errors import ParameterError, UnknownNameError, require
-from coach_rl.core.familiar_names import familiar_fields
+from coach_rl.core.errors import ParameterError, UnknownNameError, field_hints, require
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import classes_of, declared_types, describe_value, fit
@@ -93,7 +92,7 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
         )
     for name in given:
         if name not in arguments:
-            near = familiar_fields(name, arguments)
+            near = [each for hint in field_hints for each in hint(name, arguments)]
             raise UnknownNameError(
                 "parameter", name, arguments, near=near, where=f"of {cls.__name__}"
             )

@@ -163,7 +163,7 @@ def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None
         ),
         (
             'summary = "x"\n[familiar.flag]\na = ["--b"]',
-            "unknown key 'familiar.flag'; known are flags",
+            "unknown key 'familiar.flag'; known are settings, flags",
         ),
         ("#" * 100_001, "it has more than 100,000 bytes"),
     ],
