@@ -15,6 +15,7 @@ Rules between fields stand in `__post_init__`. A subclass that is a plain datacl
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
@@ -62,6 +63,17 @@ def parameter_class(cls: type[T]) -> type[T]:
 
     described.__init__ = construct  # type: ignore[method-assign]  # the checks come first
     return described
+
+
+def with_values(parameters: T, **values: object) -> T:
+    """A copy with other values of some fields, which our own code has made and nothing checks.
+
+    Values of users go through the constructor, or `dataclasses.replace`.
+    """
+    changed = copy(parameters)
+    for name, value in values.items():
+        object.__setattr__(changed, name, value)
+    return changed
 
 
 def require_printable(text: object, what: str) -> None:

@@ -148,10 +148,10 @@ class ValidationParameters:
 
     def is_reached(self, scalars: Mapping[str, float]) -> bool:
         """Return whether an evaluation with these scalars counts as solved."""
-        return all(
-            scalars.get(f"evaluation/{metric}", float("-inf")) >= least
-            for metric, least in self.wanted().items()
-        )
+        for metric, least in self.wanted().items():
+            if not scalars.get(f"evaluation/{metric}", float("-inf")) >= least:
+                return False
+        return True
 
 
 def _describe_agent(value: object) -> str:
