@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         CriticParameters,
         MeanHead,
         ModuleParameters,
+        OptimizerParameters,
         QNetworkParameters,
         QuantileHead,
         RMSpropParameters,

@@ -25,6 +25,7 @@ from coach_rl.architectures import (
     CriticParameters as CriticParameters,
     MeanHead as MeanHead,
     ModuleParameters as ModuleParameters,
+    OptimizerParameters as OptimizerParameters,
     QNetworkParameters as QNetworkParameters,
     QuantileHead as QuantileHead,
     RMSpropParameters as RMSpropParameters,

@@ -16,7 +16,6 @@ from torch import Tensor
 from coach_rl.agents.agent_rows import (
     AgentRows,
     TransitionFilterParameters,
-    combined,
 )
 from coach_rl.agents.critic_view import CriticView
 from coach_rl.agents.filtered_agent import (
@@ -44,7 +43,6 @@ from coach_rl.core.records import (
     ActionInfo,
     ActionRequest,
     Array,
-    BoolArray,
     IntArray,
     Observation,
     Outcome,
@@ -302,17 +300,16 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def choose(
         self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        acting, observation = self.learner.acting, request.observation
-        outputs = self._engine.checked(acting.outputs(observation))
-
-        def explored(where: BoolArray | None) -> tuple[Array]:
-            part = request if where is None else request.rows_of(where)
-            seen = outputs if where is None else outputs[where]
-            return (acting.explore(row_state.exploration, part, seen, clock),)
-
-        (action,) = combined(
-            request.greedy, lambda: (acting.greedy(observation, outputs),), explored
-        )
+        acting = self.learner.acting
+        outputs = self._engine.checked(acting.outputs(request.observation))  # [R, P]
+        greedy = request.greedy
+        if not greedy.any():
+            return ActionInfo(action=acting.explore(row_state.exploration, request, outputs, clock))
+        action = acting.greedy(request.observation, outputs)
+        if not greedy.all():
+            some = request.rows_of(~greedy)
+            explored = acting.explore(row_state.exploration, some, outputs[~greedy], clock)
+            action[~greedy] = explored
         return ActionInfo(action=action)
 
     def policy_actions(self, observation: Observation) -> Array:

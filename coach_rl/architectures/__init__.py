@@ -20,6 +20,10 @@ if TYPE_CHECKING:
         OptimizerParameters,
         TargetSync,
     )
+    from coach_rl.architectures.gradient_transforms import (
+        GradientTransform,
+        GradientTransformParameters,
+    )
     from coach_rl.architectures.network_wrapper import NetworkWrapper
     from coach_rl.architectures.q_network import (
         CategoricalHead,
@@ -36,7 +40,8 @@ else:
 
 __all__ = [
     "ActorCriticParameters", "ActorParameters", "AdamParameters", "AdamWParameters",
-    "CategoricalHead", "CriticParameters", "Critics", "MeanHead",
-    "ModuleParameters", "NetworkWrapper", "Objective", "OptimizerParameters", "QNetworkParameters",
-    "QuantileHead", "RMSpropParameters", "TargetSync", "TorsoParameters", "UpdateEngine",
+    "CategoricalHead", "CriticParameters", "Critics", "GradientTransform",
+    "GradientTransformParameters", "MeanHead", "ModuleParameters", "NetworkWrapper", "Objective",
+    "OptimizerParameters", "QNetworkParameters", "QuantileHead", "RMSpropParameters", "TargetSync",
+    "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

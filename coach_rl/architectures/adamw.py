@@ -2,26 +2,27 @@
 
 from torch import Tensor
 
-from coach_rl.architectures.gradient_step import Adam, AdamParameters, Decay
+from coach_rl.architectures.gradient_step import (
+    Adam,
+    AdamParameters,
+    Decay,
+    OptimizerParameters,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 
 
 @parameter_class
-class AdamWParameters:
+class AdamWParameters(OptimizerParameters):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019). Defaults: PyTorch's."""
 
-    learning_rate: Positive[float] = 1e-3
-    """Learning rate; an agent may multiply it by a schedule."""
     betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay of the two moments."""
     epsilon: Positive[float] = 1e-8
     """Added to the root of the second moment."""
     weight_decay: NonNegative[float] = 1e-2
     """Decay per step: all parameters, biases too, are multiplied by 1 - learning rate * this."""
-    max_gradient_norm: Positive[float] | None = None
-    """Largest norm of the whole gradient; None never clips."""
 
     def build(self, network: NetworkWrapper) -> "AdamW":
         return AdamW(network, self)
@@ -40,11 +41,10 @@ class AdamW(Adam):
             learning_rate=params.learning_rate,
             betas=params.betas,
             epsilon=params.epsilon,
-            max_gradient_norm=params.max_gradient_norm,
         )
         super().__init__(network, adam)
         self._weight_decay = params.weight_decay
 
-    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
         self.network.online.mul_(1 - learning_rate * self._weight_decay)
-        return super().step(gradient, learning_rate)
+        super().step(gradient, learning_rate)

@@ -1,4 +1,4 @@
-"""A gradient step: gather, gradient, clip, optimiser, target networks.
+"""A gradient step: gather, gradient, its transforms, optimiser, target networks.
 
 An actor and its critics are several objectives, stepped in their order: each sees the parameters
 that those before it have just moved, and what they computed for every sample.
@@ -7,6 +7,7 @@ A step also returns the numbers by which it is judged: every objective's loss, t
 gradient, and the norm of its parameters afterwards. It is sound if all of them are finite.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Generic, NamedTuple, Protocol, TypeVar
@@ -16,13 +17,21 @@ from annotated_types import Interval
 from torch import Tensor
 from torch.linalg import vector_norm
 
+from coach_rl.architectures.gradient_transforms import (
+    GradientTransform,
+    GradientTransformParameters,
+    L2Penalty,
+    NormClipping,
+    NormReport,
+)
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.records import Array
 from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import Stateful
-from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
+from coach_rl.functional.adam import adam_step, next_powers
 
 Batch = TypeVar("Batch")
 """The input of a loss: a NamedTuple of tensors [B, ...], of dicts of tensors, and of None."""
@@ -34,7 +43,13 @@ JUDGED = "_"
 
 def mapped(change: Callable[[Tensor], Tensor], batch: Batch) -> Batch:
     """The batch with every tensor changed."""
-    return _mapped(change, batch)  # type: ignore[return-value]  # the result has the same type
+    value: object = batch
+    if isinstance(value, Tensor):
+        value = change(value)
+    elif value is not None:
+        parts = {key: mapped(change, part) for key, part in _parts(value).items()}
+        value = parts if isinstance(value, dict) else type(value)(**parts)
+    return value  # type: ignore[return-value]  # of the same type
 
 
 def named_tensors(batch: object, name: str = "") -> dict[str, Tensor]:
@@ -59,15 +74,6 @@ def as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, Array]:
     return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
-def _mapped(change: Callable[[Tensor], Tensor], value: object) -> object:
-    if isinstance(value, Tensor):
-        return change(value)
-    if value is None:
-        return None
-    parts = {key: _mapped(change, part) for key, part in _parts(value).items()}
-    return parts if isinstance(value, dict) else type(value)(**parts)
-
-
 def _parts(value: object) -> Mapping[str, object]:
     if value is None:
         return {}
@@ -79,25 +85,6 @@ def _parts(value: object) -> Mapping[str, object]:
 
 Decay = Annotated[float, Interval(ge=0, lt=1)]
 """Factor on a moving average, per step."""
-
-
-@parameter_class
-class AdamParameters:
-    """Adam with gradient clipping. Defaults: PyTorch's."""
-
-    learning_rate: Positive[float] = 1e-3
-    """Learning rate; an agent may multiply it by a schedule."""
-    betas: tuple[Decay, Decay] = (0.9, 0.999)
-    """Decay of the two moments."""
-    epsilon: float = 1e-8
-    """Added to the root of the second moment."""
-    max_gradient_norm: Positive[float] | None = None
-    """Largest norm of the whole gradient; None never clips."""
-    l2: NonNegative[float] = 0.0
-    """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
-
-    def build(self, network: NetworkWrapper) -> "Adam":
-        return Adam(network, self)
 
 
 @parameter_class
@@ -113,12 +100,12 @@ class TargetSync:
 class Optimizer(Stateful, Protocol):
     """An optimiser of the online parameters of one network."""
 
-    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
-        """Clip the gradient [P] and update the parameters; returns its norm before clipping."""
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
+        """Update the parameters by a gradient [P], which was transformed already."""
         ...
 
     def mean_gradient(self) -> Tensor:
-        """The mean gradient [P] of about the last ten steps, after clipping; 0 before the first."""
+        """The mean of the gradients [P] of about the last ten steps; 0 before the first."""
         ...
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -126,22 +113,58 @@ class Optimizer(Stateful, Protocol):
         ...
 
 
-class OptimizerParameters(Protocol):
-    """A frozen description of an optimiser: of Adam, AdamW or RMSprop."""
+@parameter_class
+class OptimizerParameters(ABC):
+    """A frozen description of an optimiser, and of what becomes of gradients before it."""
+
+    learning_rate: Positive[float] = 1e-3
+    """Learning rate; an agent may multiply it by a schedule."""
+    max_gradient_norm: Positive[float] | None = None
+    """Largest norm of the whole gradient; None never clips."""
+    transforms: tuple[GradientTransformParameters, ...] = ()
+    """Further transforms of the gradient, once it is clipped, in this order."""
 
     @property
-    def learning_rate(self) -> float:
-        """Learning rate; an agent may multiply it by a schedule."""
-        ...
+    def l2(self) -> float:
+        """Factor of L2 regularisation; a field of the optimisers that offer it."""
+        return 0.0
 
-    @property
-    def max_gradient_norm(self) -> float | None:
-        """Largest norm of the whole gradient; None never clips."""
-        ...
-
+    @abstractmethod
     def build(self, network: NetworkWrapper) -> Optimizer:
         """The optimiser of a network's online parameters."""
-        ...
+
+    def gradient_transforms(
+        self, network: NetworkWrapper, *, name: str, seed: int
+    ) -> list[GradientTransform]:
+        """All transforms of an objective's gradient, in their order.
+
+        Args:
+            network: The network that the objective trains.
+            name: The objective's name; empty for an agent's only one.
+            seed: Seed of the agent.
+        """
+        largest = self.max_gradient_norm
+        transforms: list[GradientTransform] = [L2Penalty(network, self.l2)] if self.l2 else []
+        transforms.append(NormReport() if largest is None else NormClipping(largest))
+        for number, each in enumerate(self.transforms):
+            own_seed = integer_seed(seed, "gradient", name, number)
+            transforms.append(each.build(network, name=name, seed=own_seed))
+        return transforms
+
+
+@parameter_class
+class AdamParameters(OptimizerParameters):
+    """Adam with gradient clipping. Defaults: PyTorch's."""
+
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    """Decay of the two moments."""
+    epsilon: float = 1e-8
+    """Added to the root of the second moment."""
+    l2: NonNegative[float] = 0.0
+    """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
+
+    def build(self, network: NetworkWrapper) -> "Adam":
+        return Adam(network, self)
 
 
 class Adam(Saved):
@@ -166,11 +189,8 @@ class Adam(Saved):
         self._betas = torch.tensor(params.betas, dtype=online.dtype, device=online.device)
         self._powers = torch.ones_like(self._betas)
 
-    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
         params, online = self.params, self.network.online
-        if params.l2:
-            gradient = gradient + params.l2 * online
-        gradient, norm = clipped_gradient(gradient, params.max_gradient_norm)
         self._powers.copy_(next_powers(self._powers, self._betas))
         parameters, first, second = adam_step(
             online,
@@ -185,7 +205,6 @@ class Adam(Saved):
         online.copy_(parameters)
         self._first.copy_(first)
         self._second.copy_(second)
-        return norm
 
     def mean_gradient(self) -> Tensor:
         return self._first / (1 - self._powers[0]).clamp(min=1e-8)
@@ -249,16 +268,27 @@ def eager_gradient(
     return gradient, value.detach(), {name: metric.detach() for name, metric in metrics.items()}
 
 
+class TrainedObjective(NamedTuple, Generic[Batch]):
+    """An objective and how it is stepped."""
+
+    objective: Objective[Batch]
+    """The loss and its network."""
+    optimizer: Optimizer
+    """The optimiser of the network."""
+    transforms: list[GradientTransform]
+    """The transforms of its gradient, in their order."""
+    gradient: Gradient[Batch] = eager_gradient
+    """Method that computes the gradient."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GradientStep(Generic[Batch]):
     """One gradient step of each objective in order, then the targets."""
 
-    learners: tuple[tuple[Objective[Batch], Optimizer], ...]
-    """The objectives, each with its optimiser."""
+    learners: tuple[TrainedObjective[Batch], ...]
+    """The objectives."""
     targets: tuple[tuple[NetworkWrapper, float], ...]
     """Networks whose targets move towards them by this rate."""
-    gradient: Gradient[Batch] = eager_gradient
-    """Method that computes the gradient."""
     skips_unsound: bool = False
     """If True, a step that is not sound leaves everything as it was."""
 
@@ -275,17 +305,19 @@ class GradientStep(Generic[Batch]):
         judged: Numbers = {}
         per_sample: Numbers = {}
         before = [tensor.clone() for tensor in self.written] if self.skips_unsound else []
-        for objective, optimizer in self.learners:
-            gradient, loss, metrics = self.gradient(
+        for objective, optimizer, transforms, gradient_of in self.learners:
+            gradient, loss, metrics = gradient_of(
                 objective.loss, objective.network.online, batch, scalars | per_sample
             )
-            learning_rate = scalars[objective.named("learning_rate")]
-            norm = metrics[objective.named("gradient_norm")] = optimizer.step(
-                gradient, learning_rate
-            )
+            for transform in transforms:
+                gradient, found = transform(gradient)
+                for name, value in found.items():
+                    metrics[objective.named(name)] = value
+            optimizer.step(gradient, scalars[objective.named("learning_rate")])
+            norm = objective.named("gradient_norm")
             judged |= {
                 f"{JUDGED}{objective.named('loss')}": loss,
-                f"{JUDGED}{objective.named('gradient_norm')}": norm,
+                f"{JUDGED}{norm}": metrics[norm],
                 f"{JUDGED}{objective.named('parameter_norm')}": vector_norm(
                     objective.network.online
                 ),
@@ -302,7 +334,16 @@ class GradientStep(Generic[Batch]):
         return StepResult(tuple(numbers), torch.stack(list(numbers.values())), per_sample)
 
     @property
+    def is_traceable(self) -> bool:
+        """True if all transforms can be compiled, or captured, with the rest of the step."""
+        return all(each.traceable for learner in self.learners for each in learner.transforms)
+
+    @property
     def written(self) -> list[Tensor]:
         """Every tensor that the step writes to."""
-        own = [tensor for _, optimizer in self.learners for tensor in optimizer.tensors()]
+        own: list[Tensor] = []
+        for each in self.learners:
+            own += each.optimizer.tensors()
+            for transform in each.transforms:
+                own += transform.tensors()
         return [*own, *(network.target for network, _ in self.targets)]

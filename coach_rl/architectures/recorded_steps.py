@@ -6,11 +6,12 @@ Nothing here changes what a step computes. All ways are equal to rounding.
 import gc
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,8 +21,10 @@ from coach_rl.architectures.gradient_step import (
     GradientStep,
     Loss,
     Numbers,
+    Optimizer,
     Step,
     StepResult,
+    TrainedObjective,
     mapped,
     named_tensors,
 )
@@ -49,7 +52,7 @@ compiles once more.
 """
 INSIDE_A_MODULE = (".module", "._modules", "._parameters", "._buffers")
 """Part of the compiler's name of a value that belongs to a network."""
-ARGUMENTS = ("", "batch", "index", "scalars")
+ARGUMENTS = ("", "batch", "index", "scalars", "gradient", "learning_rate")
 """Beginning of the compiler's name of a value that is an argument; nothing: global state."""
 MOST_GRAPHS = 8
 """CUDA graphs of a step, each for batches of another shape; others run eagerly."""
@@ -61,6 +64,11 @@ _abandoned: list[torch.cuda.CUDAGraph] = []
 
 Shape = int | tuple[int, ...]
 """Rows of a batch that is taken by index, or of each of its columns."""
+Result = TypeVar("Result")
+Function = Callable[..., Any]
+"""A step, or a half of one."""
+Faster = Callable[[Function, Sequence[Tensor]], Function]
+"""(function, the tensors that it writes to) to a faster one."""
 
 
 class CaptureError(Exception):
@@ -101,39 +109,101 @@ def functional_gradient(
 
 
 def compiled(step: GradientStep[Batch]) -> Step[Batch]:
-    """The step as one function of torch.compile, built when it is first called."""
-    functional_step = replace(step, gradient=functional_gradient)
+    """The step as one function of torch.compile, built when it is first called.
+
+    With a transform that cannot be traced: its gradients and its optimisers' steps, each as one.
+    """
+    functional_step = replace(
+        step,
+        learners=tuple(each._replace(gradient=functional_gradient) for each in step.learners),
+    )
 
     def whole_step(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
         return functional_step(batch, index, scalars)
 
+    fast_step: Step[Batch] = (
+        _compiled(whole_step)
+        if step.is_traceable
+        else _in_halves(functional_step, lambda function, _written: _compiled(function))
+    )
+    shape: Shape | None = None
+
+    def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
+        nonlocal shape
+        rows = _shape(named_tensors(batch), index)
+        shape = shape or rows
+        if rows != shape:  # compiling takes longer than it saves
+            return step(batch, index, scalars)
+        with torch.inference_mode():
+            return fast_step(batch, index, scalars)
+
+    return run
+
+
+def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
+    """The step as a CUDA graph on this GPU, recorded when it is first called.
+
+    A batch of another shape gets a graph of its own; after `MOST_GRAPHS` of them it runs eagerly,
+    which gives the same numbers. A call raises a `CaptureError` if the step cannot be captured;
+    then nothing has changed: neither what the step writes, nor the GPU's random numbers.
+
+    With a transform that cannot be traced: its gradients and its optimisers' steps, each as one.
+    """
+    if not step.is_traceable:
+        return _captured_halves(step, device)
+    recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, dict[str, Tensor], StepResult]] = {}
+
+    def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
+        columns = named_tensors(batch)
+        shape = _shape(columns, index)
+        if shape not in recorded:
+            if len(recorded) == MOST_GRAPHS:
+                return step(batch, index, scalars)
+            static = mapped(
+                lambda column: (column if index is None else column[index]).clone(), batch
+            )
+            graph, result = _recorded(lambda: step(static, None, scalars), step.written, device)
+            recorded[shape] = graph, named_tensors(static), result
+        graph, buffers, result = recorded[shape]
+        for name, buffer in buffers.items():
+            if index is None:
+                buffer.copy_(columns[name], non_blocking=True)
+            else:
+                torch.index_select(columns[name], 0, index, out=buffer)
+        graph.replay()
+        return result._replace(metrics=result.metrics.clone())  # the next replay writes to it again
+
+    return run
+
+
+def _compiled(function: Function) -> Function:
+    """A function as one of torch.compile, built when it is first called.
+
+    Args:
+        function: A function defined inside another one; its tensors keep their shapes.
+    """
     # Every compiled step needs a code object of its own: torch keeps what it compiled by code
     # object, and with most checks off (below) would take one engine's step for another's.
-    whole_step.__code__ = whole_step.__code__.replace()
+    function.__code__ = function.__code__.replace()
     with _no_garbage_collection():
-        fast_step = torch.compile(
-            whole_step,
+        fast = torch.compile(
+            function,
             fullgraph=True,
             dynamic=False,
             options={**COMPILER_OPTIONS, **_products(), "guard_filter_fn": _checks_kept},
         )
     is_new = True
-    shape: Shape | None = None
 
-    def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
-        nonlocal is_new, shape
-        rows = _shape(named_tensors(batch), index)
-        shape = shape or rows
-        if rows != shape:  # compiling takes longer than it saves
-            return step(batch, index, scalars)
+    def run(*arguments: Any) -> Any:
+        nonlocal is_new
         try:
-            with torch.inference_mode(), _no_garbage_collection() if is_new else nullcontext():
+            with _no_garbage_collection() if is_new else nullcontext():
                 try:
-                    result = fast_step(batch, index, scalars)
+                    result = fast(*arguments)
                 except torch._dynamo.exc.TorchDynamoException as error:
                     if CPP_ERROR not in str(error) and not _removed_unreadable(error):
                         raise
-                    result = fast_step(batch, index, scalars)
+                    result = fast(*arguments)
         except torch._dynamo.exc.TorchDynamoException as error:
             reason = " ".join(str(error).split("\n", 2)[:2]).strip()
             raise ConfigurationError(
@@ -151,36 +221,99 @@ def compiled(step: GradientStep[Batch]) -> Step[Batch]:
     return run
 
 
-def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
-    """The step as a CUDA graph on this GPU, recorded when it is first called.
+def _in_halves(step: GradientStep[Batch], faster: Faster) -> GradientStep[Batch]:
+    """The step with faster gradients and faster steps of optimisers; all between them is eager.
 
-    A batch of another shape gets a graph of its own; after `MOST_GRAPHS` of them it runs eagerly,
-    which gives the same numbers. A call raises a `CaptureError` if the step cannot be captured;
-    then nothing has changed: neither what the step writes, nor the GPU's random numbers.
+    Args:
+        step: The step.
+        faster: Makes a function faster, given the tensors that it writes to.
     """
-    recorded: dict[Shape, tuple[torch.cuda.CUDAGraph, dict[str, Tensor], StepResult]] = {}
+
+    def halves(each: TrainedObjective[Batch]) -> TrainedObjective[Batch]:
+        objective, optimizer, _, gradient_of = each
+        parameters = objective.network.online
+
+        def gradient_half(batch: Batch, scalars: Numbers) -> tuple[Tensor, Tensor, Numbers]:
+            return gradient_of(objective.loss, parameters, batch, scalars)
+
+        def optimiser_half(gradient: Tensor, learning_rate: Tensor) -> None:
+            optimizer.step(gradient, learning_rate)
+
+        fast_gradient = faster(gradient_half, ())
+
+        def fast(
+            _loss: Loss[Batch], _parameters: Tensor, batch: Batch, scalars: Numbers
+        ) -> tuple[Tensor, Tensor, Numbers]:
+            gradient, loss, metrics = fast_gradient(batch, scalars)
+            return gradient, loss, {**metrics}  # the transforms add theirs
+
+        return each._replace(
+            gradient=fast,
+            optimizer=_OptimiserHalf(optimizer, faster(optimiser_half, optimizer.tensors())),
+        )
+
+    return replace(step, learners=tuple(halves(each) for each in step.learners))
+
+
+class _OptimiserHalf:
+    """An optimiser whose step is faster."""
+
+    def __init__(self, optimizer: Optimizer, step: Callable[[Tensor, Tensor], None]) -> None:
+        self.step = step
+        self.tensors, self.mean_gradient = optimizer.tensors, optimizer.mean_gradient
+        self.state_dict, self.load_state_dict = optimizer.state_dict, optimizer.load_state_dict
+
+
+def _captured_halves(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
+    """The step whose gradients and optimisers' steps are CUDA graphs; see `captured`."""
+    halves = _in_halves(step, partial(_captured, device=device))
+    known: set[Shape] = set()
 
     def run(batch: Batch, index: Tensor | None, scalars: Numbers) -> StepResult:
-        columns = named_tensors(batch)
-        shape = _shape(columns, index)
-        if shape not in recorded:
-            if len(recorded) == MOST_GRAPHS:
-                return step(batch, index, scalars)
-            static = mapped(
-                lambda column: (column if index is None else column[index]).clone(), batch
-            )
-            graph, result = _recorded(step, static, scalars, device)
-            recorded[shape] = graph, named_tensors(static), result
-        graph, buffers, result = recorded[shape]
-        for name, buffer in buffers.items():
-            if index is None:
-                buffer.copy_(columns[name], non_blocking=True)
-            else:
-                torch.index_select(columns[name], 0, index, out=buffer)
-        graph.replay()
-        return result._replace(metrics=result.metrics.clone())  # the next replay writes to it again
+        shape = _shape(named_tensors(batch), index)
+        if shape in known:
+            return halves(batch, index, scalars)
+        kept = [(tensor, tensor.clone()) for tensor in step.written]
+        try:
+            result = halves(batch, index, scalars)
+        except CaptureError:  # of a later half, maybe
+            for tensor, value in kept:
+                tensor.copy_(value)
+            raise
+        known.add(shape)
+        return result
 
     return run
+
+
+def _captured(function: Function, written: Sequence[Tensor], *, device: torch.device) -> Function:
+    """A function of tensors, or dicts and NamedTuples of them, as CUDA graphs; see `captured`.
+
+    Its result is valid until the next call.
+    """
+    recorded: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, list[Tensor], Any]] = {}
+
+    def run(*arguments: Any) -> Any:
+        given = _tensors(arguments)
+        shape = tuple(each.shape for each in given)
+        if shape not in recorded:
+            if len(recorded) == MOST_GRAPHS:
+                return function(*arguments)
+            static = [mapped(torch.clone, each) for each in arguments]
+            graph, result = _recorded(lambda: function(*static), written, device)
+            recorded[shape] = graph, _tensors(static), result
+        graph, buffers, result = recorded[shape]
+        for buffer, tensor in zip(buffers, given, strict=True):
+            buffer.copy_(tensor, non_blocking=True)
+        graph.replay()
+        return result
+
+    return run
+
+
+def _tensors(arguments: Iterable[object]) -> list[Tensor]:
+    """All tensors of the arguments, in their order."""
+    return [tensor for each in arguments for tensor in named_tensors(each).values()]
 
 
 def _shape(columns: dict[str, Tensor], index: Tensor | None) -> Shape:
@@ -188,14 +321,19 @@ def _shape(columns: dict[str, Tensor], index: Tensor | None) -> Shape:
 
 
 def _recorded(
-    step: GradientStep[Batch], static: Batch, scalars: Numbers, device: torch.device
-) -> tuple[torch.cuda.CUDAGraph, StepResult]:
-    """The graph of a step on a batch, and the tensors it writes its result to.
+    function: Callable[[], Result], written: Sequence[Tensor], device: torch.device
+) -> tuple[torch.cuda.CUDAGraph, Result]:
+    """The graph of a function, and the tensors it writes its result to.
 
-    The steps taken for it are undone. One of them runs with waiting for the GPU forbidden, which
+    The calls made for it are undone. One of them runs with waiting for the GPU forbidden, which
     finds nearly all that cannot be captured: a capture that fails leaves traces in torch.
+
+    Args:
+        function: What to capture; it reads tensors that stay where they are.
+        written: Every tensor that it writes to.
+        device: The GPU.
     """
-    kept = [(tensor, tensor.clone()) for tensor in step.written]
+    kept = [(tensor, tensor.clone()) for tensor in written]
     rng_state = torch.cuda.get_rng_state(device)
     graph = torch.cuda.CUDAGraph()
     try:
@@ -204,12 +342,12 @@ def _recorded(
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(CAPTURE_WARM_UP - 1):
-                    step(static, None, scalars)
+                    function()
                 with _waiting_forbidden():
-                    step(static, None, scalars)
+                    function()
                 torch.cuda.synchronize()
                 torch.cuda.empty_cache()
-                result = _capture(graph, lambda: step(static, None, scalars))
+                result = _capture(graph, function)
     except RuntimeError as error:  # all of torch's own
         _abandoned.append(graph)
         raise CaptureError(_cause(error)) from error
@@ -221,8 +359,8 @@ def _recorded(
     return graph, result
 
 
-def _capture(graph: torch.cuda.CUDAGraph, step: Callable[[], StepResult]) -> StepResult:
-    """Record a step on the current stream; the stream no longer captures, whatever happens.
+def _capture(graph: torch.cuda.CUDAGraph, function: Callable[[], Result]) -> Result:
+    """Record a function on the current stream; the stream no longer captures, whatever happens.
 
     Unlike `torch.cuda.graph`, which leaves the stream as the current one where ending fails. Other
     threads may use the GPU meanwhile.
@@ -230,12 +368,12 @@ def _capture(graph: torch.cuda.CUDAGraph, step: Callable[[], StepResult]) -> Ste
     graph.capture_begin(capture_error_mode="thread_local")
     has_ended = False
     try:
-        result = step()
+        result = function()
         has_ended = True
         graph.capture_end()
     except BaseException:
         if not has_ended:
-            with suppress(RuntimeError):  # the step's own error is more specific
+            with suppress(RuntimeError):  # the function's own error is more specific
                 graph.capture_end()
         # The generator still counts as captured, and would refuse to draw: give it another state.
         number = torch.cuda.current_device()

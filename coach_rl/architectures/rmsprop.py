@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink, threshold
 
-from coach_rl.architectures.gradient_step import Decay
+from coach_rl.architectures.gradient_step import Decay, OptimizerParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.saved import Saved, SavedAttribute
-from coach_rl.functional.adam import SMALLEST_FIRST_MOMENT, SMALLEST_POWER, clipped_gradient
+from coach_rl.functional.adam import SMALLEST_FIRST_MOMENT, SMALLEST_POWER
 from coach_rl.functional.rmsprop import rmsprop_step
 
 MEAN_DECAY = 0.9
@@ -17,7 +17,7 @@ MEAN_DECAY = 0.9
 
 
 @parameter_class
-class RMSpropParameters:
+class RMSpropParameters(OptimizerParameters):
     """RMSprop with gradient clipping. Defaults: PyTorch's."""
 
     learning_rate: Positive[float] = 1e-2
@@ -30,8 +30,6 @@ class RMSpropParameters:
     """Decay of accumulated steps; 0: each step is that of its gradient alone."""
     centered: bool = False
     """Gradients are divided by their standard deviation instead of the root of the mean square."""
-    max_gradient_norm: Positive[float] | None = None
-    """Largest norm of the whole gradient; None never clips."""
     l2: NonNegative[float] = 0.0
     """L2 regularisation: this times the parameters, biases too, is added to their gradient."""
 
@@ -63,11 +61,8 @@ class RMSprop(Saved):
         self._mean = torch.zeros_like(network.online)
         self._power = torch.ones((), dtype=self._mean.dtype, device=self._mean.device)
 
-    def step(self, gradient: Tensor, learning_rate: Tensor) -> Tensor:
+    def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
         params, online = self.params, self.network.online
-        if params.l2:
-            gradient = gradient + params.l2 * online
-        gradient, norm = clipped_gradient(gradient, params.max_gradient_norm)
         parameters, *moments = rmsprop_step(
             online,
             gradient,
@@ -86,7 +81,6 @@ class RMSprop(Saved):
         mean = self._mean.lerp(gradient, 1 - MEAN_DECAY)
         self._mean.copy_(hardshrink(mean, SMALLEST_FIRST_MOMENT))
         self._power.copy_(threshold(self._power * MEAN_DECAY, SMALLEST_POWER, 0.0))
-        return norm
 
     def mean_gradient(self) -> Tensor:
         return self._mean / (1 - self._power).clamp(min=1e-8)

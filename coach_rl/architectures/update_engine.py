@@ -31,9 +31,11 @@ from coach_rl.architectures.gradient_step import (
     Step,
     StepResult,
     TargetSync,
+    TrainedObjective,
     as_arrays,
     named_tensors,
 )
+from coach_rl.architectures.gradient_transforms import GradientTransform
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.recorded_steps import (
     COMPILE_REPAID_AFTER,
@@ -121,7 +123,16 @@ class UpdateEngine(Generic[Batch]):
         runtime: Runtime = ON_CPU,
     ) -> None:
         self._runtime = runtime
-        self._learners = tuple((each, each.optimizer.build(each.network)) for each in objectives)
+        self._learners = tuple(
+            TrainedObjective(
+                objective=each,
+                optimizer=each.optimizer.build(each.network),
+                transforms=each.optimizer.gradient_transforms(
+                    each.network, name=each.name, seed=runtime.seed
+                ),
+            )
+            for each in objectives
+        )
         self._targets, self._owner = tuple(targets), owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
@@ -161,6 +172,18 @@ class UpdateEngine(Generic[Batch]):
                 self.scalars[name].fill_(value)
             else:
                 self.scalars[name] = torch.tensor(value, dtype=torch.float32, device=self._device)
+
+    def insert(self, make: Callable[[Objective[Batch]], GradientTransform]) -> None:
+        """Put a transform in front of the others of each objective, from the next step on.
+
+        For what takes part in a run and finds the engines among the parts of its agents.
+
+        Args:
+            make: Makes the transform of an objective.
+        """
+        for each in self._learners:
+            each.transforms.insert(0, make(each.objective))
+        self._steps.clear()
 
     def step(
         self, data: Batch, index: Tensor | None = None, *, only: tuple[str, ...] | None = None
@@ -232,7 +255,7 @@ class UpdateEngine(Generic[Batch]):
     def learned(self) -> dict[str, Array]:
         """Copies of parameters and mean gradients: `parameters/<name>`, `gradients/<name>`."""
         found = {}
-        for each, optimizer in self._learners:
+        for each, optimizer, *_ in self._learners:
             flats = {"parameters": each.network.online, "gradients": optimizer.mean_gradient()}
             for kind, flat in flats.items():
                 path = f"{kind}/{each.name}/" if each.name else f"{kind}/"
@@ -243,7 +266,7 @@ class UpdateEngine(Generic[Batch]):
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; those inside a recorded step can't be timed."""
         is_eager = self.mode == "eager"
-        optimisers = [optimizer for _, optimizer in self._learners if is_eager]
+        optimisers = [each.optimizer for each in self._learners if is_eager]
         synced = [network for network, sync in self._targets if is_eager or sync.every > 1]
         return [
             TimedCall(self, "step", "update"),
@@ -260,11 +283,15 @@ class UpdateEngine(Generic[Batch]):
         """
         self.require_finite()
         reason = {"reason": self._reason} if self._reason else {}
+        transforms = {name: each.state_dict() for name, each in self._saved_transforms().items()}
         return {
             "mode": self.mode,
             **reason,
+            **({"transforms": transforms} if transforms else {}),
             "taken": self._taken,
-            "optimizers": {each.name: optimizer.state_dict() for each, optimizer in self._learners},
+            "optimizers": {
+                each.objective.name: each.optimizer.state_dict() for each in self._learners
+            },
             "means": self._metrics.state_dict(),
         }
 
@@ -274,13 +301,25 @@ class UpdateEngine(Generic[Batch]):
         If that mode cannot run here, the first step warns (`CoachWarning`) and is eager.
         """
         self._taken, self.steps = state["taken"], 0
-        for each, optimizer in self._learners:
-            optimizer.load_state_dict(state["optimizers"][each.name])
+        for each in self._learners:
+            each.optimizer.load_state_dict(state["optimizers"][each.objective.name])
+        saved = state.get("transforms", {})
+        for name, transform in self._saved_transforms().items():
+            if name in saved:  # else it is new, in a fork
+                transform.load_state_dict(saved[name])
         self._metrics.load_state_dict(state["means"])
         if state["mode"] != self.mode:
             self.mode = state["mode"]
             self._reason = state.get("reason") or "as in its checkpoint"
             self._steps.clear()
+
+    def _saved_transforms(self) -> dict[str, GradientTransform]:
+        """The transforms that have state, by their objective and their number among them."""
+        return {
+            f"{each.objective.name}/{number}": transform
+            for each in self._learners
+            for number, transform in enumerate(part for part in each.transforms if part.SAVED)
+        }
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
         """The step of these objectives in this engine's mode."""
@@ -296,7 +335,7 @@ class UpdateEngine(Generic[Batch]):
             self._runtime.on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
         learners, targets = self._learners, self._targets
         if only is not None:
-            learners, targets = tuple(each for each in learners if each[0].name in only), ()
+            learners, targets = tuple(each for each in learners if each.objective.name in only), ()
         step = GradientStep(
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
@@ -343,7 +382,7 @@ class UpdateEngine(Generic[Batch]):
                 learning_rate=float(self.scalars[each.named("learning_rate")]),
                 max_gradient_norm=each.optimizer.max_gradient_norm,
             )
-            for each, _ in self._learners
+            for each, *_ in self._learners
         ]
 
     def _diverged(self, answer: float | None = None) -> DivergedError:

@@ -1,9 +1,9 @@
-"""Names that other libraries give to flags and commands, and those here.
+"""Names that other libraries give to flags, commands and settings of presets, and those here.
 
 Those of an extension stand in its table. Only messages about unknown names use them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from coach_rl.configuration.extensions import (
     Extension,
@@ -61,6 +61,31 @@ def familiar_flags(flag: str) -> list[str] | None:
     if name in SETTINGS:
         return [f'-cp "{SETTINGS[name][0]}=..."']
     return None
+
+
+def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
+    """The settings that a name from elsewhere stands for.
+
+    Args:
+        name: The name, in any case.
+        known: The names of a control panel and the paths of parameters.
+
+    Returns:
+        Those of the known ones that it stands for, of the panel if it has one; None where the name
+        is not from elsewhere.
+    """
+    targets = SETTINGS.get(name.lower())
+    if targets is None:
+        return None
+    names = list(known)
+    found = [each for target in targets for each in names if _is_at(each, target)]
+    return [each for each in found if "." not in each] or list(dict.fromkeys(found))
+
+
+def _is_at(name: str, target: str) -> bool:
+    """True if a name is a target, or its path in another agent."""
+    _, dot, below = target.partition("agent.")
+    return name == target or (bool(dot) and name.endswith(f".{below}"))
 
 
 def _extensions() -> list[Extension]:

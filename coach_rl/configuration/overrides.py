@@ -25,6 +25,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import coach_rl
 from coach_rl.configuration import familiar_flags
 from coach_rl.configuration.extensions import installed_extensions
+from coach_rl.configuration.familiar_flags import familiar_settings
 from coach_rl.configuration.parameters_json import (
     constructor_fields,
     encode,
@@ -42,7 +43,6 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
-from coach_rl.core.familiar_names import familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import belongs, declared_types, describe_type, fit
 

@@ -163,6 +163,8 @@ def _decode_dataclass(name: Json, document: dict[str, Json], path: str) -> objec
     read = {key: _decode(document[key], f"{path}.{key}") for key in given}
     value = dataclass_type(**read)
     for field in missing:
+        if field.default == ():  # a list of parts that there were none of
+            continue
         warn(
             f"{path} was written before {dataclass_type.__name__} had the field {field.name}; "
             f"it takes its default, {getattr(value, field.name)!r}"

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from coach_rl.configuration.familiar_flags import familiar_settings
 from coach_rl.configuration.overrides import apply_overrides, made, owners_advice
 from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
@@ -38,7 +39,6 @@ from coach_rl.core.errors import (
     UnknownNameError,
     require_no_problems,
 )
-from coach_rl.core.familiar_names import familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.graph_managers.graph_manager import GraphManager

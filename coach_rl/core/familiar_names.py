@@ -5,7 +5,7 @@ about unknown names use them; the names themselves stay unknown. Light: imports 
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 _SETTINGS = """
 lr: learning_rate agent.optimizer.learning_rate agent.actor_optimizer.learning_rate
@@ -110,25 +110,6 @@ CLASSES = by_name_elsewhere(_CLASSES)
 """Classes and functions of `coach_rl` by the name elsewhere."""
 
 
-def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
-    """The settings that a name from elsewhere stands for.
-
-    Args:
-        name: The name, in any case.
-        known: The names of a control panel and the paths of parameters.
-
-    Returns:
-        Those of the known ones that it stands for, of the panel if it has one; None where the name
-        is not from elsewhere.
-    """
-    targets = SETTINGS.get(name.lower())
-    if targets is None:
-        return None
-    names = list(known)
-    found = [each for target in targets for each in names if _is_at(each, target)]
-    return [each for each in found if "." not in each] or list(dict.fromkeys(found))
-
-
 def familiar_fields(name: str, fields: Collection[str]) -> list[str]:
     """The fields of a parameter class, or paths below them, that an unknown name stands for."""
     ends = [
@@ -137,9 +118,3 @@ def familiar_fields(name: str, fields: Collection[str]) -> list[str]:
         for first in range(target.count(".") + 1)
     ]
     return list(dict.fromkeys(end for end in ends if end.partition(".")[0] in fields))
-
-
-def _is_at(name: str, target: str) -> bool:
-    """True if a name is a target, or its path in another agent."""
-    _, dot, below = target.partition("agent.")
-    return name == target or (bool(dot) and name.endswith(f".{below}"))

@@ -418,7 +418,7 @@ class GoalSpace:
 
     def turned(self, goal: FloatArray) -> FloatArray:
         """The same goals [..., G], angles out of bounds within them; see `angles.turned_into`."""
-        return turned_into(goal, self.angles, self.bounds)
+        return turned_into(goal, self.angles, self.bounds) if self.angles else goal
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
@@ -444,7 +444,8 @@ class GoalSpace:
 
     def difference_of(self, goal: FloatArray, achieved: FloatArray) -> FloatArray:
         """Return achieved goals [R, G] minus wanted ones, angles within half a turn, [R, G]."""
-        return wrapped(achieved - goal, self.angles)
+        difference = achieved - goal
+        return wrapped(difference, self.angles) if self.angles else difference
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
         """Return which rows have a `difference` [R, G] that is small enough, [R] bool."""

@@ -55,8 +55,12 @@ class Judgement(NamedTuple):
     """[R] why the sub-episode ended; 0 where it continues."""
     is_over: BoolArray
     """[R] the sub-episode ended."""
-    difference: FloatArray | None
-    """[R, G] what is achieved minus the goal; None at a level without goals."""
+    difference: FloatArray
+    """[R, G] what is achieved minus the goal; empty at a level without goals."""
+
+
+NO_DIFFERENCE: FloatArray = np.zeros((0, 0))
+"""The difference at a level without goals."""
 
 
 class RowsOfLevel(Protocol):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Protocol, TypeVar
 
+import numpy as np
 from annotated_types import Interval
 
 from coach_rl.core.clock import Clock, Schedule
@@ -14,7 +15,7 @@ from coach_rl.core.level_parts import Counts, LevelPart, RowsOfLevel
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
-from coach_rl.core.records import BoolArray, End, FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
@@ -22,6 +23,26 @@ HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
 [R, G], and uniform numbers [R] in [0, 1), to horizons [R]. It stands at the top level of a file."""
 LevelSpace = GoalSpace | OptionSpace
 """The spaces of what a level can receive."""
+
+
+class NothingReceived:
+    """The space of what a level receives that works on the task of the environment alone."""
+
+    ages = False
+    size = 0
+    sent_size = 0
+
+    def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002
+        """Nothing, float32 [R, 0]: to be selected is all that the level is sent."""
+        (first, *_) = observation.values()
+        return np.zeros((len(first), 0), np.float32)
+
+    def show(self, goal: FloatArray, observation: Observation) -> Observation:  # noqa: ARG002
+        """Nothing, by observation key."""
+        return {}
+
+
+NOTHING_RECEIVED = NothingReceived()
 DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
 
@@ -231,6 +252,11 @@ class LevelDescription:
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
         return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+def received_by(level: LevelDescription) -> LevelSpace | NothingReceived:
+    """The space of what a level receives."""
+    return NOTHING_RECEIVED if level.goal_space is None else level.goal_space
 
 
 LevelT = TypeVar("LevelT", bound=LevelDescription)

@@ -101,7 +101,8 @@ def _fit_fields(parameters: object) -> None:
     cls: Any = type(parameters)
     arguments, types, accepted = _arguments(cls), _types(cls), _accepted(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
-    require_printable(given, f"{cls.__name__}.name")
+    if given is not None:
+        require_printable(given, f"{cls.__name__}.name")
     for name, argument in arguments.items():
         value = getattr(parameters, name)
         if type(value) in accepted[name]:

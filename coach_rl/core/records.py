@@ -390,11 +390,6 @@ def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvRes
     )
 
 
-def joined_blocks(parts: Sequence[EnvResponse]) -> EnvResponse:
-    """Answers of blocks of rows as one, with all faults."""
-    return joined(parts, faults=tuple(fault for part in parts for fault in part.faults))
-
-
 def infos_with_same_keys(
     infos: Sequence[Mapping[str, Array]], sizes: Sequence[int]
 ) -> list[dict[str, Array]]:

@@ -35,11 +35,6 @@ def ignore_activity(_activity: str) -> None:
     """Ignore the activity."""
 
 
-def is_first_step(activity: str) -> bool:
-    """True for the slow work of a first gradient step: nothing has been learned since the start."""
-    return activity.startswith((COMPILING, RECORDING))
-
-
 @parameter_class
 class DivergenceParameters:
     """The response to a gradient step with a loss, gradient or parameter that is not finite."""

@@ -12,19 +12,17 @@ SMALLEST_FIRST_MOMENT = 1e-30  # a learning rate can be multiplied with it
 SMALLEST_SECOND_MOMENT = torch.finfo(torch.float32).tiny  # its root is nothing beside epsilon
 
 
-def clipped_gradient(gradient: Tensor, max_norm: float | None) -> tuple[Tensor, Tensor]:
+def clipped_gradient(gradient: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
     """Scale a flat gradient down to `max_norm`.
 
     Args:
         gradient: [P].
-        max_norm: Largest Euclidean norm; None leaves the gradient as it is.
+        max_norm: Largest Euclidean norm.
 
     Returns:
         The gradient [P] and its norm before clipping (a scalar).
     """
     norm = torch.linalg.vector_norm(gradient)
-    if max_norm is None:
-        return gradient, norm
     return gradient * (max_norm / (norm + 1e-6)).clamp(max=1.0), norm
 
 

@@ -130,7 +130,7 @@ class EpisodeTracker(Saved):
             length=self._length[ended],
             success=np.zeros(len(ended)) if success is None else success[over],
             success_any=self._succeeded[ended].astype(np.float64),
-            agents={name: total[ended] for name, total in self._agents.items()},
+            agents=take(self._agents, ended),
         )
         self._end(ended)
         return finished

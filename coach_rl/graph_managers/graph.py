@@ -202,7 +202,7 @@ class Graph:
         answer = self.training.tick()
         finished = self.tracker.note(answer)
         if finished is not None:
-            clock.episodes += len(finished)
+            clock.episodes += len(finished.rows)
         learned = self.learn() if clock.phase is Phase.TRAIN else ()
         return Tick(answer=answer, finished=finished, learned=learned)
 

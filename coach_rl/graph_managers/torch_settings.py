@@ -30,7 +30,8 @@ def torch_settings(runtime: Runtime) -> Iterator[None]:
 def resolved(runtime: Runtime, threads: int, divergence: DivergenceParameters) -> Runtime:
     """The runtime of an experiment: on a device that exists, with its threads and divergence."""
     return replace(
-        with_threads(runtime, threads),
+        runtime,
+        threads=threads if runtime.threads is None else runtime.threads,
         device=resolved_device(runtime.device),
         divergence=divergence,
     )

@@ -6,7 +6,7 @@ Here are that of levels which receive nothing, and that of options.
 import numpy as np
 
 from coach_rl.core.agents import AnyAgent
-from coach_rl.core.level_parts import EndBits, Judgement, LevelPart, RowIndex
+from coach_rl.core.level_parts import NO_DIFFERENCE, EndBits, Judgement, LevelPart, RowIndex
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import BoolArray, End, EnvResponse, IntArray, Observation, take
 from coach_rl.levels.rows import LevelRows
@@ -53,7 +53,9 @@ class SimulatorJudge(LevelPart):
         """
         is_over = end.astype(np.bool_)
         terminated = answer.terminated
-        return Judgement(answer.reward, terminated, is_over & ~terminated, end, is_over, None)
+        return Judgement(
+            answer.reward, terminated, is_over & ~terminated, end, is_over, NO_DIFFERENCE
+        )
 
     def note_above(self, agent: AnyAgent) -> None:
         """Let rewards read the agent of the level above, where they do."""
@@ -90,4 +92,4 @@ class OptionJudge(SimulatorJudge):
             end |= end_bits(ended, End.OPTION)
             terminated = terminated | (ended & options.has_own_reward(option))
         is_over = end.astype(np.bool_)
-        return Judgement(reward, terminated, is_over & ~terminated, end, is_over, None)
+        return Judgement(reward, terminated, is_over & ~terminated, end, is_over, NO_DIFFERENCE)

@@ -6,7 +6,6 @@ from coach_rl.core.agents import AnyAgent, EndingAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, check_judging
 from coach_rl.core.levels import LevelDescription, LevelSpace
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces
 
 
@@ -42,7 +41,7 @@ def check_ending(params: LevelDescription, agent: AnyAgent, *, is_top: bool) -> 
             f"{ends}, which is for levels that receive goals or options from a level above; leave "
             "out the method `ends`"
         )
-    if isinstance(space, GoalSpace) and space.ages:
+    if space.ages:
         raise ConfigurationError(
             f"{ends}, and its goals end when their time is up; use a GoalSpace, or leave out the "
             "method `ends`"
@@ -64,13 +63,11 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         space.check(below.observation)
         if isinstance(space, GoalSpace):
             check_judging(space, below.observation)
-            if not params.goal_is_terminal and space.ages:
-                raise SpaceError(
-                    "goals with a time have nothing behind it; leave goal_is_terminal at True"
-                )
+        if not params.goal_is_terminal and space.ages:
+            raise SpaceError(
+                "goals with a time have nothing behind it; leave goal_is_terminal at True"
+            )
         if is_top:
-            if isinstance(space, OptionSpace):
-                raise SpaceError("the top level has no options, as no level above chooses one")
             space.check_given(below.observation)
     except SpaceError as error:
         raise SpaceError(f"level '{name}': {error}") from error

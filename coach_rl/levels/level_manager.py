@@ -12,7 +12,7 @@ from coach_rl.core.errors import ActionError, ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import Hooks, Judgement, LevelPart, RowIndex
-from coach_rl.core.levels import LevelDescription, LevelGoals, LevelPartContext
+from coach_rl.core.levels import LevelDescription, LevelGoals, LevelPartContext, received_by
 from coach_rl.core.records import (
     NO_ANSWER,
     PLAIN_SUMS,
@@ -44,7 +44,7 @@ from coach_rl.levels.building import (
 from coach_rl.levels.judging import REAL_ENDS
 from coach_rl.levels.level_checks import check_level
 from coach_rl.levels.rows import LevelRows
-from coach_rl.levels.sub_episodes import SubEpisodes
+from coach_rl.levels.sub_episodes import sub_episodes_of
 
 
 class LevelManager:
@@ -100,9 +100,10 @@ class LevelManager:
         self._now = _clock_of(params, clock)
         self._above = above[-1].name if above else ""
         self._takes_goals = bool(above) and params.goal_space is not None
+        self._received = received_by(params)
         self._rows = LevelRows.new(
             num_envs,
-            space=params.goal_space,
+            space=self._received,
             outer_spaces=goal_spaces(above),
             is_top=not above,
             sums=sums,
@@ -128,9 +129,7 @@ class LevelManager:
         )
         self._hooks = Hooks.of(self._parts)
         self._saved_parts = _by_key(self._parts, params.name)
-        self.sub_episodes = SubEpisodes(
-            params, ends=_named_ends(self._parts, params), counts=counts
-        )
+        self.sub_episodes = sub_episodes_of(params, _named_ends(self._parts, params), counts)
         """Statistics of sub-episodes, for the logs."""
 
     @property
@@ -145,7 +144,8 @@ class LevelManager:
     @property
     def spaces(self) -> EnvironmentSpaces:
         """The level above sees the simulator's observations and acts in our goal space."""
-        below, space = self.environment.spaces, self.params.goal_space
+        below = self.environment.spaces
+        space = self.params.goal_space
         action = below.action if self._rows.is_top or space is None else space.space
         return EnvironmentSpaces(observation=below.observation, action=action)
 
@@ -157,7 +157,8 @@ class LevelManager:
     @property
     def goals(self) -> LevelGoals | None:
         """The current goals from the level above; None at the top and under options."""
-        rows, space = self._rows, self.params.goal_space
+        rows = self._rows
+        space = self.params.goal_space
         if rows.is_top or not isinstance(space, GoalSpace):
             return None
         return LevelGoals(
@@ -201,9 +202,7 @@ class LevelManager:
 
     def target(self, action: Array, rows: IntArray) -> FloatArray:
         """The goals that an action of the level above sets in some rows, [R, G]."""
-        space = self.params.goal_space
-        assert space is not None, "a level without goals takes none"
-        return space.target(action, take(self._rows.observation, rows))
+        return self._received.target(action, take(self._rows.observation, rows))
 
     def recv(self) -> EnvResponse:
         """One tick: decide where due, step the environment and process its answer."""

@@ -53,6 +53,8 @@ GOALS, RELABELLED = f"{INTERNAL}hindsight/goals", f"{INTERNAL}hindsight/relabell
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)
 _OF_BATCHES = (POSITIONS, WEIGHTS, DISCOUNTS, MASK)
+_NO_EXTRAS = frozenset((ACTIONS, *_EVERYONES_TOO, *_OF_BATCHES))
+"""Paths of single columns that every batch may have."""
 INFOS = "infos/"
 """Extras under this prefix are infos of the environment."""
 _Column = TypeVar("_Column")
@@ -177,17 +179,27 @@ class TransitionBatch(NamedTuple):
 
 def as_batch(columns: Columns) -> TransitionBatch:
     """A batch from a sampler's columns."""
+    found: dict[str, Tensors] = {OBSERVATIONS: {}, NEXT_OBSERVATIONS: {}, ACTION_PARTS: {}}
+    extras: Tensors = {}
+    for path, column in columns.items():
+        for prefix, own in found.items():
+            if path.startswith(prefix):
+                own[path.removeprefix(prefix)] = column
+                break
+        else:
+            if path not in _NO_EXTRAS:
+                extras[path.removeprefix("/")] = column
     weight = columns[WEIGHTS]
     return TransitionBatch(
-        observation=under(OBSERVATIONS, columns),
+        observation=found[OBSERVATIONS],
         action=columns[ACTIONS] if ACTIONS in columns else weight.new_zeros(len(weight), 0),
         reward=columns[REWARDS],
         discount=columns[DISCOUNTS],
-        next_observation=under(NEXT_OBSERVATIONS, columns),
+        next_observation=found[NEXT_OBSERVATIONS],
         weight=weight,
         position=columns[POSITIONS],
-        action_parts=under(ACTION_PARTS, columns),
-        extras=extras_of(columns),
+        action_parts=found[ACTION_PARTS],
+        extras=extras,
         valid=columns.get(MASK),
     )
 

@@ -41,12 +41,12 @@ from coach_rl.core.state import State
 from coach_rl.core.typed_values import Arguments, thawed
 from coach_rl.environments.faults import (
     SettingsWatch,
-    SpaceWatch,
     close_failure_of,
     is_finite,
     is_users_interrupt,
     non_finite,
     non_finite_places,
+    space_watches,
     vector_fault,
 )
 from coach_rl.environments.gymnasium.environment import response_of
@@ -110,7 +110,7 @@ class VectorEnvironment:
         self._steps = 0
         self._reset_infos: set[str] = set()
         """Names of the infos of an episode's start, as the last reset gave them."""
-        self._watch = SpaceWatch(self._layout.spaces, level=level)
+        self._watches = space_watches(self._layout.spaces, level=level)
         self._settings = SettingsWatch(level)
         self._last: RowsAnswer | None = None
         """All rows' answers to the last step, also those held back; None before the first."""
@@ -132,7 +132,8 @@ class VectorEnvironment:
         given: Any = seeds[0] if seeds is not None and not np.iterable(seed) else seeds
         self._inbox.stop("the last reset failed; call reset first")
         shown, infos = self._guarded("reset", lambda: self._started(given))
-        self._watch.check(np.arange(self.num_envs), shown)
+        for watch in self._watches:
+            watch.check(np.arange(self.num_envs), shown)
         self._inbox.start()
         self._held[:] = False
         return EnvResponse.reset(shown, num_envs=self.num_envs, info=batched_infos(infos))
@@ -199,7 +200,8 @@ class VectorEnvironment:
             answer = answer._replace(
                 first_observation=self._guarded("reset", lambda: self._reset_rows(answer, ended))
             )
-        self._watch.check(np.arange(self.num_envs), answer.observation)
+        for watch in self._watches:
+            watch.check(np.arange(self.num_envs), answer.observation)
         if self._mode is not AutoresetMode.NEXT_STEP:
             return np.arange(self.num_envs), answer
         return self._released(answer, ended)

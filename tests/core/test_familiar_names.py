@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 import coach_rl
+from coach_rl.configuration.familiar_flags import familiar_settings
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
@@ -13,7 +14,6 @@ from coach_rl.core.errors import UnknownNameError, near_names
 from coach_rl.core.familiar_names import (
     SETTINGS,
     familiar_fields,
-    familiar_settings,
 )
 
 

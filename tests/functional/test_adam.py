@@ -65,7 +65,6 @@ def test_clipped_gradient_has_largest_norm():
     assert gradient.tolist() == pytest.approx([0.6, 0.8], abs=1e-6)
 
 
-@pytest.mark.parametrize("largest", [None, 10.0])
-def test_clipped_gradient_small_or_unlimited_is_unchanged(largest):
-    gradient, _ = clipped_gradient(torch.tensor([3.0, 4.0]), largest)
+def test_clipped_gradient_small_is_unchanged():
+    gradient, _ = clipped_gradient(torch.tensor([3.0, 4.0]), 10.0)
     assert gradient.tolist() == [3.0, 4.0]

@@ -7,7 +7,7 @@ import pytest
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import LevelPartContext
+from coach_rl.core.levels import LevelPartContext, received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import PLAIN_SUMS, End, EnvResponse, InfoWatch
 from coach_rl.levels.building import judge_of, parts_of_task
@@ -49,7 +49,7 @@ def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), outer_space=LINE
     ] or [TOP]
     rows = LevelRows.new(
         4,
-        space=level.goal_space,
+        space=received_by(level),
         outer_spaces=[outer_space] * len(outer),
         is_top=False,
         sums=PLAIN_SUMS,
@@ -115,7 +115,7 @@ def test_judged_no_goals_keeps_raw_reward_and_ends(space):
     assert judgement.end.tolist() == [0, End.TERMINATED | End.TRUNCATED, 0, End.TRUNCATED]
     assert judgement.terminated.tolist() == [False, True, False, False]
     assert judgement.truncated.tolist() == [False, False, False, True]
-    assert judgement.difference is None
+    assert not judgement.difference.size
 
 
 def test_stop_on_failure_missed_sub_goal_terminates():

@@ -6,6 +6,7 @@ export("experiments/walk/hopper_seed0_2026-05-01_10-00-00", "hopper.zip")
 import importlib.util
 import json
 import zipfile
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
@@ -33,8 +34,9 @@ from coach_rl.extensions.exporting.graphs import (
     ending_graph,
     judge_graph,
 )
-from coach_rl.graph_managers.acting import how_to_act
+from coach_rl.graph_managers.acting import needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph as AgentGraph
+from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
@@ -335,4 +337,15 @@ def _page(card: dict[str, Any], acts: str) -> str:
         "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
         "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
         'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
+    )
+
+
+def how_to_act(policy: str, levels: Sequence[LevelParameters]) -> str:
+    """Lines of Python in which a policy acts, for pages about it: with `over` where it needs it."""
+    if not any(map(needs_ends, levels)):
+        return f"action = {policy}.act(observation)"
+    over = dict.fromkeys(own_ends_of(levels), False)
+    return (
+        f"over = {over}  # True where the member's own episode is over\n"
+        f"action = {policy}.act(observation, over=over)"
     )

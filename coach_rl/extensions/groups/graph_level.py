@@ -9,14 +9,12 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.level_parts import Judgement, LevelPart
+from coach_rl.core.level_parts import NO_DIFFERENCE, Judgement, LevelPart
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     PLAIN_SUMS,
     ActionRequest,
-    Array,
     BoolArray,
-    FloatArray,
     IntArray,
     Sums,
     take,
@@ -83,11 +81,6 @@ class GraphLevel(LevelManager):
         self._junction = junction
         self._takes_goals = bool(above)  # where it has no goals, to be selected is all it takes
 
-    def target(self, action: Array, rows: IntArray) -> FloatArray:
-        if self.params.goal_space is None:
-            return np.zeros((len(rows), 0), np.float32)
-        return super().target(action, rows)
-
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
         sums = self._rows
@@ -95,7 +88,7 @@ class GraphLevel(LevelManager):
         space = self.params.goal_space
         seen = take(sums.observation, rows)
         everywhere = np.ones(len(rows), np.bool_)
-        difference = None
+        difference = NO_DIFFERENCE
         switch(self.agent, self.agent_rows, rows, self._judge.shown(rows, seen), clock)
         if isinstance(space, GoalSpace):
             difference = space.difference(sums.goal[rows], seen)
