@@ -9,10 +9,9 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
-from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.parts import walk
+from coach_rl.core.parts import stand_before, walk
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
