@@ -161,7 +161,7 @@ def installed_extensions(
 
 
 def import_offers(name: str) -> None:
-    """Import what all extensions that are there offer to the one of this name.
+    """Import what all extensions that are there offer to one of them, or to `describe`.
 
     Raises:
         ConfigurationError: A module of another package cannot be imported.
