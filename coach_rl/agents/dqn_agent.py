@@ -19,7 +19,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
-from coach_rl.agents.variants import made_for_space
+from coach_rl.agents.variants.by_space import made_for_space
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,

@@ -17,14 +17,12 @@ from coach_rl.agents.agent_rows import (
 )
 from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
-from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
 from coach_rl.agents.stages.kinds import kinds_of
 from coach_rl.agents.stages.stage import INSIDE, StageBuild, StageKind, Stages
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.interfaces import (
     InputFilter,
@@ -124,7 +122,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         SavedAttribute("_other_stages", inline=True, policy=False),
     )
     TIMED: ClassVar[Mapping[str, str]] = {"choose": "choose", "store": "store"}
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_filters,)
     STAGES: ClassVar[tuple[StageKind, ...]] = ()
     """Kinds of stages that a class adds to those of its bases and of `agents.stages`."""
 

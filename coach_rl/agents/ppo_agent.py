@@ -17,7 +17,6 @@ from torch import Tensor
 from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
-from coach_rl.agents.points import points_of_rollouts
 from coach_rl.agents.ppo_objectives import OBJECTIVES
 from coach_rl.agents.rollout_order import FlatBatches
 from coach_rl.agents.stages.stage import StageKind
@@ -33,7 +32,6 @@ from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
@@ -196,7 +194,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
         "memory.grid": "sample",
         "rollout_batch": "advantages",
     }
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_rollouts,)
     STAGES: ClassVar[tuple[StageKind, ...]] = (ACTION_UNITS_KIND,)
 
     is_on_policy = True

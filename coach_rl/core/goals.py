@@ -289,7 +289,7 @@ class GoalSpace:
         return frozenset({self.key})
 
     def attach(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some follow what it learns
-        """What the level's agent keeps for the goals, and itself if it has a state to save."""
+        """The part of the goals in the level's agent; themselves, if they have a state to save."""
         return KeptForGoals(goals=self if hasattr(self, "state_dict") else None)
 
     def attach_above(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some restate its actions

@@ -55,6 +55,7 @@ from coach_rl.memories.batches import (
     columns_of,
     extra,
     shown_as,
+    under,
 )
 from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import Hindsight
@@ -247,42 +248,37 @@ class ReplayLayout:
         if self.extras or self.draws.states:
             found.append(self._extras_of)
         if self.hindsight is not None or self.parts:
-            found.append(
-                lambda transition, columns: self.kept(columns, transition.below, transition.tested)
-            )
+            found.append(self._kept_of)
         if self.keeps_follows:
             found.append(lambda transition, _: {FOLLOWS: transition.follows_or_all})
         return tuple(found)
+
+    def _kept_of(self, transition: Transition, columns: Mapping[str, Array]) -> Mapping[str, Array]:
+        return self.kept(
+            Stored(
+                transition.observation,
+                transition.next_observation,
+                columns,
+                transition.below,
+                transition.tested,
+            )
+        )
 
     def _extras_of(self, transition: Transition, _: Mapping[str, Array]) -> dict[str, Array]:
         names = (*self.extras, *self.draws.states)
         return {extra(name): transition.extras[name] for name in names}
 
-    def kept(
-        self,
-        columns: Mapping[str, Array],
-        below: Array | None = None,
-        tested: BoolArray | None = None,
-    ) -> dict[str, Array]:
-        """Return the columns that hindsight and parts keep of transitions, [R, ...] each.
-
-        Args:
-            columns: The transitions' other columns.
-            below: Bits of `End` of the level below, [R]; None: not known.
-            tested: Whether the decisions were tested, [R]; None: none was.
-        """
-        before = {key: columns[f"{OBSERVATIONS}{key}"] for key in self.observations}
-        after = {key: columns[f"{NEXT_OBSERVATIONS}{key}"] for key in self.observations}
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        """Return the columns that hindsight and parts keep of transitions, [R, ...] each."""
         kept: dict[str, Array] = {}
         if self.hindsight is not None:
-            before, after = self.hindsight.observed(before, after, columns)
+            before, after = self.hindsight.observed(stored.before, stored.after, stored.columns)
             kept = self.hindsight.ledger_values(
-                before, after, terminated=columns[TERMINATED], below=below
+                before, after, terminated=stored.columns[TERMINATED], below=stored.below
             )
-        if self.parts:
-            stored = Stored(before, after, columns, below, tested)
-            for part in self.parts:
-                kept |= part.kept(stored)
+            stored = stored._replace(before=before, after=after)
+        for part in self.parts:
+            kept |= part.kept(stored)
         return kept
 
 
@@ -519,7 +515,9 @@ class ReplayMemory:
                 )
             values = dict(episode)
             if layout.hindsight is not None or layout.parts:
-                values |= layout.kept(episode)
+                before = under(OBSERVATIONS, episode)
+                after = under(NEXT_OBSERVATIONS, episode)
+                values |= layout.kept(Stored(before, after, episode, None, None))
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
             self._check_casts(values, owner)

@@ -9,43 +9,16 @@ yours registers a learner in the same way, and your preset imports it:
     ) -> Learner:
         return SwitchesLearner(params, agent)
 
-May import what `agents` may.
+May import what `agents` may. Start with `by_space`.
 """
 
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from coach_rl.core.spaces import Space
+from coach_rl.core.lazy_names import lazy_names
 
-Made = TypeVar("Made", covariant=True)
+if TYPE_CHECKING:
+    from coach_rl.agents.variants.by_space import made_for_space
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
-
-class Acts(Protocol):
-    """An agent, which acts in a space."""
-
-    @property
-    def action_space(self) -> Space:
-        """The agent's action space."""
-        ...
-
-
-def made_for_space(by_space: Callable[[Space, Any, Any], Made], params: Any, agent: Acts) -> Made:
-    """The learner of an algorithm for the kind of an agent's action space.
-
-    Args:
-        by_space: The algorithm's function by the class of a space, see `functools.singledispatch`.
-        params: The agent's parameters.
-        agent: The agent that learns by it.
-    """
-    _register_all()
-    return by_space(agent.action_space, params, agent)
-
-
-@cache
-def _register_all() -> None:
-    """Import every file of this folder."""
-    for each in iter_modules(__path__):
-        import_module(f"{__name__}.{each.name}")
+__all__ = ["made_for_space"]

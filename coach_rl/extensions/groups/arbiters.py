@@ -135,7 +135,7 @@ class SelectedTurns:
 
 
 Kept = dict[str, Array]
-"""What an arbiter keeps of rows by name, [N, ...] each."""
+"""Arrays [N, ...] that an arbiter keeps of rows, by name."""
 Alive = BoolArray | None
 """[K, R] the member's own episode continues; None: all of them do."""
 Choose = Callable[[ActionRequest], IntArray]
@@ -151,7 +151,7 @@ class Arbiter(Protocol):
     """The agent that chooses, which is no member, as one and by itself; None: there is none."""
 
     def new_rows(self, num_envs: int) -> Kept:
-        """What the arbiter keeps of N rows; saved with them."""
+        """Fresh arrays of N rows, which are saved with them."""
         ...
 
     def turns(self, kept: Kept, request: ActionRequest, alive: Alive, choose: Choose) -> IntArray:

@@ -204,7 +204,7 @@ class AgentGroup(Saved):
         return self._views(self._acting(row_state, rows, None))
 
     def _acting(self, row_state: Any, rows: IntArray, turns: IntArray | None) -> BoolArray:
-        """Whether each member acts in rows [R], [K, R].
+        """Mask of the members that act in rows [R], [K, R].
 
         Args:
             row_state: The group's.
@@ -227,7 +227,7 @@ class AgentGroup(Saved):
                 yield AgentView(parts, where.shape[1])
 
     def _starts(self, row_state: Any, request: ActionRequest, turns: IntArray) -> BoolArray:
-        """Where the decision of the member that acts continues no earlier one of it, [R]."""
+        """Mask of rows in which the member that acts continues no earlier decision, [R]."""
         return request.starts
 
     def _chosen(

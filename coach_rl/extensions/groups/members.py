@@ -84,7 +84,7 @@ class BoundMember:
         return self.terminated is not None or self.truncated is not None
 
     def ends(self, outcome: Outcome) -> tuple[BoolArray, BoolArray]:
-        """Where its own episode was terminated, and where truncated, [R] each."""
+        """Masks of rows where its own episode was terminated, and truncated, [R] each."""
         return self._flags(outcome, self.terminated), self._flags(outcome, self.truncated)
 
     def rewards(self, outcome: Outcome) -> FloatArray:
