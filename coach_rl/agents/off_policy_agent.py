@@ -24,14 +24,12 @@ from coach_rl.agents.filtered_agent import (
 )
 from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import ActorTerm, Learner
-from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import ConfigurationError, NonFiniteError
 from coach_rl.core.goals import KeptForGoals
 from coach_rl.core.parameter_classes import (
@@ -205,7 +203,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         "memory.sample": "sample",
         "memory.note_errors": "priorities",
     }
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_replay,)
 
     def __init__(
         self,

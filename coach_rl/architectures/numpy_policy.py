@@ -89,14 +89,14 @@ def recurrent_forward(
 def policy_forward(model: ActorCritic, device: torch.device) -> Forward:
     """The model's `policy` as a function of numpy observations; with hidden states, if any."""
     other = model.critic_torso
-    recurrent = recurrent_forward(
+    stateful = recurrent_forward(
         model.actor_torso,
         nn.Sequential(model.policy_head),
         device,
         None if other is None or isinstance(other, ModuleTorso) else other.embedder,
         constant=model.log_std,
     )
-    return recurrent or numpy_policy(model) or torch_forward(model.policy, device)
+    return stateful or numpy_policy(model) or torch_forward(model.policy, device)
 
 
 def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:

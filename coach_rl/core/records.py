@@ -321,7 +321,10 @@ def take(observation: Observation, index: Array | slice) -> Observation:
         return {key: values[index] for key, values in observation.items()}
     if index.dtype == np.bool_:
         (index,) = index.nonzero()
-    return {key: values.take(index, axis=0) for key, values in observation.items()}
+    taken = {}
+    for key, values in observation.items():  # a comprehension is a call more
+        taken[key] = values.take(index, axis=0)
+    return taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -402,17 +405,17 @@ def infos_with_same_keys(
         sizes: R of each part.
     """
     known = {key: values for info in infos for key, values in info.items()}
-    masks = {f"_{key}" for key in known} & known.keys()
+    marks = {f"_{key}" for key in known} & known.keys()
     partial = {
         key
-        for key in known.keys() - masks
-        if f"_{key}" in masks or any(key not in info for info in infos)
+        for key in known.keys() - marks
+        if f"_{key}" in marks or any(key not in info for info in infos)
     }
     completed = []
     for info, size in zip(infos, sizes, strict=True):
         own: dict[str, Array] = {}
         for key, like in known.items():
-            if key in masks:
+            if key in marks:
                 continue
             blank = np.zeros((size, *like.shape[1:]), like.dtype)
             own[key] = info.get(key, blank)

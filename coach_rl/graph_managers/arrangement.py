@@ -84,7 +84,7 @@ class LevelChain:
     """Each level acts through the next, and the last in the environment."""
 
     def links(self, levels: Sequence[LevelDescription]) -> Links:
-        return (*((number,) for number in range(1, len(levels))), ())
+        return (*zip(range(1, len(levels)), strict=True), ())
 
     def problems(self, levels: Sequence[LevelDescription]) -> Iterator[str | ConfigurationError]:
         for level in levels[1:]:

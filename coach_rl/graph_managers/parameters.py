@@ -148,10 +148,10 @@ class ValidationParameters:
 
     def is_reached(self, scalars: Mapping[str, float]) -> bool:
         """Return whether an evaluation with these scalars counts as solved."""
-        return all(
-            scalars.get(f"evaluation/{metric}", float("-inf")) >= least
-            for metric, least in self.wanted().items()
-        )
+        for metric, least in self.wanted().items():
+            if not scalars.get(f"evaluation/{metric}", float("-inf")) >= least:
+                return False
+        return True
 
 
 def _describe_agent(value: object) -> str:
@@ -229,15 +229,22 @@ class CheckpointParameters:
             "checkpoints stay; give keep_last (--keep) as well",
         )
 
-    def require_known_metric(self, levels: Sequence[str]) -> None:
+    def require_known_metric(self, levels: Sequence[LevelDescription]) -> None:
         """Raise an `UnknownNameError` where evaluations will not have the metric of `best_of`.
 
         Args:
-            levels: Names of the levels.
+            levels: The levels.
         """
         if self.best_of not in (None, AUTO):
-            where = "in checkpoints.best_of"
-            require_known_metric(where, self.best_of, levels, others=[AUTO])
+            names = [level.name for level in levels]
+            of_parts = [
+                f"{level.name}/{end}_share"
+                for level in levels
+                for part in level.parts
+                for end in part.ended_by
+            ]
+            others = [AUTO, *of_parts]
+            require_known_metric("in checkpoints.best_of", self.best_of, names, others=others)
 
     @property
     def is_periodic(self) -> bool:
@@ -401,7 +408,7 @@ class GraphParameters:
                 f"a level's name is that of its log file, {names} has an empty one or one of the "
                 f"run's own ({', '.join(sorted(taken - {''}))}); name it otherwise"
             )
-        yield from problems_of(self.checkpoints.require_known_metric, names)
+        yield from problems_of(self.checkpoints.require_known_metric, self.levels)
 
     def _problems_of_levels(self) -> Iterator[str | ConfigurationError]:
         levels = self.levels

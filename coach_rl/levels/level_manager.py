@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -237,7 +238,7 @@ class LevelManager:
         directive = Directive(
             action=action,
             tested=greedy,
-            outer_goals=tuple(goal.take(waiting, axis=0) for goal in rows.goals_below),
+            outer_goals=tuple(map(itemgetter(waiting), rows.goals_below)),
         )
         for decided in hooks.decided:
             directive = decided(waiting, directive)

@@ -29,7 +29,7 @@ _DISTANCES = ("distance_at_start", "distance")
 _MEANS = ("decisions", "return")
 METRICS = (
     "sub_episodes",
-    *(f"{name}_share" for name in ("goal", *_ENDS, "failure", "own_end")),
+    *(f"{name}_share" for name in ("goal", *_ENDS, "own_end")),
     *_DISTANCES,
     *_MEANS,
     "steps",

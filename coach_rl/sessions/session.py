@@ -219,12 +219,12 @@ class Session:
 
     def check(self, folder: Path) -> None:
         """Refuse a run whose checkpoints don't fit on the disk."""
-        graph_manager, policy = self.graph_manager, self.policy
+        graph, policy = self.graph_manager.graph, self.policy
         if policy.enabled and policy.memories:
-            planned = graph_manager.graph.clock.planned
+            planned = graph.clock.planned
             steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-            state = graph_manager.state_dict()
-            check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
+            agents = {name: agent.state_dict() for name, agent in graph.agents.items()}
+            check_disk_space(agents, folder, checkpoints=policy.most, planned_steps=steps)
 
     def keeper(self, folder: RunFolder) -> CheckpointKeeper:
         """The keeper of the run's checkpoints."""

@@ -278,8 +278,8 @@ class VectorEnvironment:
         episode's start are left out; the rest was added by wrappers, for the rows in their masks.
         """
         final = info.get("final_info")
-        masks = info.get("_final_info")
-        own = None if masks is not None and not masks[row] else final
+        marks = info.get("_final_info")
+        own = None if marks is not None and not marks[row] else final
         if own is not None:
             own = _row_info(own, row) if isinstance(own, Mapping) else own[row]
         if own is None:
@@ -294,9 +294,9 @@ class VectorEnvironment:
     def _final(self, info: BatchInfo, row: int) -> list[object]:
         """The true last observation of a row that was reset in the same step."""
         final: Any = info.get("final_obs")
-        masks: Any = info.get("_final_obs")
+        marks: Any = info.get("_final_obs")
         is_known = isinstance(final, Mapping | tuple) or _has_rows(final, self.num_envs)
-        if not is_known or (_has_rows(masks, self.num_envs) and not masks[row]):
+        if not is_known or (_has_rows(marks, self.num_envs) and not marks[row]):
             raise EnvironmentFault(
                 f"'{self._level}' resets in the same step, but gave no final_obs for row {row}; "
                 "its last observation is lost; use another autoreset mode"
@@ -440,8 +440,8 @@ def _by_rows(info: BatchInfo, count: int) -> BatchInfo:
         for name, values in info.items()
         if isinstance(values, Mapping) or _has_rows(values, count)
     }
-    masks = {f"_{name}" for name in info} - {f"_{name}" for name in known}
-    return {name: values for name, values in known.items() if name not in masks}
+    marks = {f"_{name}" for name in info} - {f"_{name}" for name in known}
+    return {name: values for name, values in known.items() if name not in marks}
 
 
 def _has_rows(values: object, count: int) -> bool:
@@ -458,8 +458,8 @@ def _row_info(info: BatchInfo, row: int) -> Info:
         is_mask = name.startswith("_") and name[1:] in info
         if is_mask or name in ("final_obs", "final_info"):
             continue
-        mask = info.get(f"_{name}")
-        if mask is not None and not mask[row]:
+        is_given = info.get(f"_{name}")
+        if is_given is not None and not is_given[row]:
             continue
         found[name] = _row_info(values, row) if isinstance(values, Mapping) else values[row]
     return flat_info(found)

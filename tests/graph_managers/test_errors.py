@@ -9,6 +9,7 @@ import pytest
 from coach_rl import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    CheckpointParameters,
     CoachWarning,
     ConfigurationError,
     DQNAgentParameters,
@@ -72,6 +73,14 @@ def levels_of(*levels):
     return lambda: GraphParameters(levels=levels, environment=PointMassParameters())
 
 
+def best_of(metric, *levels):
+    return lambda: GraphParameters(
+        levels=levels,
+        environment=PointMassParameters(),
+        checkpoints=CheckpointParameters(best_of=metric),
+    )
+
+
 def schedule(**given):
     return lambda: ScheduleParameters(**given)
 
@@ -121,6 +130,7 @@ DESCRIPTIONS = [
     (levels_of(TOP, replace(LOW, goal_space=None)), P, "level 'low' needs a goal_space"),
     (levels_of(TOP, replace(LOW, name="episodes")), P, "log file, ['top', 'episodes"),
     (levels_of(TOP, replace(LOW, parts=(StopOnFailure(),))), P, "stops on failure, and no level"),
+    (best_of("top/failure_share", TOP), U, "unknown metric of evaluations 'top/failure_share'"),
     (levels_of(replace(TOP, name=""), LOW), P, "has an empty one or one of the run's own"),
     (low(horizon=0), P, "horizon of 'low' must be int > 0 | None, got 0"),
     (low(parts=(1,)), P, "parts of 'low' must be tuple[LevelPartParameters, ...]"),

@@ -386,7 +386,15 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize(
-    ("agent", "schedule"), [*((hindsight, name) for name in SCHEDULES), (ppo, "frozen for a time")]
+    ("agent", "schedule"),
+    [
+        (hindsight, "warm-up"),
+        pytest.param(hindsight, "warm-up by success", marks=pytest.mark.slow),
+        pytest.param(hindsight, "frozen for a time", marks=pytest.mark.slow),
+        (hindsight, "thawed"),
+        (hindsight, "turns"),
+        (ppo, "frozen for a time"),
+    ],
 )
 def test_a_run_stopped_in_any_phase_resumes_bit_for_bit(agent, schedule):
     check_resumes_in_any_phase(agent, schedule)

@@ -55,11 +55,11 @@ class SubGoalTesting(LevelPartParameters):
                 "to test; leave it out"
             )
 
-    def build(self, context: LevelPartContext) -> "SubGoalTests":
+    def build(self, context: LevelPartContext) -> "TestedDecisions":
         noise = RowNoise(
             num_rows=context.num_envs, size=1, kind="uniform", seed=context.seed, name="testing"
         )
-        return SubGoalTests(
+        return TestedDecisions(
             noise,
             rate=self.rate,
             level=context.level.name,
@@ -69,7 +69,7 @@ class SubGoalTesting(LevelPartParameters):
         )
 
 
-class SubGoalTests(LevelPart):
+class TestedDecisions(LevelPart):
     """`SubGoalTesting` at a level.
 
     Args:

@@ -37,10 +37,10 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
-from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, KeptForGoals
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import stand_before
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
