@@ -24,7 +24,8 @@ golden: .venv/installed
 arithmetic: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python tests/arithmetic.py $(KINDS)
 
-# NAMES: extensions that are deleted together; unless given each alone, then all together.
+# NAMES: extensions that are deleted together; unless given each alone, then all together. --tests:
+# all but `testing` are deleted, and the core's tests are run.
 extensions: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python tests/extensions/deletion.py $(NAMES)
 

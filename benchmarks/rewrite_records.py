@@ -19,9 +19,12 @@ moved or gone since the archives were written:
     "PPOAgentParameters.scale_actions" = "false"
     [gathered_fields]            # of the parts in a list, as an object in a field of its owner
     "LevelParameters.below" = {field = "arrangement", type = "coach_rl:LevelGraph"}
+    [grouped_fields]             # that became arguments of an object, which is in a list
+    "LevelParameters.testing_rate" = {field = "parts", type = "coach_rl:Test", argument = "rate"}
 
 A gathered field is a mapping from the names of the parts to their values; of flags, a list of the
-names of those that have it. Where all parts have the value of `removed_fields` there is none.
+names of those that have it. Where all parts have the value of `removed_fields` there is none. So it
+is with grouped fields of one type.
 
 A name that `coach_rl` offers becomes `coach_rl:NAME`. The files of an archive, their order and
 their packing stay as they are; checksums are computed again. Manifests of trained agents get every
@@ -79,6 +82,8 @@ class Moves:
     """Values of fields, by `Class.field`, that documents without them mean."""
     gathered_fields: Mapping[str, Mapping[str, str]]
     """The field of the owner, and the type of the object in it, of the `Class.field` of parts."""
+    grouped_fields: Mapping[str, Mapping[str, str]]
+    """The field, the type of the object in its list, and the argument, of `Class.field`."""
 
     @classmethod
     def read(cls, file: Path) -> "Moves":
@@ -110,7 +115,7 @@ class Moves:
         """Parameters with classes and functions named as now, without removed fields."""
         match document:
             case dict():
-                kept = self._with_listed_fields(self._gathered(document))
+                kept = self._with_listed_fields(self._grouped(self._gathered(document)))
                 kept = self._with_fields_of_now(kept)
                 return {
                     key: self.name(part) if key in TAGS else self.document(part)
@@ -138,6 +143,25 @@ class Moves:
                     {name: value for name, value in each.items() if name != field}
                     for each in found[key]
                 ]
+        return found
+
+    def _grouped(self, document: dict[str, Json]) -> dict[str, Json]:
+        """A document with objects in lists for fields that became their arguments."""
+        kind = str(document.get("$type", "")).rpartition(":")[2]
+        found = dict(document)
+        made = dict[tuple[str, str], dict[str, Json]]()
+        changed = set[tuple[str, str]]()
+        for path, place in self.grouped_fields.items():
+            owner, _, name = path.partition(".")
+            if owner != kind or name not in document:
+                continue
+            value = found.pop(name)
+            key = place["field"], place["type"]
+            made.setdefault(key, {"$type": place["type"]})[place["argument"]] = value
+            if value != self.removed_fields[path]:
+                changed.add(key)
+        for field, type_name in sorted(changed):
+            found[field] = [*found.get(field, []), made[field, type_name]]
         return found
 
     def _with_listed_fields(self, document: dict[str, Json]) -> dict[str, Json]:

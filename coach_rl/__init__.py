@@ -8,8 +8,10 @@ Names are imported when they are first used, so `coach -l` answers without waiti
 room lists its other names; docs/architecture.md describes the rooms.
 """
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from coach_rl.core.errors import field_hints
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -152,6 +154,7 @@ if TYPE_CHECKING:
         TickSource,
         ValidationParameters,
     )
+    from coach_rl.levels import StopOnFailure
     from coach_rl.memories import (
         HindsightParameters,
         PrioritisedParameters,
@@ -178,14 +181,20 @@ else:
 
         return public_names()
 
-    def _familiar_classes() -> dict[str, tuple[str, ...]]:
+    def _familiar_classes() -> Mapping[str, tuple[str, ...]]:
         """Names by those of other libraries, for messages about unknown ones."""
-        from coach_rl.configuration.extensions import familiar_names
-        from coach_rl.core.familiar_names import CLASSES
+        from coach_rl.configuration.familiar_names import names_here
 
-        return CLASSES | familiar_names("classes")
+        return names_here("classes")
+
+    def _familiar_fields(name: str, fields: Collection[str]) -> list[str]:
+        """The fields that an unknown one of a parameter class may stand for."""
+        from coach_rl.configuration.familiar_names import familiar_fields
+
+        return familiar_fields(name, fields)
 
     __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions, _familiar_classes)
+    field_hints.append(_familiar_fields)
 
 
 __version__ = "0.3.0"

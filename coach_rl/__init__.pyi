@@ -194,6 +194,9 @@ from coach_rl.extensions.hac.hac_graph import (
 from coach_rl.extensions.hac.hindsight_actions import (
     HindsightActionParameters as HindsightActionParameters,
 )
+from coach_rl.extensions.hac.sub_goal_testing import (
+    SubGoalTesting as SubGoalTesting,
+)
 from coach_rl.extensions.hiro.hiro_agent import (
     HIROAgentParameters as HIROAgentParameters,
     SubGoalCorrectionParameters as SubGoalCorrectionParameters,
@@ -312,6 +315,9 @@ from coach_rl.graph_managers import (
     SourceParameters as SourceParameters,
     TickSource as TickSource,
     ValidationParameters as ValidationParameters,
+)
+from coach_rl.levels import (
+    StopOnFailure as StopOnFailure,
 )
 from coach_rl.memories import (
     HindsightParameters as HindsightParameters,

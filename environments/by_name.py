@@ -15,6 +15,7 @@ from coach_rl.configuration.extensions import (
     installed_extensions,
     own_extensions,
 )
+from coach_rl.configuration.own_classes import classes_meant
 from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.shown_text import name_of_class
@@ -92,7 +93,8 @@ def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
         return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
     if level in (others := _tasks(installed_extensions()[0])):
         return _of_extension(others[level], level, kwargs)
-    raise UnknownNameError("task", level, level_names(), how_to_name(level))
+    meant = classes_meant(level)
+    raise UnknownNameError("task", level, level_names(), how_to_name(level), near=meant or ())
 
 
 def level_names() -> list[str]:

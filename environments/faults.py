@@ -216,8 +216,6 @@ class SpaceWatch:
     """A check that warns once if an observation lies outside its space.
 
     All rows of a step are compared at once, and only with bounds that the dtype does not imply.
-    Only environments named as `module:Class` are checked: users of registered ones cannot change
-    them, and not even all of Gymnasium's own keep to their bounds.
 
     Args:
         spaces: Spaces of the environment.
@@ -229,8 +227,6 @@ class SpaceWatch:
         found = {key: _bounds(space) for key, space in self._spaces.items()}
         self._bounds = {key: bounds for key, bounds in found.items() if bounds is not None}
         """Lowest and highest values by key; empty once the user has been warned."""
-        if ":" not in level:
-            self._bounds.clear()
 
     def check(self, rows: IntArray, observation: Observation) -> None:
         """Compare observations [R, ...] of these rows with their spaces."""
@@ -254,6 +250,15 @@ class SpaceWatch:
             f"the environment{continues}",
             above=2,
         )
+
+
+def space_watches(spaces: EnvironmentSpaces, *, level: str) -> tuple[SpaceWatch, ...]:
+    """The watches of an environment: one where it is named as `module:Class`, else none.
+
+    Users of registered environments cannot change them, and not even all of Gymnasium's own keep to
+    their bounds.
+    """
+    return (SpaceWatch(spaces, level=level),) if ":" in level else ()
 
 
 class SettingsWatch:

@@ -87,10 +87,10 @@ class Inbox:
 
     def take(self) -> tuple[IntArray, Action]:
         """Open rows and their actions in the order sent; they are closed."""
-        rows, action = self._joined()
+        taken = self._sent[0] if len(self._sent) == 1 else self._joined()
         self._sent.clear()
         self._open[:] = False
-        return rows, action
+        return taken
 
     def hold(self, rows: IntArray) -> None:
         """Reopen rows that were taken, for a later answer."""

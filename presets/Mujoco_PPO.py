@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import coach_rl as rl
 from coach_rl.presets.mujoco_tasks import TaskPanel
-from coach_rl.presets.panels import Recurrence, flat, recurrent_layer, with_given
+from coach_rl.presets.panels import LayerKind, flat, recurrent_layer, with_given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Panel(TaskPanel):
     """Passes over a rollout."""
     minibatch: int | None = None
     """Batch size; None takes 64, and 256 with a recurrent layer, as it learns from sequences."""
-    recurrence: Recurrence = "none"
+    recurrence: LayerKind = "none"
     """The recurrent layer of policy and critic, for tasks that hide velocities."""
     sequence: int = 8
     """Steps of a sequence that recurrent networks learn from."""
@@ -90,10 +90,15 @@ class Panel(TaskPanel):
     """Environment steps between evaluations."""
 
     @property
+    def remembers(self) -> bool:
+        """True if policy and critic have a recurrent layer."""
+        return self.recurrence != "none"
+
+    @property
     def task(self) -> TaskSettings:
         """The task's own settings, but for those that are given."""
         own = TASKS.get(self.task_name, TaskSettings())
-        if self.recurrence != "none":  # which larger steps make unstable
+        if self.remembers:  # which larger steps make unstable
             own = replace(own, learning_rate=3e-4, final_learning_rate=0.0)
         return with_given(own, self)
 
@@ -137,7 +142,7 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
     return rl.PPOAlgorithmParameters(
         rollout=rl.EnvironmentSteps(panel.rollout),
         epochs=panel.epochs,
-        minibatch=panel.minibatch or (64 if panel.recurrence == "none" else 256),
+        minibatch=panel.minibatch or (256 if panel.remembers else 64),
         sequence=panel.sequence,
         discount=task.discount,
         gae_lambda=task.gae_lambda,
@@ -147,11 +152,18 @@ def _algorithm(panel: Panel) -> rl.PPOAlgorithmParameters:
         ),
         value_coefficient=0.5,
         normalise_advantage=task.normalise_advantage,
-        recompute_advantages=panel.recurrence == "none",
+        recompute_advantages=not panel.remembers,
         # With the steps that suit other networks, half of the ratios of recurrent ones are clipped.
-        stop_at_kl=None if panel.recurrence == "none" else 0.02,
+        stop_at_kl=0.02 if panel.remembers else None,
         scale_returns=task.scale_returns,
     )
+
+
+def _torso(panel: Panel) -> rl.TorsoParameters:
+    layer = recurrent_layer(panel.recurrence, size=64, skip=True)
+    if layer is None:
+        return rl.TorsoParameters()
+    return rl.TorsoParameters(embedder=(), recurrence=layer, middleware=(64, 64))
 
 
 def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphManager:
@@ -162,13 +174,7 @@ def _experiment(panel: Panel, algorithm: rl.PPOAlgorithmParameters) -> rl.GraphM
     agent = rl.PPOAgentParameters(
         algorithm=algorithm,
         network=rl.ActorCriticParameters(
-            torso=rl.TorsoParameters()
-            if panel.recurrence == "none"
-            else rl.TorsoParameters(
-                embedder=(),
-                recurrence=recurrent_layer(panel.recurrence, size=64, skip=True),
-                middleware=(64, 64),
-            ),
+            torso=_torso(panel),
             initial_log_std=task.initial_log_std,
         ),
         optimizer=rl.AdamParameters(

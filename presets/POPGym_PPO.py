@@ -4,14 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.panels import (
-    FlatPanel,
-    Recurrence,
-    flat,
-    recurrent_layer,
-    recurrent_ppo,
-    solved,
-)
+from coach_rl.presets.panels import FlatPanel, LayerKind, flat, recurrent_layer, solved
+from coach_rl.presets.recurrent_panels import recurrent_ppo
 
 TASKS = ("RepeatFirstEasy", "RepeatPreviousEasy", "PositionOnlyCartPoleEasy")
 
@@ -23,7 +17,7 @@ class Panel(FlatPanel):
     LEVELS: ClassVar = tuple(f"popgym:popgym-{task}-v0" for task in TASKS)  # others serve as well
     level: str = LEVELS[0]
     """A task of POPGym by its Gymnasium id."""
-    recurrence: Recurrence = "gru"
+    recurrence: LayerKind = "gru"
     """The recurrent layer of policy and critic."""
     num_envs: int = 16
     steps: int = 500_000

@@ -3,14 +3,8 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.panels import (
-    FlatPanel,
-    Recurrence,
-    flat,
-    recurrent_layer,
-    recurrent_ppo,
-    solved,
-)
+from coach_rl.presets.panels import FlatPanel, LayerKind, flat, recurrent_layer, solved
+from coach_rl.presets.recurrent_panels import recurrent_ppo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +13,7 @@ class Panel(FlatPanel):
 
     length: int = 10
     """Steps from the start to the junction."""
-    recurrence: Recurrence = "gru"
+    recurrence: LayerKind = "gru"
     """The recurrent layer; without one, half of the turns are right at most."""
     num_envs: int = 16
     steps: int = 200_000

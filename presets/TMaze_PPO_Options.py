@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import coach_rl as rl
 from coach_rl.presets.panels import (
     FlatPanel,
-    Recurrence,
+    LayerKind,
     hrl,
     ppo_optimizer,
     recurrent_layer,
@@ -21,7 +21,7 @@ class Panel(FlatPanel):
     """Steps from the start to the junction."""
     horizon: int = 5
     """Steps a direction is kept."""
-    recurrence: Recurrence = "gru"
+    recurrence: LayerKind = "gru"
     """The upper level's recurrent layer; without one, half of the turns are right at most."""
     num_envs: int = 16
     steps: int = 200_000

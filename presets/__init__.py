@@ -2,8 +2,8 @@
 
 `coach -p NAME` loads a file by its path; nothing in the engine imports one. Copy a file to start
 your own: a preset needs `coach_rl` and, at most, the files that are meant to be imported: `panels`,
-`mujoco_tasks`, and the helpers that tables of extensions list. `any_task` has the presets of
-`coach_rl.train`. May import everything.
+`recurrent_panels`, `mujoco_tasks`, and the helpers that tables of extensions list. `any_task` has
+the presets of `coach_rl.train`. May import everything.
 """
 
-__all__ = ["any_task", "mujoco_tasks", "panels"]
+__all__ = ["any_task", "mujoco_tasks", "panels", "recurrent_panels"]

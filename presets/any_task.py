@@ -15,6 +15,7 @@ import numpy as np
 
 import coach_rl as rl
 from coach_rl import environments
+from coach_rl.architectures.hidden_states import StatefulLayerParameters
 from coach_rl.presets import (
     Acrobot_PPO,
     CartPole_DQN,
@@ -61,27 +62,18 @@ class Panel:
     """Environment steps to train for; None: those of the task's preset, or 100,000."""
     num_envs: int | None = None
     """Environments in parallel; None: those of the task's preset, or 8 for PPO and 1 for others."""
+    recurrence: StatefulLayerParameters | None = None
+    """Layer with a hidden state in all networks, such as GRU(); None: they have none."""
 
 
 def PPO(panel: Panel) -> rl.GraphManager:
     """PPO on any task."""
-    own = _of_own_preset("PPO", panel)
-    if own is not None:
-        return own
-    environment = environments.parameters(panel.level)
-    agent = replace(
-        _untuned("PPO"), input_filter=_normalised_vectors(environment), output_filter=None
-    )
-    return _experiment(panel, agent, environment, num_envs=8)
+    return _with_layer(panel, _of_own_preset("PPO", panel) or _ppo(panel))
 
 
 def DQN(panel: Panel) -> rl.GraphManager:
     """DQN on any task with discrete actions."""
-    own = _of_own_preset("DQN", panel)
-    if own is not None:
-        return own
-    agent = LunarLander_DQN.graph_manager(LunarLander_DQN.Panel()).parameters.levels[0].agent
-    return _experiment(panel, agent, environments.parameters(panel.level), num_envs=1)
+    return _with_layer(panel, _of_own_preset("DQN", panel) or _dqn(panel))
 
 
 def DDPG(panel: Panel) -> rl.GraphManager:
@@ -99,14 +91,54 @@ def SAC(panel: Panel) -> rl.GraphManager:
     return _off_policy("SAC", panel, temperature=None)
 
 
+def _ppo(panel: Panel) -> rl.GraphManager:
+    environment = environments.parameters(panel.level)
+    agent = replace(
+        _untuned("PPO"), input_filter=_normalised_vectors(environment), output_filter=None
+    )
+    rollout = agent.algorithm.rollout.count
+    return _experiment(panel, agent, environment, num_envs=8, learns_every=rollout)
+
+
+def _dqn(panel: Panel) -> rl.GraphManager:
+    agent = LunarLander_DQN.graph_manager(LunarLander_DQN.Panel()).parameters.levels[0].agent
+    return _experiment(panel, agent, environments.parameters(panel.level), num_envs=1)
+
+
 def _off_policy(algorithm: str, panel: Panel, **settings: object) -> rl.GraphManager:
     """A flat off-policy agent with an actor."""
     own = _of_own_preset(algorithm, panel)
-    if own is not None:
-        return own
-    agent = _untuned(algorithm, **settings)
-    environment = environments.parameters(panel.level)
-    return _experiment(panel, agent, environment, num_envs=1, heatup=HEATUP)
+    if own is None:
+        agent = _untuned(algorithm, **settings)
+        environment = environments.parameters(panel.level)
+        own = _experiment(panel, agent, environment, num_envs=1, heatup=HEATUP)
+    return _with_layer(panel, own)
+
+
+def _with_layer(panel: Panel, experiment: rl.GraphManager) -> rl.GraphManager:
+    """The experiment, whose networks have the panel's layer if it has one."""
+    if panel.recurrence is None:
+        return experiment
+    parameters: Any = experiment.parameters
+    agent = _recurrent(parameters.agent, panel.recurrence)
+    return rl.BasicRLGraphManager(replace(parameters, agent=agent))
+
+
+def _recurrent(agent: Any, layer: StatefulLayerParameters) -> Any:
+    """The agent with a layer with a hidden state in each of its networks.
+
+    It learns from sequences: PPO without recomputed advantages, others of 64 transitions.
+    """
+    changes: dict[str, object] = {}
+    for name in ("network", "actor", "critic"):
+        network = getattr(agent, name, None)
+        if network is not None:
+            changes[name] = replace(network, torso=replace(network.torso, recurrence=layer))
+    if isinstance(agent, rl.PPOAgentParameters):
+        changes["algorithm"] = replace(agent.algorithm, recompute_advantages=False)
+    else:
+        changes["memory"] = replace(agent.memory, draws=rl.SequenceParameters(length=64))
+    return replace(agent, **changes)
 
 
 def _of_own_preset(algorithm: str, panel: Panel) -> rl.GraphManager | None:
@@ -150,9 +182,13 @@ def _experiment(
     *,
     num_envs: int,
     heatup: int = 0,
+    learns_every: int = 1,
 ) -> rl.GraphManager:
-    """The experiment of a task without a preset: twenty evaluations, without a target."""
+    """The experiment of a task without a preset: without a target, and with twenty evaluations.
+
+    Fewer where it learns more seldom, every so many steps.
+    """
     steps = 100_000 if panel.steps is None else panel.steps
     run = RunPanel(steps=steps, num_envs=panel.num_envs or num_envs)
-    schedule = run.schedule(max(1, steps // 20), heatup=min(heatup, steps // 10))
+    schedule = run.schedule(max(learns_every, steps // 20), heatup=min(heatup, steps // 10))
     return flat(run, agent, environment, schedule, validation=None, threads=1 + bool(heatup))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import coach_rl as rl
+from coach_rl.architectures.hidden_states import StatefulLayerParameters
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -125,13 +126,13 @@ def value_bounds(discount: float) -> tuple[float, float] | None:
     return (-1 / (1 - discount), 0.0) if discount < 1 else None
 
 
-Recurrence = Literal["none", "gru", "lstm", "min_gru", "attention"]
+LayerKind = Literal["none", "gru", "lstm", "min_gru", "attention"]
 """Kinds of recurrent layers, for panels."""
 
 
 def recurrent_layer(
-    kind: Recurrence, size: int, *, skip: bool = False, span: int | None = None
-) -> rl.GRU | rl.LSTM | rl.MinGRU | rl.Attention | None:
+    kind: LayerKind, size: int, *, skip: bool = False, span: int | None = None
+) -> StatefulLayerParameters | None:
     """The recurrent layer of a torso; None where there is none.
 
     Attention sees the newest 16 inputs, and has no use for a span.
@@ -151,29 +152,6 @@ def recurrent_layer(
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:
     """Adam with the epsilon and the gradient clipping that are usual for PPO."""
     return rl.AdamParameters(learning_rate=learning_rate, epsilon=1e-5, max_gradient_norm=0.5)
-
-
-def recurrent_ppo(
-    panel: FlatPanel,
-    torso: rl.TorsoParameters,
-    *,
-    entropy_coefficient: float,
-    sequence: int = 64,
-) -> rl.PPOAgentParameters:
-    """PPO that learns from sequences of up to so many steps, in four minibatches per epoch."""
-    return rl.PPOAgentParameters(
-        algorithm=rl.PPOAlgorithmParameters(
-            rollout=rl.EnvironmentSteps(128 * panel.num_envs),
-            epochs=5,
-            minibatch=32 * panel.num_envs,
-            sequence=sequence,
-            discount=panel.discount,
-            entropy_coefficient=entropy_coefficient,
-            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
-        ),
-        network=rl.ActorCriticParameters(torso=torso),
-        optimizer=ppo_optimizer(panel.learning_rate),
-    )
 
 
 def solved(reward: float, within: int) -> rl.ValidationParameters:

@@ -40,7 +40,7 @@ def stopping() -> Study:
         question="Which makes better use of sub-goals that were missed?",
         variants={
             "hindsight actions (HAC)": {},
-            "stops on failure (SSE)": {**without, "stack.0.stops_on_failure": "training"},
+            "stops on failure (SSE)": {**without, "stack.0.parts": "(StopOnFailure(),)"},
             "neither": without,
         },
         baseline="neither",

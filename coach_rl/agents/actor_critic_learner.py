@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import field
-from typing import Generic, Protocol
+from dataclasses import field, replace
+from typing import Generic, Protocol, Self
 
 from torch import Tensor
 
@@ -75,16 +75,22 @@ class ActorCriticAgentParameters(OffPolicyAgentParameters):
     actor_terms: tuple[ActorTermParameters, ...] = ()
     """Terms of the actor's loss beside the critic's value of its actions."""
 
+    def for_acting(self) -> Self:
+        """The same for a process in which the agent only acts, without terms of the loss."""
+        return replace(super().for_acting(), actor_terms=())
+
     def build_actor_terms(
         self, agent: FilteredAgent[RowState], context: AgentContext
     ) -> dict[str, ActorTerm]:
-        terms = [each.build(agent, context) for each in self.actor_terms]
-        found = {term.name: term for term in terms}
-        require(
-            len(found) == len(terms),
-            f"two actor_terms of agent '{self.name}' have one name, got "
-            f"{[term.name for term in terms]}; give each its own",
-        )
+        found: dict[str, ActorTerm] = {}
+        for each in self.actor_terms:
+            term = each.build(agent, context)
+            require(
+                term.name not in found,
+                f"two actor_terms of agent '{self.name}' have one name, got "
+                f"{[*found, term.name]}; give each its own",
+            )
+            found[term.name] = term
         return found
 
 
@@ -131,6 +137,8 @@ class ActorCriticLearner(ABC, Generic[Batch]):
         more: Sequence[Objective[Batch]] = (),
     ) -> None:
         self._terms = tuple(agent.actor_terms.values())
+        for name in agent.actor_terms:
+            require_memoryless((actor, critics), f"agent '{agent.name}' with its {name}")
         self.actor = NetworkWrapper(actor, device=agent.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=agent.device, with_target=True)
         self.policy = recurrent_forward(

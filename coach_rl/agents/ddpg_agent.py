@@ -65,7 +65,7 @@ class DDPGLearner(DeterministicLearner[TransitionBatch]):
             next_value = self.critics.call(self.critics.target, after, next_action)[0]
             target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
         value = self.critics.call(flat, batch.observation, batch.action)  # [1, B]
-        return critic_loss(value, target, batch.weight, algorithm.huber, batch.mask, batch.mean)
+        return critic_loss(value, target, batch.weight, algorithm.huber, batch.summary)
 
     def actor_loss(
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers

@@ -1,17 +1,15 @@
 """Deep Q-learning (Mnih et al. 2015) with later extensions.
 
-A MultiDiscrete space has a branch of the network for each choice, see `branching_dqn`. Double
-choice of the next action (van Hasselt et al. 2016, arXiv:1509.06461); dueling streams,
+Double choice of the next action (van Hasselt et al. 2016, arXiv:1509.06461); dueling streams,
 quantiles and categorical returns by the network; n-step returns, priorities and hindsight by the
 memory. docs/algorithms/dqn.md lists every detail and its source.
 """
 
 from dataclasses import field
-from functools import partial
+from functools import partial, singledispatch
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.learner import ActingPolicy, AnyActingPolicy
@@ -21,6 +19,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
+from coach_rl.agents.variants.by_space import made_for_space
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -81,7 +80,7 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete or a flat MultiDiscrete space."""
-        make_learner = partial(_learner, self)
+        make_learner = partial(made_for_space, dqn_learner, self)
         return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
 
 
@@ -149,12 +148,13 @@ class DQNLearner:
         return judged, values
 
 
-def _learner(params: DQNAgentParameters, agent: OffPolicyAgent) -> DQNLearner:
-    """The learner for the agent's action space."""
-    if isinstance(agent.action_space, spaces.MultiDiscrete):
-        from coach_rl.agents.branching_dqn import BranchingLearner
-
-        return BranchingLearner(params, agent)
+@singledispatch
+def dqn_learner(
+    space: Space,  # noqa: ARG001 - its class chooses the function
+    params: DQNAgentParameters,
+    agent: OffPolicyAgent,
+) -> DQNLearner:
+    """The learner of a DQN agent by its action space; the paper's, unless one is registered."""
     return DQNLearner(params, agent)
 
 

@@ -17,14 +17,12 @@ from coach_rl.agents.agent_rows import (
 )
 from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
-from coach_rl.agents.points import points_of_filters
 from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
 from coach_rl.agents.stages.kinds import kinds_of
 from coach_rl.agents.stages.stage import INSIDE, StageBuild, StageKind, Stages
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.interfaces import (
     InputFilter,
@@ -124,7 +122,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         SavedAttribute("_other_stages", inline=True, policy=False),
     )
     TIMED: ClassVar[Mapping[str, str]] = {"choose": "choose", "store": "store"}
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_filters,)
     STAGES: ClassVar[tuple[StageKind, ...]] = ()
     """Kinds of stages that a class adds to those of its bases and of `agents.stages`."""
 
@@ -169,6 +166,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self._add_stages(kind for kind in self._kinds if kind.order >= INSIDE)
         self.observation_space = self._build.observation_space
         """What networks observe."""
+        self.own_keys = self.stages.own_keys
+        """Keys of its level's observation that are about its choices alone, such as a mask."""
         self.output_rules = self.stages.output_rules
         """Rules for the outputs of the networks that it acts and learns with."""
         warn_of_rounding(self.observation_space, params.name)
@@ -246,11 +245,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     @property
     def _other_stages(self) -> dict[str, object]:
         return self.stages.saved(acting=False)
-
-    @property
-    def own_keys(self) -> set[str]:
-        """Keys of its level's observation that are about its choices alone, such as a mask."""
-        return self.stages.own_keys
 
     def act(
         self, row_state: AgentRows[Exploration], request: ActionRequest, clock: Clock
@@ -379,7 +373,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             observation=observation,
             greedy=request.greedy if explores else np.ones_like(request.greedy),
         )
-        info = self.choose(row_state, filtered, clock.for_choices())
+        info = self.choose(row_state, filtered, clock.for_choices() if clock.acts_only else clock)
         choice = flat_action(info.action) | info.extras
         for stage in self.stages.choosing:
             stage.choose(choice)

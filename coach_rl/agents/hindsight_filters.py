@@ -4,8 +4,7 @@ Goals are read from what the agent keeps, put into it and rewarded by their dist
 units of the environment; sub-goals that were achieved go back through the OutputFilter.
 """
 
-from collections.abc import Set
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Set
 
 import numpy as np
 from gymnasium import spaces
@@ -16,12 +15,8 @@ from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.memories.batches import LOW_BEGIN
-from coach_rl.memories.memory import Memory, MemoryParameters
-from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
-
-if TYPE_CHECKING:
-    from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.memories.samplers import SamplerUnit
 
 _PROBES = np.array([[0.0], [0.3], [1.0]])
 """Points in the range of a sub-goal's elements at which the inverse is tested, [3, 1]."""
@@ -30,7 +25,7 @@ _PRECISION = 1e-4
 
 
 def check_filters(
-    agent: FilteredAgent[RowState], memory: MemoryParameters, place: LevelPlace
+    agent: FilteredAgent[RowState], memory: ReplayMemoryParameters, place: LevelPlace
 ) -> None:
     """Raise `ConfigurationError` where filters and a memory's hindsight contradict each other.
 
@@ -39,7 +34,7 @@ def check_filters(
         memory: Parameters of its memory.
         place: Its place in the stack.
     """
-    if not isinstance(memory, ReplayMemoryParameters) or memory.hindsight is None:
+    if memory.hindsight is None:
         return
     read = memory.hindsight.at(place).goal.keys_read
     for part in memory.parts:
@@ -87,16 +82,18 @@ def require_unfiltered(
         )
 
 
-def check_units(agent: "OffPolicyAgent", memory: Memory) -> None:
+def check_units(
+    agent: FilteredAgent[RowState], units: Iterable[SamplerUnit], *, holds_back: bool
+) -> None:
     """Raise `ConfigurationError` where filters change what sampler units need unfiltered.
 
     Args:
         agent: The owner of the filters.
-        memory: Its memory.
+        units: Those of its memory.
+        holds_back: Whether the agent may store transitions later than their decisions end.
     """
-    units = memory.sampler.units if isinstance(memory, ReplayMemory) else ()
     for unit in units:
-        if agent.params.stores is not None and LOW_BEGIN in unit.inputs:
+        if holds_back and LOW_BEGIN in unit.inputs:
             raise ConfigurationError(
                 f"agent '{agent.name}': its sampler unit '{unit.name}' needs the steps below, "
                 "which are found as decisions end, and `stores` may hold these back; leave out one"

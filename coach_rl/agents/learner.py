@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -62,6 +62,10 @@ class ActingPolicy(Generic[Rows]):
             outputs: The network's for it, [R, P].
         """
         return self.exploration.greedy(outputs)
+
+    def policy_actions(self, observation: Observation) -> Array:
+        """The policy's own actions [R, ...] for filtered observations [R, ...] each."""
+        return self.exploration.greedy(self.outputs(observation))
 
     def explore(
         self, row_state: Rows, request: ActionRequest, outputs: FloatArray, clock: Clock
@@ -186,6 +190,20 @@ class Learner(Protocol):
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         """One gradient step; the losses' metrics of each sample, `td_error` [B] among them."""
+        ...
+
+
+@runtime_checkable
+class ValuingLearner(Learner, Protocol):
+    """A learner with a critic of actions."""
+
+    def values(self, observation: Observation, action: Array) -> FloatArray:
+        """The lower critic's values [R].
+
+        Args:
+            observation: Filtered, [R, ...] each.
+            action: [R, ...] in the agent's space.
+        """
         ...
 
 

@@ -1,11 +1,11 @@
 """Shared half of agents with a replay memory: when to learn, exploration, bookkeeping."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar, TypeAlias, cast
+from typing import Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -16,38 +16,31 @@ from torch import Tensor
 from coach_rl.agents.agent_rows import (
     AgentRows,
     TransitionFilterParameters,
-    combined,
 )
+from coach_rl.agents.critic_view import CriticView
 from coach_rl.agents.filtered_agent import (
     FilteredAgent,
     FilteredAgentParameters,
 )
 from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import ActorTerm, Learner
-from coach_rl.agents.points import points_of_replay
 from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.data_points import PointsFunction
-from coach_rl.core.errors import ConfigurationError, NonFiniteError, require
+from coach_rl.core.errors import ConfigurationError, NonFiniteError
 from coach_rl.core.goals import KeptForGoals
 from coach_rl.core.parameter_classes import (
-    KeepingParameters,
     LearnerParameters,
     parameter_class,
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
-    HIDDEN_STATE,
     ActionInfo,
     ActionRequest,
     Array,
-    BoolArray,
-    FloatArray,
     IntArray,
     Observation,
     Outcome,
@@ -57,8 +50,7 @@ from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.memories.batches import TransitionBatch
-from coach_rl.memories.hindsight_comparison import HindsightComparison
-from coach_rl.memories.memory import Memory, MemoryParameters
+from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 REPAID_AFTER = 15_000
@@ -109,12 +101,12 @@ class ClippedTargetParameters(ValueLearningParameters):
 class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     """Parameters shared by all off-policy agents."""
 
-    AGENT: "ClassVar[type[OffPolicyAgent] | None]" = None
-    """Class of the agents: of a subclass with methods of its own; None: the algorithm's."""
+    AGENT: "ClassVar[type[OffPolicyAgent]]"
+    """Class of the agents: `OffPolicyAgent`, or a subclass with methods of its own."""
 
     learning: LearningParameters = field(default_factory=LearningParameters)
     """Schedule and batch size of learning."""
-    memory: MemoryParameters = field(default_factory=ReplayMemoryParameters)
+    memory: ReplayMemoryParameters = field(default_factory=ReplayMemoryParameters)
     """The memory for transitions."""
     stores: TransitionFilterParameters | None = None
     """Filter of the transitions that the memory gets, e.g. by the end of their episode; None: it
@@ -127,11 +119,9 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A memory that is never full enough, or never holds a batch of different transitions."""
         starts, batch = self.learning.learning_starts, self.learning.batch
-        kept = steps
-        if isinstance(self.memory, ReplayMemoryParameters):
-            if self.memory.is_filled:
-                return None
-            kept = min(steps, self.memory.capacity)
+        if self.memory.is_filled:
+            return None
+        kept = min(steps, self.memory.capacity)
         if steps <= starts:
             return (
                 f"agent '{self.name}' would learn nothing: it waits for {starts:,} transitions, "
@@ -144,12 +134,18 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
             )
         return None
 
+    def build_normaliser(
+        self, space: spaces.Dict, device: torch.device
+    ) -> ObservationNormaliser | None:
+        """The normaliser of observations inside the networks; None leaves them as they are."""
+        clip = self.normalise_observations
+        return None if clip is None else ObservationNormaliser(space, clip=clip, device=device)
+
     def new_agent(
         self, context: AgentContext, *, discount: float, make_learner: "MakeLearner"
     ) -> "OffPolicyAgent":
         """The agent with an algorithm's discount and learner, see `OffPolicyAgent`."""
-        kind = OffPolicyAgent if self.AGENT is None else self.AGENT
-        return kind(self, context, discount=discount, make_learner=make_learner)
+        return self.AGENT(self, context, discount=discount, make_learner=make_learner)
 
     def build_actor_terms(
         self,
@@ -158,6 +154,10 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
     ) -> dict[str, ActorTerm]:
         """Terms of the actor's loss beside the critic's value, by name; empty without an actor."""
         return {}
+
+    def for_acting(self) -> Self:
+        """The same for a process in which the agent only acts: its memory keeps nothing."""
+        return replace(self, memory=self.memory.keeping_nothing())
 
 
 MakeLearner: TypeAlias = "Callable[[OffPolicyAgent], Learner]"
@@ -191,7 +191,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         SavedAttribute("_normaliser", policy=True),
         SavedAttribute("goals", key="goal_space", optional=True, policy=True),
         SavedAttribute("actor_terms", inline=True),
-        SavedAttribute("stores", optional=True, policy=False),
+        SavedAttribute("_stores", inline=True, policy=False),
         "_engine",
         "memory",
         SavedAttribute("noise_rng", key="noise"),
@@ -203,7 +203,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         "memory.sample": "sample",
         "memory.note_errors": "priorities",
     }
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_replay,)
 
     def __init__(
         self,
@@ -214,78 +213,83 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         make_learner: MakeLearner,
     ) -> None:
         super().__init__(params, context)
-        seed, self.runtime = context.seed, context.runtime
-        self.params, self.device = params, torch.device(context.device)
+        self.runtime = context.runtime
+        if self.runtime.acts_only:
+            params = params.for_acting()
+        self.params = params
         self.place = context.place
-        clip = params.normalise_observations
-        self.normaliser = (
-            None
-            if clip is None
-            else ObservationNormaliser(self.observation_space, clip=clip, device=self.device)
-        )
-        self.noise_rng = _generator(seed, params.name, "learning noise")
+        self.device = torch.device(context.device)
+        self.normaliser = params.build_normaliser(self.observation_space, self.device)
+        self.noise_rng = _generator(context.seed, params.name, "learning noise")
         self.noise = partial(_normal, self.noise_rng, self.device)
         self.network_arguments = (
             self.observation_space,
             self.action_space,
-            _generator(seed, params.name, "weights"),
+            _generator(context.seed, params.name, "weights"),
             self.normaliser,
         )
-        owner = context.place.owner(params.name)
+        self._ratio = params.learning.ratio
         self.new_engine = partial(
             UpdateEngine,
             mode=params.update_mode,
-            planned_updates=int(params.learning.ratio * context.planned_steps),
+            planned_updates=int(self._ratio * context.planned_steps),
             repaid_after=REPAID_AFTER,
-            owner=owner,
+            owner=context.place.owner(params.name),
             runtime=context.runtime,
         )
-        self.actor_terms = (
-            {} if context.runtime.acts_only else params.build_actor_terms(self, context)
-        )
-        goals = context.place.goal
-        sub_goals = context.place.sub_goal
-        self.goals = goals if hasattr(goals, "state_dict") else None
+        self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
         self._add_stages_for(network.module for network in self.learner.networks.values())
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)
-        if HIDDEN_STATE in self.stages.kept:
-            self._check_recurrence()
-        self.explores = self.learner.acting.explores
+        self.explores = acting.explores
         check_filters(self, params.memory, context.place)
-        extras = self.stages.extras
-        kept = KeptForGoals() if goals is None else goals.attach(self)
-        above = KeptForGoals() if sub_goals is None else sub_goals.attach_above(self)
-        extras += (*kept.extras, *above.extras)
-        keeping = _keeping(params.memory, extras, (*kept.parts, *above.parts))
-        if context.runtime.acts_only and isinstance(keeping, KeepingParameters):
-            keeping = keeping.keeping_nothing()
-        self.memory: Memory = keeping.build(
-            observation_space=self._kept_space(),
-            action_space=self.action_space,
-            num_envs=context.num_envs,
-            device=self.device,
-            seed=integer_seed(seed, params.name, "memory"),
-            discount=discount,
-            place=context.place,
-            output_filter=self.output_filter,
-        )
-        self.stores = None if params.stores is None else params.stores.build(context)
-        check_units(self, self.memory)
-        if self.memory.capacity < params.learning.learning_starts:
-            raise ConfigurationError(
-                f"agent '{params.name}' would never learn: its memory holds "
-                f"{self.memory.capacity:,} transitions, learning.learning_starts waits for "
-                f"{params.learning.learning_starts:,}; lower that, or raise memory.capacity"
-            )
-        self._comparison = HindsightComparison.of(self.memory, owner)
+        kept = context.place.attach_goals(self)
+        self.goals = kept.goals
         self.discount = discount
+        self.memory = self._new_memory(context, kept)
+        self._stores = {} if params.stores is None else {"stores": params.stores.build(context)}
+        check_units(self, self.memory.sampler.units, holds_back=bool(self._stores))
+        self._normalisers = [] if self.normaliser is None else [self.normaliser]
         self.earned = 0
         """Decisions that count for gradient steps."""
         self._reported_at = 0
         self.training_steps = 0
+
+    def _new_memory(self, context: AgentContext, kept: KeptForGoals) -> ReplayMemory:
+        """The memory, with columns of its own, of the agent's infos and of goals.
+
+        Raises:
+            ConfigurationError: It does not fit, or never has enough transitions to learn from.
+        """
+        params = self.params.memory
+        params = replace(
+            params,
+            extras=(*params.extras, *self.stages.extras, *kept.extras),
+            parts=(*kept.parts, *params.parts),
+        )
+        memory = params.build(
+            observation_space=self._kept_space(),
+            action_space=self.action_space,
+            num_envs=context.num_envs,
+            device=self.device,
+            seed=integer_seed(context.seed, self.name, "memory"),
+            discount=self.discount,
+            place=context.place,
+            output_filter=self.output_filter,
+            owner=context.place.owner(self.name),
+        )
+        learning = self.params.learning
+        params.draws.check_batch(learning.batch, f"agent '{self.name}'")
+        starts = learning.learning_starts
+        if memory.capacity < starts:
+            raise ConfigurationError(
+                f"agent '{self.name}' would never learn: its memory holds {memory.capacity:,} "
+                f"transitions, learning.learning_starts waits for {starts:,}; lower that, or raise "
+                "memory.capacity"
+            )
+        return memory
 
     def new_rows(self, num_envs: int, seed: int) -> AgentRows[RowState]:
         return self._rows(num_envs, seed, self.learner.acting.new_rows(num_envs, seed))
@@ -293,58 +297,24 @@ class OffPolicyAgent(FilteredAgent[RowState]):
     def choose(
         self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
-        acting, observation = self.learner.acting, request.observation
-        outputs = self._engine.checked(acting.outputs(observation))
-
-        def explored(where: BoolArray | None) -> tuple[Array]:
-            part = request if where is None else request.rows_of(where)
-            seen = outputs if where is None else outputs[where]
-            return (acting.explore(row_state.exploration, part, seen, clock),)
-
-        (action,) = combined(
-            request.greedy, lambda: (acting.greedy(observation, outputs),), explored
-        )
+        acting = self.learner.acting
+        outputs = self._engine.checked(acting.outputs(request.observation))  # [R, P]
+        greedy = request.greedy
+        if not greedy.any():
+            return ActionInfo(action=acting.explore(row_state.exploration, request, outputs, clock))
+        action = acting.greedy(request.observation, outputs)
+        if not greedy.all():
+            some = request.rows_of(~greedy)
+            explored = acting.explore(row_state.exploration, some, outputs[~greedy], clock)
+            action[~greedy] = explored
         return ActionInfo(action=action)
 
     def policy_actions(self, observation: Observation) -> Array:
         """Return the greedy actions of the policy for filtered observations [R, ...] each."""
-        acting = self.learner.acting
-        return acting.exploration.greedy(acting.outputs(observation))
+        return self.learner.acting.policy_actions(observation)
 
-    def require_values(self, owner: str) -> None:
-        if not self.stages.is_stateless or not hasattr(self.learner, "values"):
-            raise ConfigurationError(
-                f"{owner} uses the critic of agent '{self.name}', which must be that of TD3, DDPG "
-                "or SAC, without recurrence, symmetry and filters that remember observations"
-            )
-
-    def values(self, observation: Observation, action: Array | None = None) -> FloatArray:
-        seen, learner = self._seen_alone(observation), cast("Any", self.learner)
-        if action is None:
-            action = self.policy_actions(seen)
-        else:
-            action = np.asarray(self.output_filter.inverse(action))
-        values: FloatArray = learner.values(seen, action)
-        return values
-
-    def greedy_actions(self, observation: Observation) -> Array:
-        action = self.policy_actions(self._seen_alone(observation))
-        return np.asarray(self.output_filter.apply(action))
-
-    def _seen_alone(self, observation: Observation) -> Observation:
-        """Filtered observations [R, ...] each that belong to no row."""
-        rows = np.arange(len(next(iter(observation.values()))))
-        starts = np.ones(len(rows), np.bool_)
-        return self.stages.enter({}, rows, observation, starts=starts, learn=False)
-
-    def _check_recurrence(self) -> None:
-        """Raise `ConfigurationError` where a recurrent network cannot learn."""
-        for name in self.actor_terms:
-            networks = (network.module for network in self.learner.networks.values())
-            require_memoryless(networks, f"agent '{self.name}' with its {name}")
-        memory, batch = self.params.memory, self.params.learning.batch
-        if isinstance(memory, ReplayMemoryParameters):
-            memory.draws.check_batch(batch, f"agent '{self.name}'")
+    def critic_for(self, owner: str) -> CriticView:
+        return CriticView(self, self.learner, owner)
 
     def _kept_space(self) -> spaces.Dict:
         """The observation space with what stages keep beside it, which the memory keeps too."""
@@ -353,53 +323,42 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def store(self, transition: Transition) -> None:
         self.memory.add(transition)
-        if self._comparison is not None:
-            self._comparison.compare(transition)
-        if self.normaliser is not None:
-            self.normaliser.update(self.memory.as_shown(transition.observation))
-
-    def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
-        if self.stores is None and clock.learns:
-            self._earn(row_state, outcome.rows)
-        super().observe(row_state, outcome, clock)
-
-    def _earn(self, row_state: AgentRows[RowState], rows: IntArray) -> None:
-        """Count decisions of these rows, unless the memory is too small or they are of HEATUP."""
-        if len(self.memory) >= self.params.learning.learning_starts:
-            self.earned += int((~row_state.heatup[rows]).sum())
+        for each in self._normalisers:
+            each.update(self.memory.as_shown(transition.observation))
 
     def _keep(
         self, row_state: AgentRows[RowState], transition: Transition, outcome: Outcome
     ) -> None:
-        if self.stores is None:
-            return super()._keep(row_state, transition, outcome)
-        for each in self.stores(transition, outcome):
-            self._earn(row_state, each.rows)
-            self.store(each)
-        return None
+        """Store what is to be kept, and count its decisions once the memory is large enough."""
+        kept: Sequence[Transition] = (transition,)
+        for each in self._stores.values():
+            kept = each(transition, outcome)
+        for part in kept:
+            if len(self.memory) >= self.params.learning.learning_starts:
+                self.earned += int((~row_state.heatup[part.rows]).sum())  # none for HEATUP's
+            self.store(part)
 
     def cut_off(self, row_state: AgentRows[RowState], rows: IntArray, clock: Clock) -> None:
-        if self.stores is not None:
-            self.stores.drop(rows)
+        for each in self._stores.values():
+            each.drop(rows)
         super().cut_off(row_state, rows, clock)
 
     def restart_rows(self, row_state: AgentRows[RowState]) -> None:
         super().restart_rows(row_state)
         rows = np.arange(len(row_state.follows))
-        if self.stores is not None:
-            self.stores.drop(rows)
+        for each in self._stores.values():
+            each.drop(rows)
         self._truncate(rows)
 
     def decisions_until_training(self) -> int:
-        learning = self.params.learning
         # Stores may release any number at the next decision, and all of them move the statistics.
-        if self.stores is not None or self.normaliser is not None:
+        if self._stores or self._normalisers:
             return 1
-        missing = max(0, learning.learning_starts - len(self.memory))
-        return max(1, missing + math.ceil((self.training_steps + 1) / learning.ratio) - self.earned)
+        missing = max(0, self.params.learning.learning_starts - len(self.memory))
+        return max(1, missing + math.ceil((self.training_steps + 1) / self._ratio) - self.earned)
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        due = int(self.params.learning.ratio * self.earned) - self.training_steps
+        due = int(self._ratio * self.earned) - self.training_steps
         if due <= 0:
             return None
         for term in self.actor_terms.values():
@@ -444,7 +403,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     @property
     def _normaliser(self) -> ObservationNormaliser | State:
-        return {} if self.normaliser is None else self.normaliser
+        return self.normaliser or {}
 
     def _note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Record the batch's new errors; a skipped step has none."""
@@ -475,16 +434,4 @@ def _generator(seed: int, *names: str) -> torch.Generator:
     return torch.Generator().manual_seed(integer_seed(seed, *names))
 
 
-def _keeping(
-    memory: MemoryParameters, extras: tuple[str, ...], parts: tuple[Any, ...]
-) -> MemoryParameters:
-    """The same memory, keeping these extras, and with these parts, as well."""
-    if not extras and not parts:
-        return memory
-    require(
-        isinstance(memory, ReplayMemoryParameters),
-        "an agent with `infos`, or with goals that learn, needs a memory of "
-        f"ReplayMemoryParameters, got {memory!r:.80}",
-    )
-    assert isinstance(memory, ReplayMemoryParameters)
-    return replace(memory, extras=(*memory.extras, *extras), parts=(*parts, *memory.parts))
+OffPolicyAgentParameters.AGENT = OffPolicyAgent

@@ -15,9 +15,8 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
 from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
-from coach_rl.agents.agent_rows import AgentRows, combined
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
-from coach_rl.agents.points import points_of_rollouts
 from coach_rl.agents.ppo_objectives import OBJECTIVES
 from coach_rl.agents.rollout_order import FlatBatches
 from coach_rl.agents.stages.stage import StageKind
@@ -33,7 +32,6 @@ from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.data_points import PointsFunction
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
@@ -43,7 +41,6 @@ from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
     ActionRequest,
-    Array,
     BoolArray,
     IntArray,
     Transition,
@@ -197,7 +194,6 @@ class PPOAgent(FilteredAgent[RowNoise]):
         "memory.grid": "sample",
         "rollout_batch": "advantages",
     }
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_rollouts,)
     STAGES: ClassVar[tuple[StageKind, ...]] = (ACTION_UNITS_KIND,)
 
     is_on_policy = True
@@ -263,15 +259,18 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self, row_state: AgentRows[RowNoise], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
         parameters = self.engine.checked(self.policy(request.observation))
-
-        def explored(where: BoolArray | None) -> tuple[Array, ...]:
-            rows = request.rows if where is None else request.rows[where]
-            seen = parameters if where is None else parameters[where]
-            return self.sampler.draw(seen, row_state.exploration.draw(rows))
-
-        action, log_prob = combined(
-            request.greedy, lambda: self.sampler.greedy(parameters), explored
-        )
+        greedy = request.greedy
+        noise = row_state.exploration
+        if greedy.any():
+            action, log_prob = self.sampler.greedy(parameters)
+            if not greedy.all():
+                drawn, drawn_log_prob = self.sampler.draw(
+                    parameters[~greedy], noise.draw(request.rows[~greedy])
+                )
+                action[~greedy] = drawn
+                log_prob[~greedy] = drawn_log_prob
+        else:
+            action, log_prob = self.sampler.draw(parameters, noise.draw(request.rows))
         extras = {"log_prob": log_prob}
         if self.objective.keeps_policy:
             extras["policy"] = parameters
@@ -398,7 +397,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target=target / scale,
             value=value,
             policy=rollout.extras.get("policy"),
-            mask=self.order.valid(rollout, len(self.memory)),
+            valid=self.order.valid(rollout, len(self.memory)),
         )
 
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
@@ -427,10 +426,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
-            advantage = normalised(advantage, mean, batch.mask)
+            advantage = normalised(advantage, mean, batch.valid)
         log_prob = distribution.log_prob(parameters, batch.action)
-        if batch.mask is not None:  # a ratio of padding could be infinite
-            log_prob = torch.where(batch.mask, log_prob, batch.log_prob)
+        if batch.valid is not None:  # a ratio of padding could be infinite
+            log_prob = torch.where(batch.valid, log_prob, batch.log_prob)
         batch = batch._replace(advantage=advantage)
         policy, metrics = self.objective.surrogate(
             distribution, parameters, log_prob, batch, scalars

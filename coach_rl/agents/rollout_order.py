@@ -1,6 +1,6 @@
 """The order in which PPO learns from the transitions of a rollout."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -8,33 +8,8 @@ from torch import Tensor
 from coach_rl.architectures.gradient_step import Numbers, mapped
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.records import IntArray
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RowGrid
-
-
-class RoundSettings(Protocol):
-    """The settings of an algorithm that an order of learning depends on."""
-
-    @property
-    def rollout(self) -> EnvironmentSteps:
-        """Decisions of a rollout, at least."""
-        ...
-
-    @property
-    def minibatch(self) -> int:
-        """Transitions per gradient step."""
-        ...
-
-    @property
-    def sequence(self) -> int:
-        """Transitions of a sequence, at most."""
-        ...
-
-    @property
-    def recompute_advantages(self) -> bool:
-        """True if networks judge observations again before each epoch."""
-        ...
 
 
 class Judging(Protocol):
@@ -49,14 +24,14 @@ class FlatBatches:
     """Minibatches of transitions, each by itself.
 
     Args:
-        settings: Of the algorithm.
+        settings: `PPOAlgorithmParameters`.
         agent: The agent's name, for messages.
     """
 
     padding: int = 0
     """Slots of the memory behind a whole rollout that never hold a transition."""
 
-    def __init__(self, settings: RoundSettings, agent: str) -> None:
+    def __init__(self, settings: Any, agent: str) -> None:
         self.settings, self.agent = settings, agent
 
     def observed(self, rollout: Rollout) -> Rollout:
@@ -78,7 +53,8 @@ class FlatBatches:
 
         C may differ from round to round, sizes of minibatches may not.
         """
-        return min(self.settings.minibatch, self.settings.rollout.count)
+        settings = self.settings
+        return int(min(settings.minibatch, settings.rollout.count))
 
     def valid(self, rollout: Rollout, count: int) -> Tensor | None:
         """Which slots hold a transition, bool [capacity]; None where minibatches have no others."""

@@ -1,17 +1,16 @@
 """Soft actor-critic with a learned temperature (Haarnoja et al. 2018, arXiv:1812.05905).
 
-docs/algorithms/td3.md lists every detail and its source. Discrete spaces: `discrete_sac`.
+docs/algorithms/td3.md lists every detail and its source.
 """
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
-from functools import partial
+from functools import partial, singledispatch
 from typing import NamedTuple
 
 import torch
-from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
@@ -20,6 +19,7 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,
 )
+from coach_rl.agents.variants.by_space import made_for_space
 from coach_rl.architectures.continuous_control import (
     Actor,
     CriticEnsemble,
@@ -43,6 +43,7 @@ from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
+from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
 )
@@ -93,17 +94,8 @@ class SACAgentParameters(ActorCriticAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless its space is a flat, bounded Box, or flat and discrete."""
-        make_learner = partial(_learner, self)
+        make_learner = partial(made_for_space, sac_learner, self)
         return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
-
-
-def _learner(params: SACAgentParameters, agent: OffPolicyAgent) -> Learner:
-    """The learner for the agent's action space."""
-    if isinstance(agent.action_space, spaces.Discrete | spaces.MultiDiscrete):
-        from coach_rl.agents.discrete_sac import DiscreteSACLearner
-
-        return DiscreteSACLearner(params, agent)
-    return SACLearner(params, agent)
 
 
 class Temperature(nn.Module):
@@ -237,9 +229,7 @@ class SACLearner(SoftLearner[SACBatch]):
             soft_value = next_values.amin(dim=0) - alpha * next_log_prob
             target = td_target(batch.reward, batch.discount, soft_value)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        return critic_loss(
-            values, target, batch.weight, self._algorithm.huber, batch.mask, batch.mean
-        )
+        return critic_loss(values, target, batch.weight, self._algorithm.huber, batch.summary)
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""
@@ -261,6 +251,16 @@ class SACLearner(SoftLearner[SACBatch]):
         excess = noisy.transitions.mean(scalars["log_prob"] + self.target_entropy)
         log_alpha = self.temperature.call(flat)[0]
         return -log_alpha * excess, {"temperature": log_alpha.exp()}
+
+
+@singledispatch
+def sac_learner(
+    space: Space,  # noqa: ARG001 - its class chooses the function
+    params: SACAgentParameters,
+    agent: OffPolicyAgent,
+) -> Learner:
+    """The learner of a SAC agent by its action space; the paper's, unless one is registered."""
+    return SACLearner(params, agent)
 
 
 class CandidatePolicy(ActingPolicy[RowNoise]):

@@ -88,8 +88,8 @@ class UniformAgentParameters:
     def build(self, context: AgentContext) -> "UniformAgent":
         """The agent; SpaceError where nothing can be drawn from its action space."""
         space = context.spaces.action
-        mask = mask_key(context.spaces.observation, self.action_mask, self.name, space)
-        return UniformAgent(self.name, space, mask)
+        key = mask_key(context.spaces.observation, self.action_mask, self.name, space)
+        return UniformAgent(self.name, space, key)
 
 
 @dataclass(kw_only=True)
@@ -118,12 +118,12 @@ class UniformAgent(ActingOnly):
     Args:
         name: The agent's name in logs.
         space: Where it acts.
-        mask: Observation key of its action mask; None: it has none.
+        mask_key: Observation key of its action mask; None: it has none.
     """
 
-    def __init__(self, name: str, space: Space, mask: str | None = None) -> None:
+    def __init__(self, name: str, space: Space, mask_key: str | None = None) -> None:
         super().__init__(name)
-        self._space, self._size, self._mask = space, uniform_size(space), mask
+        self._space, self._size, self._mask_key = space, uniform_size(space), mask_key
 
     def new_rows(self, num_envs: int, seed: int) -> UniformRows:
         noise = RowNoise(
@@ -134,10 +134,10 @@ class UniformAgent(ActingOnly):
     def act(self, row_state: UniformRows, request: ActionRequest, clock: Clock) -> Action:
         rows, followed = request.rows, row_state.followed
         row_state.drawn[rows] = row_state.noise.draw(rows) if followed is None else followed[rows]
-        mask = None
-        if self._mask is not None:
-            mask = request.observation[self._mask].reshape(len(rows), -1) > 0
-        return actions_from_uniform(self._space, row_state.drawn[rows], mask)
+        allowed = None
+        if self._mask_key is not None:
+            allowed = request.observation[self._mask_key].reshape(len(rows), -1) > 0
+        return actions_from_uniform(self._space, row_state.drawn[rows], allowed)
 
     def description(self) -> str:
         return f"uniform over {self._space}"

@@ -90,7 +90,7 @@ class TD3Learner(DeterministicLearner[TD3Batch]):
             next_value = self.critics.call(self.critics.target, after, next_action).amin(dim=0)
             target = td_target(batch.reward, batch.discount, next_value, self.clip_targets)
         values = self.critics.call(flat, batch.observation, batch.action)  # [2, B]
-        return critic_loss(values, target, batch.weight, algorithm.huber, batch.mask, batch.mean)
+        return critic_loss(values, target, batch.weight, algorithm.huber, batch.summary)
 
     def actor_loss(self, flat: Tensor, noisy: TD3Batch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Minus the first critic's value of the actor's actions."""

@@ -89,14 +89,14 @@ def recurrent_forward(
 def policy_forward(model: ActorCritic, device: torch.device) -> Forward:
     """The model's `policy` as a function of numpy observations; with hidden states, if any."""
     other = model.critic_torso
-    recurrent = recurrent_forward(
+    stateful = recurrent_forward(
         model.actor_torso,
         nn.Sequential(model.policy_head),
         device,
         None if other is None or isinstance(other, ModuleTorso) else other.embedder,
         constant=model.log_std,
     )
-    return recurrent or numpy_policy(model) or torch_forward(model.policy, device)
+    return stateful or numpy_policy(model) or torch_forward(model.policy, device)
 
 
 def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:
@@ -126,27 +126,66 @@ def numpy_forward(
     """
     if isinstance(torso, ModuleTorso) or not _on_cpu(head):
         return None
-    embedder, middleware, last = _embedder(torso.embedder), _layers(torso.middleware), _layers(head)
-    embedders = [each for each in map(_embedder, others) if each is not None]
-    if embedder is None or middleware is None or last is None or len(embedders) < len(others):
+    middleware = _layers(torso.middleware)
+    last = _layers(head)
+    if middleware is None or last is None:
         return None
     rest = [*middleware, *last]
-    more = None if constant is None else constant.detach().numpy()
+    if constant is not None:
+        rest.append(_with_constant(constant))
+    if has_hidden_state((torso, *others)):
+        passed = _recurrent_pass(torso.embedder, rest, others)
+    else:
+        passed = _pass(torso.embedder, rest)
+    return None if passed is None else _in_blocks(passed)
+
+
+def _pass(embedder: ObservationEmbedder, rest: Sequence[Layer]) -> Forward | None:
+    """An embedder and the layers behind it; None where it must be torch."""
+    layers = _layers_by_key(embedder)
+    if layers is None:
+        return None
+    if len(layers) > 1:
+
+        def passed(observation: Observation) -> FloatArray:
+            parts = [_through(own, observation[key]) for key, own in layers.items()]
+            return _through(rest, np.concatenate(parts, axis=1))
+
+        return passed
+    ((key, own),) = layers.items()
+    through = (*own, *rest)
+
+    def passed_of_one(observation: Observation) -> FloatArray:
+        values: Array = observation[key]
+        for layer in through:
+            values = layer(values)
+        return values
+
+    return passed_of_one
+
+
+def _recurrent_pass(
+    embedder: ObservationEmbedder, rest: Sequence[Layer], others: Sequence[ObservationEmbedder]
+) -> Forward | None:
+    """The same with hidden states behind the outputs; those of other embedders come last."""
+    embedders = [each for each in map(_advance, (embedder, *others)) if each is not None]
+    if len(embedders) <= len(others):
+        return None
+    first, *following = embedders
 
     def passed(observation: Observation) -> FloatArray:
-        values, state = embedder(observation)
+        values, state = first(observation)
         if state is not None:
             values = values.copy()  # layers write to their input
-        for layer in rest:
-            values = layer(values)
-        if more is not None:  # several times as fast as joining broadcast rows
-            rows, outputs = values.shape
-            joined = np.empty((rows, outputs + len(more)), np.float32)
-            joined[:, :outputs], joined[:, outputs:] = values, more
-            values = joined
-        states = [state, *(each(observation)[1] for each in embedders)]
-        known = [each for each in states if each is not None]
-        return np.concatenate([values, *known], axis=1) if known else values
+        values = _through(rest, values)
+        states = [state, *(each(observation)[1] for each in following)]
+        return np.concatenate([values, *(each for each in states if each is not None)], axis=1)
+
+    return passed
+
+
+def _in_blocks(passed: Forward) -> Forward:
+    """The same function, which gets thousands of rows in blocks."""
 
     def forward(observation: Observation) -> FloatArray:
         rows = len(next(iter(observation.values())))
@@ -164,25 +203,33 @@ def _on_cpu(module: nn.Module) -> bool:
     return all(parameter.device.type == "cpu" for parameter in module.parameters())
 
 
-def _embedder(
+def _layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
+    """The layers of each observation key; None where some must be torch."""
+    found = {}
+    for key, modules in zip(embedder.keys, embedder.embedders, strict=True):
+        layers = _layers(modules)
+        if layers is None:
+            return None
+        found[key] = layers
+    return found
+
+
+def _advance(
     embedder: ObservationEmbedder,
 ) -> Callable[[Observation], tuple[FloatArray, FloatArray | None]] | None:
     """`ObservationEmbedder.advance` in numpy, one step; None where it must be torch."""
-    embedders = {
-        key: _layers(layers) for key, layers in zip(embedder.keys, embedder.embedders, strict=True)
-    }
-    known = {key: layers for key, layers in embedders.items() if layers is not None}
+    known = _layers_by_key(embedder)
     layer = embedder.recurrence
     step = None if layer is None else layer.numpy_step()
-    if len(known) < len(embedders) or (layer is not None and step is None):
+    if known is None or (layer is not None and step is None):
         return None
 
-    def embedded(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
+    def advanced(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
         parts = [_through(layers, observation[key]) for key, layers in known.items()]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         return (values, None) if step is None else step(values, observation[HIDDEN_STATE])
 
-    return embedded
+    return advanced
 
 
 def _layers(modules: nn.Module) -> list[Layer] | None:
@@ -225,7 +272,7 @@ def _module_layers(module: nn.Module) -> list[Layer] | None:
             return None
 
 
-def _through(layers: list[Layer], values: Array) -> FloatArray:
+def _through(layers: Sequence[Layer], values: Array) -> FloatArray:
     for layer in layers:
         values = layer(values)
     return values
@@ -243,16 +290,31 @@ def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:
     weight, bias = tensors[0].numpy().T, tensors[1].numpy()
     is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
     then: Literal["relu", "none"] = "relu" if rectified else "none"
-    activate = ACTIVATIONS[then]
 
     def dense(values: FloatArray) -> FloatArray:
         if is_wide and len(values) >= BLOCK:
             return np.asarray(onednn_linear(torch.from_numpy(values), *tensors, then).numpy())
         output: FloatArray = values @ weight
         output += bias
-        return activate(output)
+        if rectified:
+            np.maximum(output, 0, out=output)
+        return output
 
     return dense
+
+
+def _with_constant(constant: Tensor) -> Layer:
+    """More outputs, the same for all rows."""
+    more = constant.detach().numpy()
+
+    def with_constant(values: FloatArray) -> FloatArray:
+        rows, outputs = values.shape
+        joined = np.empty((rows, outputs + len(more)), np.float32)  # faster than joining rows
+        joined[:, :outputs] = values
+        joined[:, outputs:] = more
+        return joined
+
+    return with_constant
 
 
 def _layer_norm(layer: nn.LayerNorm) -> Layer:

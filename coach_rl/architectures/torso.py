@@ -109,8 +109,9 @@ class ObservationEmbedder(nn.Module):
             self.embedders.append(nn.Sequential(*first, encoder, *layers))
             self.output_size += params.embedder[-1] if layers else width
         self.recurrence: StatefulLayer | None = None
-        if params.recurrence is not None:
-            layer = params.recurrence.build(self.output_size, rng, orthogonal=params.orthogonal)
+        stateful = params.recurrence
+        if stateful is not None:
+            layer = stateful.build(self.output_size, rng, orthogonal=params.orthogonal)
             self.recurrence, self.output_size = layer, layer.output_size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
@@ -120,9 +121,10 @@ class ObservationEmbedder(nn.Module):
     def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
         """The result of `forward`, and the hidden states [S, H] after it; None: there are none."""
         merged = self._merged(observation)
-        if self.recurrence is None:
+        layer = self.recurrence
+        if layer is None:
             return merged, None
-        outputs: tuple[Tensor, Tensor] = self.recurrence(merged, observation, self._merged)
+        outputs: tuple[Tensor, Tensor] = layer(merged, observation, self._merged)
         return outputs
 
     def _merged(self, observation: dict[str, Tensor]) -> Tensor:

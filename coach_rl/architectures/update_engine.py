@@ -16,7 +16,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic
+from typing import Generic
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ from coach_rl.architectures.gradient_step import (
     StepResult,
     TargetSync,
     TrainedObjective,
-    as_arrays,
     named_tensors,
 )
 from coach_rl.architectures.gradient_transforms import GradientTransform
@@ -45,12 +44,6 @@ from coach_rl.architectures.recorded_steps import (
     resolved_mode,
 )
 from coach_rl.architectures.step_metrics import Learner, StepMetrics, diagnosis, is_sound
-from coach_rl.core.data_points import (
-    DataPoint,
-    PointsFunction,
-    after_calls,
-    before_calls,
-)
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray
@@ -59,31 +52,6 @@ from coach_rl.core.state import State
 
 FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
 """The slow work of the first step in a mode."""
-
-
-def points_of_updates(engine: "UpdateEngine[Any]") -> list[DataPoint]:
-    """Points at the numbers of each step, at its samples, and at the networks after it."""
-
-    def numbers(names: tuple[str, ...], values: Tensor) -> dict[str, Array]:
-        plain = (name.removeprefix(JUDGED) for name in names)
-        return dict(zip(plain, values.cpu().numpy(), strict=True))
-
-    def of(kind: str) -> Callable[..., dict[str, Array]]:
-        return lambda *_, **__: {
-            path.removeprefix(f"{kind}/"): values
-            for path, values in engine.learned().items()
-            if path.startswith(f"{kind}/")
-        }
-
-    watched = {
-        "update": before_calls(engine._metrics, "add", numbers),
-        "update/samples": after_calls(
-            engine, "step", lambda per_sample, *_, **__: as_arrays(per_sample)
-        ),
-        "update/parameters": after_calls(engine, "step", of("parameters")),
-        "update/gradients": after_calls(engine, "step", of("gradients")),
-    }
-    return [DataPoint(name=name, watch=watch) for name, watch in watched.items()]
 
 
 class UpdateEngine(Generic[Batch]):
@@ -108,8 +76,6 @@ class UpdateEngine(Generic[Batch]):
             capture and cannot becomes eager when it is first taken.
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
-
-    POINTS: ClassVar[tuple[PointsFunction, ...]] = (points_of_updates,)
 
     def __init__(
         self,

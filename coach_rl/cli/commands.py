@@ -13,12 +13,12 @@ from pathlib import Path
 
 from coach_rl.cli import flags
 from coach_rl.cli.parser import Command, Flag, Given, Parser, found, underscored, unknown_flag
-from coach_rl.configuration import familiar_flags
 from coach_rl.configuration.extensions import (
     Extension,
     installed_extensions,
     own_extensions,
 )
+from coach_rl.configuration.familiar_names import names_here
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -345,7 +345,7 @@ def _incomplete(command: Command, rest: Sequence[str]) -> ConfigurationError:
 
 def _known_command(word: str) -> str:
     if word not in _WORDS:
-        near = familiar_flags.commands().get(word, ())
+        near = names_here("commands").get(word, ())
         raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
     return word
 
@@ -367,7 +367,7 @@ def _command_of(given: Collection[str], rest: Sequence[str]) -> str:
     if Path(word).is_dir():
         raise ConfigurationError(f"'{word}' is a folder; did you mean `coach resume {word}`?")
     presets = [f"train {preset}" for preset in near_names(word, by_lower.values())]
-    near = familiar_flags.commands().get(word) or near_names(word, _WORDS) or presets
+    near = names_here("commands").get(word) or near_names(word, _WORDS) or presets
     raise UnknownNameError("command", word, _WORDS, "`coach --help` shows all", near)
 
 

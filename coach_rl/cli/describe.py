@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import is_dataclass
 from typing import Literal, get_args, get_origin
@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import configured, settings
 from coach_rl.configuration.config_file import config_text
+from coach_rl.configuration.extensions import import_offers
 from coach_rl.configuration.overrides import fitting, parameter_paths, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
 from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, load_preset
@@ -20,11 +21,14 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import printable_lines
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
-from coach_rl.graph_managers.data_points import Points, points_of_graph
+from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.telemetry.tables import plain_lines, written
 
 Row = tuple[str, ...]
+SECTIONS: dict[str, Callable[[Graph], Iterator[Row]]] = {}
+"""Functions to the rows of further sections, by title; what extensions offer to `describe` adds
+them."""
 _WIDEST = 60
 """Characters of a table's column; a longer cell moves the rest of its own line alone."""
 
@@ -66,7 +70,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
         *_section("levels and networks", graph_manager.graph.description().splitlines()),
-        *_section("points where data pass", _table(_point_rows(points_of_graph(graph)))),
+        *_sections_of_extensions(graph),
     ]
     return "\n".join(parts)
 
@@ -89,16 +93,11 @@ def component_rows(parameters: object) -> Iterator[Row]:
             yield path, ", ".join(map(short_name, kinds))
 
 
-def _point_rows(points: Points) -> Iterator[Row]:
-    """The points of each level, those below one name in one row."""
-    for level, own in points.items():
-        rooms: dict[str, list[str]] = {}
-        for point in own:
-            room, _, part = point.name.partition("/")
-            rooms.setdefault(room, []).extend([part] * bool(part))
-        for room, parts in rooms.items():
-            below = f"{room}/...: {', '.join(dict.fromkeys(parts))}" if parts else ""
-            yield f"{level}.{room}".lstrip("."), below
+def _sections_of_extensions(graph: Graph) -> Iterator[str]:
+    """The lines of the sections that extensions add."""
+    import_offers("describe")
+    for title, rows in SECTIONS.items():
+        yield from _section(title, _table(rows(graph)))
 
 
 def _is_limited(annotation: object) -> bool:

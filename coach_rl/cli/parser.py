@@ -6,15 +6,17 @@ Light on purpose: nothing here, in `flags` or in `commands` imports numpy, torch
 
 import argparse
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
 import coach_rl
-from coach_rl.configuration.familiar_flags import commands, familiar_flags
+from coach_rl.configuration.familiar_names import familiar_flags, names_here
 from coach_rl.core.errors import (
     MOST_LISTED,
+    CoachError,
     ConfigurationError,
     UnknownNameError,
     near_names,
@@ -237,11 +239,17 @@ class Parser(argparse.ArgumentParser):
         for word in rest:
             if word.startswith("-"):
                 flag = word.partition("=")[0]
-                raise unknown_flag(flag, self.flags(), f"`{self.prog} --help` shows all")
+                named = getattr(namespace, "preset", None) or next(
+                    (each for each in rest if not each.startswith("-")), ""
+                )
+                hint = f"`{self.prog} --help` shows all"
+                raise unknown_flag(flag, self.flags(), hint, _settings_of(named))
         return {name: value for name, value in vars(namespace).items() if value is not None}, rest
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print."""
+        """Raise what argparse would print; a flag that only begins as others do is unknown."""
+        if ambiguous := re.match(r"ambiguous option: (\S+) could match", message):
+            raise unknown_flag(ambiguous[1], self.flags(), f"`{self.prog} --help` shows all")
         raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
 
 
@@ -269,7 +277,23 @@ def underscored(word: str) -> str:
     return f"--{flag[2:].replace('-', '_')}{equals}{value}"
 
 
-def unknown_flag(flag: str, flags: Iterable[str], hint: str) -> UnknownNameError:
+def _settings_of(name: str) -> list[str]:
+    """The panel and the paths of the parameters of a preset; empty where it can't be built."""
+    from coach_rl.configuration.overrides import parameter_paths
+    from coach_rl.configuration.preset_file import load_preset
+    from coach_rl.configuration.presets import find_preset
+
+    try:
+        preset = load_preset(find_preset(name))
+        parameters = preset.build().parameters
+    except CoachError:
+        return []
+    return [*preset.panel, *(path for path, _, _ in parameter_paths(parameters))]
+
+
+def unknown_flag(
+    flag: str, flags: Iterable[str], hint: str, settings: Collection[str] = ()
+) -> UnknownNameError:
     """The error about an unknown flag.
 
     It suggests the same flag with another dash, or those with the same meaning or a similar name.
@@ -278,12 +302,13 @@ def unknown_flag(flag: str, flags: Iterable[str], hint: str) -> UnknownNameError
         flag: The flag.
         flags: All flags that exist.
         hint: Where all are listed.
+        settings: The panel and the paths of the preset that is named; empty where none is.
     """
     flags = list(flags)
     by_name = {known.lstrip("-"): known for known in flags}
-    familiar = [each for each in familiar_flags(flag) or () if each.partition(" ")[0] in flags]
+    familiar = familiar_flags(flag, flags, settings)
     spelt = [by_name[name] for name in near_names(flag.lstrip("-"), by_name)]
-    called = [f"coach {name}" for name in commands().get(flag.lstrip("-"), ())]
+    called = [f"coach {name}" for name in names_here("commands").get(flag.lstrip("-"), ())]
     near = [f"-{flag}"] if f"-{flag}" in flags else familiar or called or spelt
     is_few = len(flags) <= MOST_LISTED
     return UnknownNameError("flag", flag, flags if near or is_few else (), hint, near)

@@ -1,7 +1,7 @@
 """The commands that train one run: train, resume, fork; and what they print about it."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import Self
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import configured, opening, overrides_of, run_settings, settings
 from coach_rl.cli.terminal import console_of, program, short, word
-from coach_rl.configuration.preset_file import load_preset
+from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import CheckpointError, ConfigurationError, DivergedError, RunError
 from coach_rl.core.runtime import Runtime
@@ -41,12 +41,27 @@ def train(given: Given) -> int:
     preset = load_preset(find_preset(given.preset))
     graph_manager, overrides = configured(given, preset)
     panel = {name: value for name, value in overrides.items() if name in preset.panel}
+    _print_other_task(preset, panel, graph_manager)
     task = settings(given, Runtime)
     origin = Origin(preset=preset, panel=preset.panel_values(panel), command=_command(given))
     begin = partial(run_experiment, graph_manager, task, origin=origin)
     name = given.experiment_name or preset.reference.name
     root = given.experiment_path or DEFAULT_ROOT
     return _shown(given, partial(begin, name=name, root=root))
+
+
+def _print_other_task(
+    preset: Preset, panel: Mapping[str, object], experiment: GraphManager
+) -> None:
+    """Print that a preset's settings were made for another task, where they were."""
+    own = preset.build(panel).parameters.environment.level
+    level = experiment.parameters.environment.level
+    if level != own:
+        print(
+            f"{preset.reference.name} was made for {shown_level(own)}: its settings may not fit "
+            f"{shown_level(level)}, and its target is left out; `coach train PPO -lvl ...` has "
+            "settings for any task"
+        )
 
 
 def resume(given: Given) -> int:

@@ -21,7 +21,7 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
-    [familiar.flags]                               # likewise `commands` and `classes`
+    [familiar.flags]                               # likewise `settings`, `commands`, `classes`
     "stride pace" = ["--gait"]                     # names of other libraries, and those here
 
     [commands.gait]                                # see `Command` of `cli.parser`
@@ -69,7 +69,7 @@ _MOST_BYTES = 100_000
 _LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
-_FAMILIAR = ("flags", "commands", "classes")
+_FAMILIAR = ("settings", "flags", "commands", "classes")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"
@@ -160,22 +160,8 @@ def installed_extensions(
     return extensions, problems
 
 
-def familiar_names(kind: str) -> dict[str, tuple[str, ...]]:
-    """Names that extensions add, by those that other libraries have for them.
-
-    Args:
-        kind: One of `flags`, `commands` and `classes`.
-    """
-    return {
-        name: here
-        for extension in (*own_extensions(), *installed_extensions()[0])
-        for names, here in extension.familiar.get(kind, {}).items()
-        for name in names.split()
-    }
-
-
 def import_offers(name: str) -> None:
-    """Import what all extensions that are there offer to the one of this name.
+    """Import what all extensions that are there offer to one of them, or to `describe`.
 
     Raises:
         ConfigurationError: A module of another package cannot be imported.

@@ -23,8 +23,8 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import coach_rl
-from coach_rl.configuration import familiar_flags
 from coach_rl.configuration.extensions import installed_extensions
+from coach_rl.configuration.familiar_names import familiar_settings, names_here
 from coach_rl.configuration.parameters_json import (
     constructor_fields,
     encode,
@@ -42,7 +42,6 @@ from coach_rl.core.errors import (
     require_no_problems,
     suggestion,
 )
-from coach_rl.core.familiar_names import familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import belongs, declared_types, describe_type, fit
 
@@ -591,7 +590,7 @@ def _unknown(
     near = near or [below for below in paths if near_names(name, [below.rpartition(".")[2]])]
     if near and not near_names(first, allowed):
         return UnknownNameError("parameter", name, allowed, near=near[:3], where=where)
-    flags = familiar_flags.flags().get(name.lower())
+    flags = names_here("flags").get(name.lower())
     if flags is not None and not near_names(first, allowed):
         return UnknownNameError("parameter", name, allowed, near=flags, where=where)
     kinds = fitting(annotation) if path else ()

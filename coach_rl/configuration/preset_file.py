@@ -16,13 +16,15 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, is_dataclass
+from dataclasses import MISSING, Field, dataclass, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from coach_rl.configuration.familiar_names import familiar_settings
 from coach_rl.configuration.overrides import apply_overrides, made, owners_advice
+from coach_rl.configuration.own_classes import environment_classes
 from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
 from coach_rl.configuration.trust import code_in_parameters
@@ -38,7 +40,6 @@ from coach_rl.core.errors import (
     UnknownNameError,
     require_no_problems,
 )
-from coach_rl.core.familiar_names import familiar_settings
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import declared_types, fit
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -140,7 +141,8 @@ class Preset:
     def configure(self, overrides: Mapping[str, object]) -> GraphManager:
         """The experiment with overrides of the panel and of the resolved parameters.
 
-        The modules that it names are found in the working directory as well.
+        The modules that it names are found in the working directory as well. On another task than
+        the preset's it has no target, unless the overrides have one.
 
         Args:
             overrides: Values by panel name or dotted path.
@@ -158,6 +160,9 @@ class Preset:
         if to_parameters:
             parameters = graph_manager.parameters
             changed = apply_overrides(parameters, to_parameters, panel=self.panel)
+            is_same_task = changed.environment.level == parameters.environment.level
+            if not is_same_task and changed.validation == parameters.validation:
+                changed = replace(changed, validation=None)
             graph_manager = type(graph_manager)(changed)
         let_import_named(code_in_parameters(graph_manager.parameters), Path.cwd())
         return graph_manager
@@ -353,6 +358,9 @@ def _undefined(reference: PresetReference, module: ModuleType) -> ConfigurationE
     ]
     if reference.function == DEFAULT_FUNCTION:
         others = "".join(f"; did you mean {reference.path.name}:{name}?" for name in names[:1])
+        for name in environment_classes(reference.path)[:1]:
+            task = f"{reference.path.stem}:{name}"
+            others = f"; train an algorithm on its {name} with `coach train PPO -lvl {task}`"
         return ConfigurationError(
             f"preset {reference.path} defines no {DEFAULT_FUNCTION}: a function that returns a "
             f"GraphManager, or a GraphManager of that name{others}"

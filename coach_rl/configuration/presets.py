@@ -47,7 +47,7 @@ def find_preset(text: str) -> PresetReference:
 
     Args:
         text: The name of a shipped preset or of one in an installed package, in any case, or a
-            path.
+            path; or an algorithm's, such as PPO, on the task that its panel is given.
 
     Raises:
         UnknownNameError: No preset has that name.
@@ -69,7 +69,8 @@ def find_preset(text: str) -> PresetReference:
             )
         return PresetReference(path=path.resolve(), function=function or DEFAULT_FUNCTION)
     shipped = shipped_presets()
-    by_lower = {name.lower(): preset for name, preset in shipped.items()}
+    algorithms = any_task_presets() if function is None else {}
+    by_lower = {name.lower(): preset for name, preset in (shipped | algorithms).items()}
     found = by_lower.get(location.lower()) or _installed(location, shipped)
     return found if function is None else replace(found, function=function, title="")
 
@@ -93,16 +94,19 @@ def any_task_presets() -> dict[str, PresetReference]:
     """The presets that take any task, by algorithm: the functions of `any_task`."""
     with resources.as_file(resources.files(SHIPPED)) as folder:
         file = folder / "any_task.py"
-    return {name: PresetReference(path=file, function=name) for name in _functions(file)}
+    return {
+        name: PresetReference(path=file, function=name, title=name) for name in _functions(file)
+    }
 
 
 def describe_presets() -> Iterator[tuple[str, str]]:
-    """Every preset and the first line of its docstring; those of installed packages come last.
+    """Every preset and the first line of its docstring, those of any task first.
 
-    Those also have the package's name, and the reason where they cannot be used.
+    Those of installed packages come last, with the package's name, and with the reason where they
+    cannot be used.
     """
     shipped = shipped_presets()
-    for name, preset in shipped.items():
+    for name, preset in (any_task_presets() | shipped).items():
         yield name, _first_docstring_line(preset)
     for entry in installed_entries(PRESETS, shipped):
         text = f"cannot be used: {entry.problem}"

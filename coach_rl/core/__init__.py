@@ -63,7 +63,14 @@ if TYPE_CHECKING:
         OutputFilterParameters,
         Renderable,
     )
-    from coach_rl.core.levels import LevelDescription, SuccessRate, SuccessSchedule
+    from coach_rl.core.level_parts import Judgement, LevelPart
+    from coach_rl.core.levels import (
+        LevelDescription,
+        LevelPartContext,
+        LevelPartParameters,
+        SuccessRate,
+        SuccessSchedule,
+    )
     from coach_rl.core.log_records import (
         Evaluation,
         Kind,
@@ -123,9 +130,10 @@ __all__ = [
     "End", "EnvResponse", "Environment", "EnvironmentEpisodes", "EnvironmentFault",
     "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "Evaluation",
     "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep", "Hours",
-    "InputFilter", "InputFilterParameters", "IntArray", "KeepingParameters", "Kind",
-    "LearnerParameters", "LevelDescription", "LevelPlace", "LinearSchedule", "LogRecord", "Mark",
-    "MarkRenderable", "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
+    "InputFilter", "InputFilterParameters", "IntArray", "Judgement", "KeepingParameters", "Kind",
+    "LearnerParameters", "LevelDescription", "LevelPart", "LevelPartContext",
+    "LevelPartParameters", "LevelPlace", "LinearSchedule", "LogRecord", "Mark", "MarkRenderable",
+    "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
     "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule", "Signals", "Sink",

@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.goals import GoalSpace, KeptForGoals
 from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
@@ -224,18 +224,22 @@ class EndingAgent(Protocol[Held]):
 
 @runtime_checkable
 class ValuingAgent(Protocol):
-    """An agent with a critic of actions, which values them for others."""
+    """An agent with a critic of actions, which others may read."""
 
-    def require_values(self, owner: str) -> None:
-        """Raise `ConfigurationError` unless it can value observations out of turn.
+    def critic_for(self, owner: str) -> "ActionCritic":
+        """The critic; ConfigurationError unless it can value observations out of turn.
 
         Args:
-            owner: What needs the values.
+            owner: What reads it, for messages.
         """
         ...
 
+
+class ActionCritic(Protocol):
+    """A critic of actions, as levels and agents around its agent read it."""
+
     def values(self, observation: Observation, action: Array | None = None) -> FloatArray:
-        """The values [R] that its critic, the lower one, expects of actions.
+        """The values [R] of actions, those of the lower critic.
 
         Args:
             observation: Unfiltered, as its level shows them, [R, ...] each.
@@ -343,6 +347,17 @@ class LevelPlace:
         """The goals it sends to the level below; None for options and actions of the simulator."""
         space = None if self.below is None else self.below.goal_space
         return space if isinstance(space, GoalSpace) else None
+
+    def attach_goals(self, agent: AnyAgent) -> KeptForGoals:
+        """Attach an agent to the goals of its level, and to those that it sets for the one below.
+
+        Returns:
+            What it keeps for both.
+        """
+        kept = KeptForGoals() if self.goal is None else self.goal.attach(agent)
+        if self.sub_goal is None:
+            return kept
+        return kept.and_above(self.sub_goal.attach_above(agent))
 
     def require_single_decisions(self, what: str) -> None:
         """Raise `ConfigurationError` where decisions last until an agent acts again.

@@ -92,6 +92,12 @@ class Clock:
         frozen = {name: phase for name, phase in self.levels.items() if phase is Phase.TEST}
         return replace(self, phase=Phase.TEST, levels=frozen)
 
+    def follow(self, training: "Clock") -> None:
+        """Read as `for_evaluation` of another clock does, but for the time."""
+        now = training.for_evaluation()
+        for name in ("phase", "levels", "stages", *_COUNTERS):
+            setattr(self, name, getattr(now, name))
+
     def state_dict(self) -> State:
         """The phases and what is counted here; the plan belongs to the parameters."""
         stages: State = {"stages": dict(self.stages)} if self.stages else {}

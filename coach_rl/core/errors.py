@@ -22,7 +22,7 @@ import difflib
 import importlib.util
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 
@@ -137,6 +137,11 @@ class CheckpointError(RunError):
 
 class CoachWarning(UserWarning):
     """A condition that the user should know about; the run continues."""
+
+
+field_hints: list[Callable[[str, Collection[str]], Sequence[str]]] = []
+"""Functions from an unknown field of a parameter class and the known ones to those that may be
+meant; what runs the engine adds one that knows the names of other libraries."""
 
 
 def suggestion(name: str, allowed: Iterable[str], limit: int = MOST_LISTED) -> str:

@@ -103,12 +103,18 @@ class RelabellingRequest(Protocol[_RelabellingT_co]):
 
 
 class KeptForGoals(NamedTuple):
-    """Extras and parts that an agent's memory keeps for goals, beside the agent's own."""
+    """The part of goals in an agent: its memory keeps something for them, and it may train them."""
 
     extras: tuple[str, ...] = ()
     """Extras of the agent's actions."""
     parts: tuple[Any, ...] = ()
     """Parts of the memory, `MemoryPartParameters`."""
+    goals: Any = None
+    """The level's goals if they learn, which the agent saves; None: they don't."""
+
+    def and_above(self, other: "KeptForGoals") -> "KeptForGoals":
+        """These, and what goals that the agent sets for the level below need."""
+        return self._replace(extras=self.extras + other.extras, parts=self.parts + other.parts)
 
 
 @parameter_class
@@ -283,8 +289,8 @@ class GoalSpace:
         return frozenset({self.key})
 
     def attach(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some follow what it learns
-        """Extras and parts that the memory of the level's agent keeps for the goals."""
-        return KeptForGoals()
+        """The part of the goals in the level's agent; themselves, if they have a state to save."""
+        return KeptForGoals(goals=self if hasattr(self, "state_dict") else None)
 
     def attach_above(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some restate its actions
         """Those that the memory of the agent one level up keeps for the goals that it sets."""
@@ -412,7 +418,7 @@ class GoalSpace:
 
     def turned(self, goal: FloatArray) -> FloatArray:
         """The same goals [..., G], angles out of bounds within them; see `angles.turned_into`."""
-        return turned_into(goal, self.angles, self.bounds)
+        return turned_into(goal, self.angles, self.bounds) if self.angles else goal
 
     def show(self, goal: FloatArray, observation: Observation) -> Observation:
         """Return the goals as the level's agent sees them, by observation key, float32 [R, G]."""
@@ -438,7 +444,8 @@ class GoalSpace:
 
     def difference_of(self, goal: FloatArray, achieved: FloatArray) -> FloatArray:
         """Return achieved goals [R, G] minus wanted ones, angles within half a turn, [R, G]."""
-        return wrapped(achieved - goal, self.angles)
+        difference = achieved - goal
+        return wrapped(difference, self.angles) if self.angles else difference
 
     def reached_at(self, difference: FloatArray) -> BoolArray:
         """Return which rows have a `difference` [R, G] that is small enough, [R] bool."""

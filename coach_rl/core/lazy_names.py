@@ -23,13 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from coach_rl.core.errors import near_names
-from coach_rl.core.familiar_names import CLASSES
 
 
 def lazy_names(
     package: str,
     more: Callable[[], Mapping[str, tuple[str, str]]] | None = None,
-    familiar: Callable[[], Mapping[str, Sequence[str]]] = lambda: CLASSES,
+    familiar: Callable[[], Mapping[str, Sequence[str]]] = dict,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package with its imports under `TYPE_CHECKING`.
 
@@ -40,6 +39,7 @@ def lazy_names(
         familiar: Returns the names that an unknown one may stand for.
     """
     module = sys.modules[package]
+    sys.meta_path.append(_MeantNames(package, familiar))
 
     @cache
     def origins() -> dict[str, tuple[str, str]]:
@@ -124,6 +124,29 @@ def public_name(thing: Callable[..., object]) -> str | None:
 def is_below_package(module: str) -> bool:
     """True if a module is one of `coach_rl`'s."""
     return module.startswith(f"{PACKAGE}.")
+
+
+class _MeantNames:
+    """Finder of modules that are none: it answers `from PACKAGE import NAME` with what was meant.
+
+    The statement takes a name that a package lacks for a module of it, and asks finders last.
+
+    Args:
+        package: The package.
+        familiar: Returns the names that an unknown one may stand for.
+    """
+
+    def __init__(self, package: str, familiar: Callable[[], Mapping[str, Sequence[str]]]) -> None:
+        self._package, self._familiar = package, familiar
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise an `ImportError` where an unknown name of a class may stand for others."""
+        package, last = name.rpartition(".")[::2]
+        if package != self._package or (last.islower() and last not in self._familiar()):
+            return
+        meant = str(_unknown(package, last, self._familiar())).partition(";")[2]
+        if meant:
+            raise ImportError(f"cannot import name {last!r} from {package!r};{meant}", name=last)
 
 
 def _unknown(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> AttributeError:

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Protocol, TypeVar
 
+import numpy as np
 from annotated_types import Interval
 
 from coach_rl.core.clock import Clock, Schedule
-from coach_rl.core.errors import require
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, takes
+from coach_rl.core.level_parts import Counts, LevelPart, RowsOfLevel
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
-from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
@@ -20,6 +23,26 @@ HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
 [R, G], and uniform numbers [R] in [0, 1), to horizons [R]. It stands at the top level of a file."""
 LevelSpace = GoalSpace | OptionSpace
 """The spaces of what a level can receive."""
+
+
+class NothingReceived:
+    """The space of what a level receives that works on the task of the environment alone."""
+
+    ages = False
+    size = 0
+    sent_size = 0
+
+    def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002
+        """Nothing, float32 [R, 0]: to be selected is all that the level is sent."""
+        (first, *_) = observation.values()
+        return np.zeros((len(first), 0), np.float32)
+
+    def show(self, goal: FloatArray, observation: Observation) -> Observation:  # noqa: ARG002
+        """Nothing, by observation key."""
+        return {}
+
+
+NOTHING_RECEIVED = NothingReceived()
 DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
 
@@ -97,6 +120,62 @@ class LevelChange(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class LevelPartContext:
+    """Context of the building of a part of a level."""
+
+    level: "LevelDescription"
+    """Description of the level."""
+    rows: RowsOfLevel
+    """The position of each of its rows; read only."""
+    counts: Counts
+    """Sums for `LevelPart.metrics`, saved with the level's; a part adds its own names."""
+    clock: Clock
+    """Phase and counters of the stack; read only."""
+    num_envs: int
+    """N."""
+    seed: int
+    """Seed of random streams, one for each row and name: see `core.row_noise`."""
+
+
+class LevelPartParameters:
+    """A frozen description of a part of a level; a subclass is a `parameter_class`."""
+
+    ended_by: ClassVar[Mapping[str, End]] = MappingProxyType({})
+    """Reasons, beside those of every level, for which it ends sub-episodes, by their names: the log
+    has `level/<name>_share`."""
+
+    @property
+    def acts_in_evaluations(self) -> bool:
+        """True if evaluations, and policies that are exported, may differ without it."""
+        return True
+
+    def settings(self) -> Iterator[str]:
+        """Lines for people on what it does, for `coach describe`."""
+        yield from ()
+
+    def problems(
+        self,
+        level: "LevelDescription",  # noqa: ARG002 - for subclasses
+        below: "Sequence[LevelDescription]",  # noqa: ARG002
+    ) -> Iterator[str | ConfigurationError]:
+        """The rules that it breaks at a level.
+
+        Args:
+            level: Whose part it is.
+            below: The levels directly below that.
+        """
+        yield from ()
+
+    def rewards(self) -> Mapping[str, float]:
+        """Rewards of its own that decisions may get in place of the level's, by the setting."""
+        return {}
+
+    def build(self, context: LevelPartContext) -> LevelPart:
+        """The part; ConfigurationError where it does not fit its level."""
+        raise NotImplementedError
+
+
 @parameter_class
 class LevelDescription:
     """The facts a level of a stack needs to know about itself."""
@@ -123,20 +202,8 @@ class LevelDescription:
     no more: values continue as if the goal had still to be held, so that states which the body
     cannot hold have lower values.
     """
-    testing_rate: UnitInterval | None = None
-    """Share of training decisions during which no level below explores: HAC's lambda. None: 0,
-    but above the lowest level of a HAC stack the rate of the stack."""
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
-    stops_on_failure: Literal["never", "training", "always"] = "never"
-    """Phases in which the level's sub-episode ends where the level below misses a sub-goal because
-    it used up its horizon (Strict Subgoal Execution, Hwang et al. 2026). training: heat-up and
-    training. always: evaluations as well. The failure is terminal; its reward is `failure_reward`.
-    """
-    failure_reward: float | None = None
-    """Reward of a decision that failed, under `stops_on_failure`. None: what is worst under the
-    level's goals, which is minus its horizon, or 0 where goals have a time; at a level without
-    goals the environment's reward."""
     frozen_from: Moment | None = None
     """Moment at which the agent is frozen; None: the beginning of the run where it has a
     `frozen_until`, else never."""
@@ -150,6 +217,8 @@ class LevelDescription:
     is their turn; the lowest level begins. None: it takes no turns."""
     changes: tuple[LevelChange, ...] = ()
     """Changes of its settings while the run trains, the first one first; empty: none."""
+    parts: tuple[LevelPartParameters, ...] = ()
+    """Parts with further work, such as `StopOnFailure()`, in the order in which they do it."""
 
     def __post_init__(self) -> None:
         scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
@@ -175,10 +244,19 @@ class LevelDescription:
         parts = (self.frozen_from, self.frozen_until, self.turn)
         return any(part is not None for part in parts)
 
+    def may_end_by(self, reason: End) -> bool:
+        """True if a part of the level may end sub-episodes for a reason."""
+        return any(reason in part.ended_by.values() for part in self.parts)
+
     @property
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
         return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+
+
+def received_by(level: LevelDescription) -> LevelSpace | NothingReceived:
+    """The space of what a level receives."""
+    return NOTHING_RECEIVED if level.goal_space is None else level.goal_space
 
 
 LevelT = TypeVar("LevelT", bound=LevelDescription)

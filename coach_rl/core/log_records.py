@@ -147,19 +147,6 @@ class SinkParameters(Protocol):
         ...
 
 
-def made_sink(sink: SinkMaker | SinkParameters, run: SinkRun) -> Sink:
-    """A sink from its description, or from its class."""
-    return sink(run) if callable(sink) else sink.build(run)
-
-
-def sink_name(sink: SinkMaker | SinkParameters) -> str:
-    """A sink's name in messages: the `str` of its description if defined, or the class's name."""
-    if callable(sink):
-        return str(getattr(sink, "__name__", sink))
-    has_text = type(sink).__str__ is not object.__str__
-    return str(sink) if has_text else type(sink).__name__
-
-
 def scalars_by_tag(record: LogRecord) -> dict[str, float]:
     """A record's scalars by the names under which every service shows them.
 

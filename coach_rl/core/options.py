@@ -1,6 +1,7 @@
 """Options: tasks among which the level above chooses one, for the level's agent to carry out."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -28,6 +29,9 @@ class OptionSpace:
     An option has no goal. It is rewarded by the environment, or by a function of its own, and ends
     by a condition of its own or of the level's agent, at its horizon, or with the real episode.
     """
+
+    ages: ClassVar[bool] = False
+    """True in no options: they don't change as simulator steps pass."""
 
     count: Positive[int]
     """K."""
@@ -79,6 +83,10 @@ class OptionSpace:
                 f"the environment shows a '{OPTION_KEY}' of its own, under which a level's option "
                 "would stand; rename it"
             )
+
+    def check_given(self, observation_space: spaces.Dict) -> None:  # noqa: ARG002 - as GoalSpace
+        """Raise `SpaceError`: no environment chooses options."""
+        raise SpaceError("the top level has no options, as no level above chooses one")
 
     def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002 - as GoalSpace
         """The options chosen as ones among zeros, float32 [R, K]."""

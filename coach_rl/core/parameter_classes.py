@@ -15,12 +15,12 @@ Rules between fields stand in `__post_init__`. A subclass that is a plain datacl
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
 
-from coach_rl.core.errors import ParameterError, UnknownNameError, require
-from coach_rl.core.familiar_names import familiar_fields
+from coach_rl.core.errors import ParameterError, UnknownNameError, field_hints, require
 from coach_rl.core.ranges import has_range
 from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import classes_of, declared_types, describe_value, fit
@@ -65,6 +65,17 @@ def parameter_class(cls: type[T]) -> type[T]:
     return described
 
 
+def with_values(parameters: T, **values: object) -> T:
+    """A copy with other values of some fields, which our own code has made and nothing checks.
+
+    Values of users go through the constructor, or `dataclasses.replace`.
+    """
+    changed = copy(parameters)
+    for name, value in values.items():
+        object.__setattr__(changed, name, value)
+    return changed
+
+
 def require_printable(text: object, what: str) -> None:
     """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
     is_printable = not isinstance(text, str) or text.isprintable()
@@ -81,7 +92,7 @@ def _check_names(cls: type, positional: tuple[object, ...], given: Mapping[str, 
         )
     for name in given:
         if name not in arguments:
-            near = familiar_fields(name, arguments)
+            near = [each for hint in field_hints for each in hint(name, arguments)]
             raise UnknownNameError(
                 "parameter", name, arguments, near=near, where=f"of {cls.__name__}"
             )
@@ -101,7 +112,8 @@ def _fit_fields(parameters: object) -> None:
     cls: Any = type(parameters)
     arguments, types, accepted = _arguments(cls), _types(cls), _accepted(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
-    require_printable(given, f"{cls.__name__}.name")
+    if given is not None:
+        require_printable(given, f"{cls.__name__}.name")
     for name, argument in arguments.items():
         value = getattr(parameters, name)
         if type(value) in accepted[name]:

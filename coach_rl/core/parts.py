@@ -10,15 +10,16 @@
 Parts that are None are skipped. An object whose timed calls depend on more than its class has a
 method `timed_calls()` that returns its own.
 
-A service is a function that walks this tree when it begins: `timed_calls`, `points_of`,
+A service is a function that walks this tree when it begins: `timed_calls`,
 `note_signals`, `update_modes`, `description_of`. None of them runs in a tick.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import Array
 
 
@@ -132,3 +133,14 @@ def timed_calls(whole: object) -> Iterator[TimedCall]:
                 yield TimedCall(of, method, name or part.name)
         if hasattr(part.value, "timed_calls"):
             yield from part.value.timed_calls()
+
+
+def stand_before(owner: object, method: str, watched: Callable[..., object]) -> None:
+    """Replace a method by a wrapper, on this object alone."""
+    try:
+        object.__setattr__(owner, method, watched)  # frozen ones as well
+    except AttributeError as error:
+        kind = type(owner).__name__
+        raise ConfigurationError(
+            f"{kind}.{method} cannot be observed, because {kind} has __slots__; leave them out"
+        ) from error

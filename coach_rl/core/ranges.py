@@ -45,7 +45,11 @@ RisingPair = Annotated[tuple[float, float], Rising()]
 def is_in_range(value: object, metadata: Iterable[object]) -> bool:
     """Return whether a value keeps to the bounds in a type's metadata."""
     number = value.count if isinstance(value, StepUnit) else value
-    return all(_holds(number, bound) for bound in metadata)
+    for bound in metadata:
+        for side in bound if isinstance(bound, Interval) else (bound,):
+            if not _holds(number, side):
+                return False
+    return True
 
 
 def has_range(annotation: object) -> bool:
@@ -60,8 +64,6 @@ def describe_range(metadata: Iterable[object]) -> str:
 
 def _holds(value: Any, bound: object) -> bool:
     match bound:
-        case Interval():
-            return all(_holds(value, side) for side in bound)
         case Gt(gt=low):
             return bool(low < value < math.inf)
         case Ge(ge=low):

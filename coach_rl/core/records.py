@@ -60,9 +60,8 @@ class End(IntFlag):
     """The option ended by a condition of its own, or the level's agent ended its option or goal."""
     FAILURE = 64
     """The level below missed its goal, and this level stops where that happens."""
-    SWITCHED = 128
-    """The level above took control back before any other end, and gave it to another level or to
-    another goal."""
+    EXTENSION = 128
+    """A reason that an extension brings, and names."""
 
 
 def missed(end: npt.NDArray[np.uint8]) -> BoolArray:
@@ -238,6 +237,10 @@ class EnvResponse:
         return self.rows_of(slice(0, 0))
 
 
+NO_ANSWER = EnvResponse.reset({}, num_envs=0)
+"""The answer of a level in which no sub-episode has ended."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ActionRequest:
     """The rows of one level that wait for a decision of its agent."""
@@ -318,7 +321,10 @@ def take(observation: Observation, index: Array | slice) -> Observation:
         return {key: values[index] for key, values in observation.items()}
     if index.dtype == np.bool_:
         (index,) = index.nonzero()
-    return {key: values.take(index, axis=0) for key, values in observation.items()}
+    taken = {}
+    for key, values in observation.items():  # a comprehension is a call more
+        taken[key] = values.take(index, axis=0)
+    return taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,7 +369,8 @@ class Transition:
 
 
 def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvResponse:
-    """Answers of different rows, which may have different infos, as one."""
+    """Answers of different rows, which may have different infos, as one; empty if all are."""
+    parts = [part for part in parts if len(part)] or parts[:1]
 
     def whole(arrays: Iterable[Array]) -> Array:
         return np.concatenate(list(arrays))
@@ -386,11 +393,6 @@ def joined(parts: Sequence[EnvResponse], *, faults: tuple[Fault, ...]) -> EnvRes
     )
 
 
-def joined_blocks(parts: Sequence[EnvResponse]) -> EnvResponse:
-    """Answers of blocks of rows as one, with all faults."""
-    return joined(parts, faults=tuple(fault for part in parts for fault in part.faults))
-
-
 def infos_with_same_keys(
     infos: Sequence[Mapping[str, Array]], sizes: Sequence[int]
 ) -> list[dict[str, Array]]:
@@ -403,17 +405,17 @@ def infos_with_same_keys(
         sizes: R of each part.
     """
     known = {key: values for info in infos for key, values in info.items()}
-    masks = {f"_{key}" for key in known} & known.keys()
+    marks = {f"_{key}" for key in known} & known.keys()
     partial = {
         key
-        for key in known.keys() - masks
-        if f"_{key}" in masks or any(key not in info for info in infos)
+        for key in known.keys() - marks
+        if f"_{key}" in marks or any(key not in info for info in infos)
     }
     completed = []
     for info, size in zip(infos, sizes, strict=True):
         own: dict[str, Array] = {}
         for key, like in known.items():
-            if key in masks:
+            if key in marks:
                 continue
             blank = np.zeros((size, *like.shape[1:]), like.dtype)
             own[key] = info.get(key, blank)

@@ -13,7 +13,7 @@ from dataclasses import field, fields, replace
 from typing import Any, Literal, Self
 
 from coach_rl.core.errors import require
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import parameter_class, with_values
 from coach_rl.core.parts import walk
 from coach_rl.core.ranges import NonNegative, Positive, Threads
 from coach_rl.core.seeding import integer_seed
@@ -33,11 +33,6 @@ is neither recorded nor compared."""
 
 def ignore_activity(_activity: str) -> None:
     """Ignore the activity."""
-
-
-def is_first_step(activity: str) -> bool:
-    """True for the slow work of a first gradient step: nothing has been learned since the start."""
-    return activity.startswith((COMPILING, RECORDING))
 
 
 @parameter_class
@@ -110,9 +105,11 @@ class Runtime:
             signals: The part's name in signals; empty: that of the whole.
         """
         channel = self.signals.of(signals) if signals else self.signals
-        return replace(self, seed=integer_seed(self.seed, *path), signals=channel)
+        return with_values(self, seed=integer_seed(self.seed, *path), signals=channel)
 
 
+USUAL = Runtime()
+"""The default runtime of an experiment."""
 ON_CPU = Runtime(device="cpu")
 """The default runtime of parts that are built on their own."""
 _LIVE_FIELDS = [each.name for each in fields(Runtime) if LIVE in each.metadata]

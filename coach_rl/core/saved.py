@@ -82,7 +82,8 @@ class Saved:
         owner = type(self).__name__
         for each in _attributes(self):
             now, path = getattr(self, each.name), f"{owner}.{each.key}"
-            if now is None and (each.inline or _is_of_part(each, state)):
+            was_object = each.optional and isinstance(state.get(each.key), dict)
+            if now is None and (each.inline or was_object):
                 continue
             if each.inline:
                 loaded = _copied(state) if each.varies else _loaded(now, state, path, extra=True)
@@ -149,11 +150,6 @@ def _listed(cls: type) -> tuple[SavedAttribute, ...]:
             each = item if isinstance(item, SavedAttribute) else SavedAttribute(item)
             found[each.name] = replace(each, key=each.key or each.name.lstrip("_"))
     return tuple(found.values())
-
-
-def _is_of_part(each: SavedAttribute, state: State) -> bool:
-    """Return whether an optional attribute was saved as an object, not as a plain value."""
-    return each.optional and isinstance(state.get(each.key), dict)
 
 
 def _has_state(value: Any) -> bool:

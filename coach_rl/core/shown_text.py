@@ -1,6 +1,5 @@
 """Values as people see them: sizes, names of tasks, text without control characters."""
 
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +7,6 @@ from typing import Any
 
 MOST_CHARACTERS = 2_000
 """Characters of a value or of an error's message that are shown or logged at most."""
-_LEVEL_LENGTH = 40
-"""Characters of a level's name in a folder's at most."""
 
 
 def readable(size: float) -> str:
@@ -44,12 +41,6 @@ def shown_level(level: str) -> str:
     return f"{Path(file).name}:{name}"
 
 
-def folder_name(level: str) -> str:
-    """The level's name as part of a folder's: `MyEnv` of `my_module:MyEnv`, `ALE_Pong-v5`."""
-    name = re.sub(r"[^\w.-]+", "_", level.rpartition(":")[2]).strip("._-")
-    return name[:_LEVEL_LENGTH] or "level"
-
-
 def printable(text: str) -> str:
     """The text in one line: control characters, line ends and invisible marks shown escaped."""
     if text.isprintable():
@@ -67,17 +58,6 @@ def printable_lines(text: str) -> str:
 def one_line(text: str) -> str:
     """A message in one line: its line ends are spaces, other control characters shown escaped."""
     return printable(" ".join(text.split()))
-
-
-def csv_cell(text: str) -> str:
-    """The text in one line that spreadsheets show, and don't compute as a formula."""
-    text = printable(text)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
-def without_tags(text: str) -> str:
-    """The text for a page in Markdown, where HTML in it is shown and not followed."""
-    return text.replace("<", "&lt;")
 
 
 def shortened(text: str, longest: int = MOST_CHARACTERS) -> str:

@@ -286,22 +286,22 @@ def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> s
     return found
 
 
-def allowed_choice(mask: BoolArray, uniform: FloatArray) -> IntArray:
+def allowed_choice(allowed: BoolArray, uniform: FloatArray) -> IntArray:
     """Choices [R], from 0, that are equally likely among the allowed ones.
 
     Args:
-        mask: [R, n]; where nothing is allowed, the first is chosen.
+        allowed: [R, n]; where nothing is allowed, the first is chosen.
         uniform: Numbers in [0, 1), [R].
     """
-    count = mask.sum(axis=1)
+    count = allowed.sum(axis=1)
     # The product may round up to the count itself.
     number = np.minimum((uniform * count).astype(np.int64), count - 1)
-    choice: IntArray = (mask.cumsum(axis=1) > number[:, None]).argmax(axis=1)
+    choice: IntArray = (allowed.cumsum(axis=1) > number[:, None]).argmax(axis=1)
     return choice
 
 
 def actions_from_uniform(
-    space: Space, uniform: FloatArray, mask: BoolArray | None = None
+    space: Space, uniform: FloatArray, allowed: BoolArray | None = None
 ) -> Action:
     """Random actions over the whole of `space`.
 
@@ -311,17 +311,17 @@ def actions_from_uniform(
     Args:
         space: Where the actions lie.
         uniform: Numbers in [0, 1), shape [rows, uniform_size(space)].
-        mask: Which discrete actions are allowed, [rows, sum of choice_sizes(space)]; None: all.
+        allowed: Which discrete actions are allowed, [rows, sum of choice_sizes(space)]; None: all.
 
     Returns:
         Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
     """
     rows = len(uniform)
     is_plain = not isinstance(space, spaces.Dict | MixedSpace)
-    if mask is not None and is_plain and choice_sizes(space):
-        parts_of_mask = np.split(mask, np.cumsum(choice_sizes(space))[:-1], axis=1)
+    if allowed is not None and is_plain and choice_sizes(space):
+        by_choice = np.split(allowed, np.cumsum(choice_sizes(space))[:-1], axis=1)
         columns = [
-            allowed_choice(part, uniform[:, number]) for number, part in enumerate(parts_of_mask)
+            allowed_choice(part, uniform[:, number]) for number, part in enumerate(by_choice)
         ]
         chosen = np.stack(columns, axis=1).reshape(rows, *(space.shape or ()))
         return (first_action(space) + chosen).astype(space.dtype)
@@ -342,7 +342,7 @@ def actions_from_uniform(
             begin = first = 0
             for key, part in space.spaces.items():
                 size, choices = uniform_size(part), sum(choice_sizes(part))
-                own = None if mask is None else mask[:, first : first + choices]
+                own = None if allowed is None else allowed[:, first : first + choices]
                 action = actions_from_uniform(part, uniform[:, begin : begin + size], own)
                 if isinstance(action, dict):
                     raise SpaceError(f"action part '{key}' is a Dict inside a Dict; flatten it")
@@ -352,7 +352,7 @@ def actions_from_uniform(
             return parts
         case MixedSpace():
             count = len(space.choices.nvec)
-            choice = actions_from_uniform(space.choices, uniform[:, :count], mask)
+            choice = actions_from_uniform(space.choices, uniform[:, :count], allowed)
             numbers = _box_from_uniform(space.numbers, uniform[:, count:])
             assert not isinstance(choice, dict), "choices are one array"
             return np.concatenate([choice, numbers], axis=1, dtype=np.float32)
@@ -367,23 +367,23 @@ def first_action(space: Space) -> Array:
     return np.zeros((), np.float32)
 
 
-def forbidden(space: Space, action: Action, mask: Array) -> BoolArray:
+def forbidden(space: Space, action: Action, allowed: Array) -> BoolArray:
     """Return which actions [R, ...] a mask forbids, [R].
 
     Args:
         space: Where they lie.
         action: [R, ...], or a dict of such arrays for a Dict space.
-        mask: [R, M]; an entry above 0 allows.
+        allowed: [R, M]; an entry above 0 allows.
     """
-    masks = mask.reshape(len(mask), -1) > 0
-    wrong = np.zeros(len(mask), np.bool_)
+    is_open = allowed.reshape(len(allowed), -1) > 0
+    wrong = np.zeros(len(allowed), np.bool_)
     parts = space.spaces if isinstance(space, spaces.Dict) else {"": space}
     begin = 0
     for key, part in parts.items():
         chosen = (action[key] if isinstance(action, dict) else action) - first_action(part)
         for number, size in enumerate(choice_sizes(part)):
-            own = masks[:, begin : begin + size]
-            column = chosen.reshape(len(mask), -1)[:, number].astype(np.int64)
+            own = is_open[:, begin : begin + size]
+            column = chosen.reshape(len(allowed), -1)[:, number].astype(np.int64)
             wrong |= ~np.take_along_axis(own, column[:, None], axis=1)[:, 0]
             begin += size
     return wrong

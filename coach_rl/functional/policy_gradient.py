@@ -109,18 +109,18 @@ def value_loss(
 def normalised(
     advantage: Tensor,
     mean: Mean = torch.mean,
-    mask: Tensor | None = None,
+    valid: Tensor | None = None,
 ) -> Tensor:
     """Advantages with mean 0 and standard deviation 1; 0 where they differ by rounding alone.
 
     Args:
         advantage: [B].
         mean: Mean of values over those that count.
-        mask: Those that count, bool; None: all.
+        valid: Those that count, bool; None: all.
     """
     middle = mean(advantage)
     std = mean((advantage - middle).pow(2)).sqrt()
-    least = advantage if mask is None else advantage.masked_fill(~mask, torch.inf)
-    greatest = advantage if mask is None else advantage.masked_fill(~mask, -torch.inf)
+    least = advantage if valid is None else advantage.masked_fill(~valid, torch.inf)
+    greatest = advantage if valid is None else advantage.masked_fill(~valid, -torch.inf)
     is_constant = (std <= ROUNDING * middle.abs()) | (greatest.amax() == least.amin())
     return ((advantage - middle) / (std + 1e-8)).masked_fill(is_constant, 0.0)

@@ -41,13 +41,17 @@ def regression_loss(error: Tensor, weight: Tensor, huber: float | None = None) -
     return (weight * loss).mean(dim=-1).sum()
 
 
+def summary(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, lowest and highest of values."""
+    return values.mean(), values.amin(), values.amax()
+
+
 def critic_loss(
     values: Tensor,
     target: Tensor,
     weight: Tensor,
     huber: float | None = None,
-    mask: Tensor | None = None,
-    mean: Callable[[Tensor], Tensor] = torch.mean,
+    summary: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]] = summary,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of critics that learn the same target, and its metrics.
 
@@ -56,8 +60,7 @@ def critic_loss(
         target: [B].
         weight: Of each sample, [B].
         huber: See `regression_loss`.
-        mask: Samples that count in metrics, [B] bool; None: all. The others have weight 0.
-        mean: Mean of values [K, B] over those samples.
+        summary: Mean, lowest and highest of values [K, B], for metrics.
 
     Returns:
         The loss, and metrics. `td_error`, [B], is the error of one critic, or the mean size of
@@ -65,14 +68,12 @@ def critic_loss(
     """
     error = values - target
     loss = regression_loss(error, weight, huber)
-    least, greatest = values, values
-    if mask is not None:
-        least, greatest = (values.masked_fill(~mask, end) for end in (torch.inf, -torch.inf))
+    mean, lowest, highest = summary(values)
     return loss, {
         "critic_loss": loss,
-        "q_value": mean(values),
-        "q_lowest": least.amin(),
-        "q_highest": greatest.amax(),
+        "q_value": mean,
+        "q_lowest": lowest,
+        "q_highest": highest,
         "td_error": error[0] if len(error) == 1 else error.abs().mean(dim=0),
     }
 

@@ -1,8 +1,7 @@
 """Graph managers: they build the stack of levels and schedule heat-up, training and evaluation.
 
 May import core and levels. Start with `graph_manager`, whose `improve` is the
-experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it;
-`data_points` has the points where its data can be observed.
+experiment; `parameters` describes one, `graph` and `stacking` build it, `evaluations` evaluates it.
 """
 
 from typing import TYPE_CHECKING

@@ -168,17 +168,6 @@ def needs_ends(level: LevelParameters) -> bool:
     return isinstance(level.agent, EndsOfItsOwn) and level.agent.needs_ends
 
 
-def how_to_act(policy: str, levels: Sequence[LevelParameters]) -> str:
-    """Lines of Python in which a policy acts, for pages about it: with `over` where it needs it."""
-    if not any(map(needs_ends, levels)):
-        return f"action = {policy}.act(observation)"
-    over = dict.fromkeys(own_ends_of(levels), False)
-    return (
-        f"over = {over}  # True where the member's own episode is over\n"
-        f"action = {policy}.act(observation, over=over)"
-    )
-
-
 def _without_function(space: LevelSpace | None) -> LevelSpace | None:
     """The same goals without a reward function: it may read rewards and infos, and none arrive."""
     if not isinstance(space, GoalSpace) or not callable(space.reward):

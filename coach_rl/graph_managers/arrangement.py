@@ -19,13 +19,13 @@ from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.stack import Stack, StackSignals
-from coach_rl.levels.level_manager import (
-    LevelManager,
+from coach_rl.levels.level_checks import (
     agent_spaces,
     check_ending,
     check_level,
     require_goal_space,
 )
+from coach_rl.levels.level_manager import LevelManager
 
 Links = tuple[tuple[int, ...], ...]
 """The levels directly below each level, by number; empty above the environment."""
@@ -84,7 +84,7 @@ class LevelChain:
     """Each level acts through the next, and the last in the environment."""
 
     def links(self, levels: Sequence[LevelDescription]) -> Links:
-        return (*((number,) for number in range(1, len(levels))), ())
+        return (*zip(range(1, len(levels)), strict=True), ())
 
     def problems(self, levels: Sequence[LevelDescription]) -> Iterator[str | ConfigurationError]:
         for level in levels[1:]:

@@ -40,15 +40,15 @@ class FinishedEpisodes:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def episodes_of(self, mask: BoolArray) -> "FinishedEpisodes":
-        """The episodes where a mask [E] is true."""
+    def episodes_of(self, chosen: BoolArray) -> "FinishedEpisodes":
+        """The episodes where `chosen` [E] is true."""
         return FinishedEpisodes(
-            rows=self.rows[mask],
-            reward=self.reward[mask],
-            length=self.length[mask],
-            success=self.success[mask],
-            success_any=self.success_any[mask],
-            agents=take(self.agents, mask),
+            rows=self.rows[chosen],
+            reward=self.reward[chosen],
+            length=self.length[chosen],
+            success=self.success[chosen],
+            success_any=self.success_any[chosen],
+            agents=take(self.agents, chosen),
         )
 
 
@@ -66,7 +66,7 @@ class EpisodeTracker(Saved):
         "_reward",
         "_length",
         "_succeeded",
-        SavedAttribute("_reports_success", key="reports_success"),
+        "reports_success",
         SavedAttribute("_agents", varies=True),
         SavedAttribute("faults", varies=True),
     )
@@ -75,15 +75,11 @@ class EpisodeTracker(Saved):
         self._reward = np.zeros(num_rows, np.float64)
         self._length = np.zeros(num_rows, np.int64)
         self._succeeded = np.zeros(num_rows, np.bool_)
-        self._reports_success = False
+        self.reports_success = False
+        """True if success was ever reported."""
         self._agents: dict[str, FloatArray] = {}
         self.faults: dict[str, int] = {}
         """Number of the simulators' failures, by cause."""
-
-    @property
-    def reports_success(self) -> bool:
-        """True if success was ever reported."""
-        return self._reports_success
 
     @property
     def lengths(self) -> IntArray:
@@ -112,7 +108,7 @@ class EpisodeTracker(Saved):
                 total[rows] += reward
             success = _success(answer.info)
         if success is not None:
-            self._reports_success = True
+            self.reports_success = True
             self._succeeded[rows] |= success.astype(np.bool_)
         over = answer.terminated | answer.truncated
         if not over.any():
@@ -130,7 +126,7 @@ class EpisodeTracker(Saved):
             length=self._length[ended],
             success=np.zeros(len(ended)) if success is None else success[over],
             success_any=self._succeeded[ended].astype(np.float64),
-            agents={name: total[ended] for name, total in self._agents.items()},
+            agents=take(self._agents, ended),
         )
         self._end(ended)
         return finished

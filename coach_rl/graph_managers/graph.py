@@ -10,7 +10,7 @@ graph.close()
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
@@ -18,6 +18,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, warn
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.parameter_classes import with_values
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.runtime import Runtime, update_modes
@@ -26,7 +27,6 @@ from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.arrangement import Arrangement
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
@@ -37,7 +37,7 @@ from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
 from coach_rl.graph_managers.unbuilt import unbuilt
 from coach_rl.graph_managers.watcher import EvaluationWatcher
-from coach_rl.levels.level_manager import agent_spaces
+from coach_rl.levels.level_checks import agent_spaces
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -86,8 +86,12 @@ class Graph:
         watchers: Sequence[EvaluationWatcher] = (),
     ) -> None:
         runtime = resolved(runtime, parameters.threads, parameters.divergence)
-        self.runtime = replace(runtime, signals=Signals())
+        self.runtime = with_values(runtime, signals=Signals())
         """The run's settings and services: its device, its threads, its channel of signals."""
+        self.levels = parameters.levels
+        """The levels' parameters, top first."""
+        self.arrangement = parameters.arrangement
+        """The way in which levels act through each other."""
         planned = parameters.schedule.training
         self.clock = Clock(planned=planned)
         """Phase and counters of training."""
@@ -126,16 +130,6 @@ class Graph:
                 self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
                 watcher.prepare(self.evaluation)
             self._opened = opened.pop_all()
-
-    @property
-    def levels(self) -> tuple[LevelParameters, ...]:
-        """The levels' parameters, top first."""
-        return self._parameters.levels
-
-    @property
-    def arrangement(self) -> Arrangement:
-        """The way in which levels act through each other."""
-        return self._parameters.arrangement
 
     @property
     def agents(self) -> Mapping[str, AnyAgent]:
@@ -190,7 +184,7 @@ class Graph:
         if still:
             text = f"{' and '.join(still)} explored nothing in training, and act greedily here, too"
             warn(text, above=2)
-        self.evaluation.clock.load_state_dict(self.clock.for_evaluation().state_dict())
+        self.evaluation.clock.follow(self.clock)
         self.evaluation.clock.samples = sampling
 
     def tick(self) -> Tick:
@@ -202,7 +196,7 @@ class Graph:
         answer = self.training.tick()
         finished = self.tracker.note(answer)
         if finished is not None:
-            clock.episodes += len(finished)
+            clock.episodes += len(finished.rows)
         learned = self.learn() if clock.phase is Phase.TRAIN else ()
         return Tick(answer=answer, finished=finished, learned=learned)
 
@@ -214,7 +208,7 @@ class Graph:
             those that have some.
         """
         learned: list[tuple[str, str, Mapping[str, float]]] = []
-        for level in reversed(self._parameters.levels):
+        for level in reversed(self.levels):
             if level.frozen or level.name in self.clock.levels:
                 continue
             report = self._agents.built[level.name].train(self.clock)
@@ -346,17 +340,14 @@ def _of_level(params: LevelParameters, is_top: bool) -> Iterator[str]:
         yield f"horizon {params.horizon} decisions{shorter}"
     if params.real_end_is_terminal:
         yield "a real termination is final"
-    if params.stops_on_failure != "never":
-        when = " in training" if params.stops_on_failure == "training" else ""
-        yield f"stops{when} where the level below misses its goal"
     if not params.goal_is_terminal:
         yield "its goals are to be held"
 
 
 def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
     """Describe what a level explores and learns, and what it begins with."""
-    if params.testing_rate:
-        yield f"tests {params.testing_rate:.4g} of its decisions"
+    for part in params.parts:
+        yield from part.settings()
     if params.frozen:
         yield "frozen: neither explores nor learns"
     yield from _of_schedule(params)

@@ -15,7 +15,7 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, exits_as_errors, require
 from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.records import Array
-from coach_rl.core.runtime import Runtime
+from coach_rl.core.runtime import USUAL, Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.shown_text import printable
 from coach_rl.core.state import State
@@ -108,7 +108,7 @@ class GraphManager:
         if self._is_built:
             raise ConfigurationError("this graph is already built; close() it to build another")
         require_callbacks(callbacks)
-        parameters, runtime = self.parameters, runtime or Runtime()
+        parameters, runtime = self.parameters, runtime or USUAL
         parameters.schedule.check_heatup()
         self.graph = Graph(
             parameters,

@@ -1,17 +1,17 @@
 """Building the agents of a stack's levels, and the goals that these receive."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter
 
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
-from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.parts import walk
+from coach_rl.core.parts import stand_before, walk
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
@@ -86,7 +86,7 @@ class LevelAgents:
                 )
                 planned = 0
                 if not runtime.acts_only:
-                    horizons = [each.horizon for each in levels]
+                    horizons = [*map(attrgetter("horizon"), levels)]
                     planned = _decisions(horizons, links, index, self._parameters.schedule.training)
                 context = self.contexts[level.name] = AgentContext(
                     spaces=spaces,
@@ -97,7 +97,7 @@ class LevelAgents:
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
                 agent = self.built[level.name] = level.agent.build(context)
-                _check_learning(agent, level.goal_space, [each.goal_space for each in below])
+                _check_learning(agent, level.goal_space, below)
                 if below:
                     lowest = [low for low, ways in zip(levels, links, strict=True) if not ways]
                     acting = {low.name for low in lowest} & set(self.built)
@@ -107,16 +107,17 @@ class LevelAgents:
         return self.built[level.name]
 
 
-def _check_learning(agent: AnyAgent, goals: object, sent: Iterable[object]) -> None:
+def _check_learning(agent: AnyAgent, goals: object, below: Sequence[LevelParameters]) -> None:
     """Raise `ConfigurationError` where goals learn, and their level or the one above cannot.
 
     Args:
         agent: The agent of a level.
         goals: What it receives.
-        sent: What it sends to each level below.
+        below: The levels right below it.
     """
-    for each in sent:
-        if isinstance(each, GoalSpace) and (obstacle := each.obstacle_above(agent)) is not None:
+    for each in below:
+        sent = each.goal_space
+        if isinstance(sent, GoalSpace) and (obstacle := sent.obstacle_above(agent)) is not None:
             raise ConfigurationError(obstacle)
     if isinstance(goals, GoalSpace) and (obstacle := goals.obstacle(agent)) is not None:
         raise ConfigurationError(obstacle)
@@ -128,13 +129,11 @@ def _decisions(horizons: Sequence[int | None], links: Links, index: int, length:
     An episode, and a gradient update, counts as one environment step, a second as a hundred.
     """
     steps = int(length.count * 3600 * 100) if isinstance(length, Hours) else length.count
-
-    def longest(number: int) -> int:
-        """Steps that a decision of a level takes at most."""
-        steps_below = ((horizons[each] or 1) * longest(each) for each in links[number])
-        return max(steps_below, default=1)
-
-    return steps // longest(index)
+    longest = [1] * len(horizons)  # environment steps of a decision of each level
+    for number in reversed(range(index, len(horizons))):
+        for below in links[number]:
+            longest[number] = max(longest[number], (horizons[below] or 1) * longest[below])
+    return steps // longest[index]
 
 
 @contextmanager

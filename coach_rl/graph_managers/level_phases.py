@@ -57,6 +57,8 @@ class LevelPhases(Saved):
 
     def watch(self, levels: Sequence[LevelManager]) -> None:
         """Let levels remember as many sub-episodes as the success rates of the schedule need."""
+        if not self.may_change_at_any_tick:
+            return
         named = {level.name: level for level in levels}
         counts: dict[str, int] = {}
         for level, _, moment in _moments(self._levels):

@@ -16,7 +16,6 @@ from coach_rl.core.errors import (
     require,
     require_no_problems,
 )
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
@@ -149,10 +148,10 @@ class ValidationParameters:
 
     def is_reached(self, scalars: Mapping[str, float]) -> bool:
         """Return whether an evaluation with these scalars counts as solved."""
-        return all(
-            scalars.get(f"evaluation/{metric}", float("-inf")) >= least
-            for metric, least in self.wanted().items()
-        )
+        for metric, least in self.wanted().items():
+            if not scalars.get(f"evaluation/{metric}", float("-inf")) >= least:
+                return False
+        return True
 
 
 def _describe_agent(value: object) -> str:
@@ -230,15 +229,22 @@ class CheckpointParameters:
             "checkpoints stay; give keep_last (--keep) as well",
         )
 
-    def require_known_metric(self, levels: Sequence[str]) -> None:
+    def require_known_metric(self, levels: Sequence[LevelDescription]) -> None:
         """Raise an `UnknownNameError` where evaluations will not have the metric of `best_of`.
 
         Args:
-            levels: Names of the levels.
+            levels: The levels.
         """
         if self.best_of not in (None, AUTO):
-            where = "in checkpoints.best_of"
-            require_known_metric(where, self.best_of, levels, others=[AUTO])
+            names = [level.name for level in levels]
+            of_parts = [
+                f"{level.name}/{end}_share"
+                for level in levels
+                for part in level.parts
+                for end in part.ended_by
+            ]
+            others = [AUTO, *of_parts]
+            require_known_metric("in checkpoints.best_of", self.best_of, names, others=others)
 
     @property
     def is_periodic(self) -> bool:
@@ -402,13 +408,14 @@ class GraphParameters:
                 f"a level's name is that of its log file, {names} has an empty one or one of the "
                 f"run's own ({', '.join(sorted(taken - {''}))}); name it otherwise"
             )
-        yield from problems_of(self.checkpoints.require_known_metric, names)
+        yield from problems_of(self.checkpoints.require_known_metric, self.levels)
 
     def _problems_of_levels(self) -> Iterator[str | ConfigurationError]:
         levels = self.levels
         yield from self.arrangement.problems(levels)
         for level, below in zip(levels, self.arrangement.links(levels), strict=True):
-            yield from _problems_of_level(level, [levels[each] for each in below])
+            for part in level.parts:
+                yield from part.problems(level, [levels[each] for each in below])
 
     def _problems_of_size(self) -> Iterator[str]:
         if not 1 <= self.num_envs <= MOST_ENVS:
@@ -438,25 +445,6 @@ class GraphParameters:
                 f"more, because checkpoints are taken at log records, got {every.count}; raise it, "
                 "or lower that as well"
             )
-
-
-def _problems_of_level(level: LevelParameters, below: Sequence[LevelParameters]) -> Iterator[str]:
-    has_goals = any(isinstance(each.goal_space, GoalSpace) for each in below)
-    if level.stops_on_failure != "never" and not has_goals:
-        yield (
-            f"level '{level.name}' stops_on_failure='{level.stops_on_failure}', and no level below "
-            "it has goals that could be missed; leave it at 'never'"
-        )
-    if level.failure_reward is not None and level.stops_on_failure == "never":
-        yield (
-            f"level '{level.name}' has failure_reward={level.failure_reward} and never stops on "
-            "failures; set stops_on_failure, or leave it out"
-        )
-    if not below and level.testing_rate:
-        yield (
-            f"level '{level.name}' has testing_rate={level.testing_rate} and no level below it to "
-            "test; leave it out"
-        )
 
 
 @parameter_class

@@ -105,22 +105,6 @@ def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
     )
 
 
-def warn_of_restarts(level: str, obstacle: str | None) -> None:
-    """Warn that open episodes are in no checkpoint, where there is an obstacle to saving them.
-
-    Args:
-        level: The name of the environment.
-        obstacle: Reason why they cannot be saved; None where they can.
-    """
-    if obstacle is None:
-        return
-    _warn(
-        f"open episodes of '{shown_level(level)}' cannot be saved: "
-        f"{obstacle}. Checkpoints hold everything else, and a resumed run restarts these "
-        "episodes"
-    )
-
-
 def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
     """Warn that episodes of an evaluation did not end in time."""
     environment = parameters.evaluation_environment or parameters.environment

@@ -1,6 +1,6 @@
 """Levels above one set of environments, which make their ticks together, and their signals."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -54,6 +54,10 @@ class StackSignals(Saved):
         channel: SignalChannel | None = None,
     ) -> None:
         self._patterns = () if params is None else params.infos
+        self.notes: tuple[Callable[[EnvResponse], None], ...] = (
+            (self.note,) if self._patterns else ()
+        )
+        """What is called with each answer of the simulators; empty where no infos are logged."""
         self._channel = SignalChannel() if channel is None else channel
         self._windows = SignalWindows()
         self._counted = np.ones(num_envs, np.bool_)
@@ -79,8 +83,6 @@ class StackSignals(Saved):
 
     def note(self, answer: EnvResponse) -> None:
         """Record the infos of a step."""
-        if not self._patterns:
-            return
         kept = self._counted[answer.rows] & ~answer.lost
         is_all = bool(kept.all())
         for name, values in answer.info.items():
@@ -198,8 +200,8 @@ class Stack:
         among = self.source.begin(self)
         self.decide(among)  # decisions go down ...
         response = self.simulators.recv()
-        if response.info:
-            self.signals.note(response)
+        for note in self.signals.notes:
+            note(response)
         self.pass_up(response)  # ... and answers go up
         if self.clock.phase is not Phase.TEST:  # schedules do not advance where nothing learns
             self.clock.environment_steps += int(np.add.reduce(response.duration))

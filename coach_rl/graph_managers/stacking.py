@@ -41,8 +41,9 @@ class StackBuilder:
         """The stack of evaluations."""
         parameters = self.parameters
         described = parameters.evaluation_environment or parameters.environment
-        environment = _drawn(described, is_drawn=is_drawn)
-        simulators = self._built("evaluation", environment, num_envs)
+        if is_drawn and isinstance(described, DrawableParameters):
+            described = described.drawable()
+        simulators = self._built("evaluation", described, num_envs)
         return self.stack_on(simulators, clock, purpose="evaluation")
 
     def stack_on(
@@ -73,10 +74,3 @@ class StackBuilder:
         self.runtime.on_activity("")
         self.opened.callback(simulators.close)
         return simulators
-
-
-def _drawn(environment: EnvironmentParameters, *, is_drawn: bool) -> EnvironmentParameters:
-    """The environment, made so that it can be drawn if it will be."""
-    if is_drawn and isinstance(environment, DrawableParameters):
-        return environment.drawable()
-    return environment

@@ -3,7 +3,7 @@
 Scores: interquartile mean and bootstrap intervals (Agarwal et al. 2021, arXiv:2108.13264).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -227,13 +227,3 @@ class SignalWindows:
         for name, saved in state.items():
             self._windows[name] = SignalWindow()
             self._windows[name].load_state_dict(saved)
-
-
-def by_signal(scalars: Mapping[str, float], room: str) -> dict[str, dict[str, float]]:
-    """The statistics of `SignalWindows.drain` among other scalars, by signal."""
-    found: dict[str, dict[str, float]] = {}
-    for path, value in scalars.items():
-        if path.startswith(f"{room}/"):
-            name, _, statistic = path.removeprefix(f"{room}/").rpartition("/")
-            found.setdefault(name, {})[statistic] = value
-    return found

@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.parameter_classes import with_values
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 
 
@@ -29,8 +30,9 @@ def torch_settings(runtime: Runtime) -> Iterator[None]:
 
 def resolved(runtime: Runtime, threads: int, divergence: DivergenceParameters) -> Runtime:
     """The runtime of an experiment: on a device that exists, with its threads and divergence."""
-    return replace(
-        with_threads(runtime, threads),
+    return with_values(
+        runtime,
+        threads=threads if runtime.threads is None else runtime.threads,
         device=resolved_device(runtime.device),
         divergence=divergence,
     )

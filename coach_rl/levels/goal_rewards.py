@@ -5,28 +5,33 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, ValuingAgent
+from coach_rl.core.agents import ActionCritic, AnyAgent, ValuingAgent
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, RunError
-from coach_rl.core.goals import GoalSpace, GoalStep, takes
+from coach_rl.core.goals import GoalSpace, GoalStep, ViewOfAbove
+from coach_rl.core.level_parts import EndBits, Judgement, RowIndex
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
-    Action,
     Array,
+    Directive,
     EnvResponse,
     FloatArray,
+    InfoWatch,
     IntArray,
     Observation,
     take,
 )
-from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.core.saved import SavedAttribute
+from coach_rl.levels.goal_judging import GoalJudge
+from coach_rl.levels.rows import LevelRows
 
 
 @dataclass(frozen=True, kw_only=True)
 class LevelAbove:
     """The level above in R rows; see `core.goals.ViewOfAbove`."""
 
-    agent: ValuingAgent
-    """Its agent."""
+    critic: ActionCritic
+    """The critic of its agent."""
     own: GoalSpace | None
     """The goals that it receives."""
     sub_goal: GoalSpace
@@ -36,10 +41,10 @@ class LevelAbove:
 
     def values(self, observation: Observation, goal: FloatArray | None = None) -> FloatArray:
         action = None if goal is None else self.sub_goal.asked_by(goal, observation)
-        return self.agent.values(self._seen(observation), action)
+        return self.critic.values(self._seen(observation), action)
 
     def goals(self, observation: Observation) -> FloatArray:
-        action = self.agent.greedy_actions(self._seen(observation))
+        action = self.critic.greedy_actions(self._seen(observation))
         return self.sub_goal.target(action, observation)
 
     def _seen(self, observation: Observation) -> Observation:
@@ -48,54 +53,124 @@ class LevelAbove:
         return {**observation, **self.own.show(self.goal, observation)}
 
 
-class GoalRewards(Saved):
-    """Calls a level's reward function, with the actions that its rows took.
+class RewardedGoalJudge(GoalJudge):
+    """Judges by the level's goals, with rewards by a function of their space.
 
     Args:
         function: Of `GoalSpace.reward`.
-        level: The level.
-        num_envs: N.
-        above: The levels above it in a chain, top first; empty in other graphs.
-
-    Raises:
-        ConfigurationError: The function reads the level above, and there is none.
+        space: The goals.
+        level: What the level is like.
+        rows: The level's.
+        watch: Warns of infos that it reads.
+        now: The agent's clock.
     """
 
+    key = "goal_rewards"
     SAVED = (SavedAttribute("_actions", varies=True),)
 
     def __init__(
         self,
         function: Callable[..., FloatArray],
-        *,
+        space: GoalSpace,
         level: LevelDescription,
-        num_envs: int,
+        rows: LevelRows,
+        *,
+        watch: InfoWatch,
+        now: Callable[[], Clock],
+    ) -> None:
+        super().__init__(space, level, rows)
+        name = getattr(function, "__qualname__", function)
+        self._owner = f"level '{level.name}': GoalSpace.reward ({name})"
+        self._function = function
+        self._watch = watch
+        self._now = now
+        self._actions: dict[str, Array] = {}
+        """[N, ...] each: the action of each row's open decision, a plain one under an empty key."""
+
+    def decided(self, rows: IntArray, directive: Directive) -> Directive:
+        action = directive.action
+        for key, values in (action if isinstance(action, dict) else {"": action}).items():
+            if key not in self._actions:
+                shape = (len(self._rows.row), *values.shape[1:])
+                self._actions[key] = np.zeros(shape, values.dtype)
+            self._actions[key][rows] = values
+        return directive
+
+    def judgement(self, answer: EnvResponse, index: RowIndex, end: EndBits) -> Judgement:
+        earned = self._earned(answer)
+        return super().judgement(answer, index, end)._replace(reward=earned)
+
+    def views(self, rows: IntArray) -> Sequence[ViewOfAbove]:  # noqa: ARG002
+        """Arguments of the function besides the decisions of these rows."""
+        return ()
+
+    def _earned(self, answer: EnvResponse) -> FloatArray:
+        """The rewards of the decisions that led to an answer, float64 [R].
+
+        Raises:
+            RunError: The function returns something else than a number a row.
+            NonFiniteError: One of them is not finite.
+        """
+        rows = answer.rows
+        actions = take(self._actions, rows)
+        noted = self._watch.of(answer) if self._now().learns else answer
+        step = GoalStep(
+            before=take(self._rows.observation, rows),
+            after=answer.observation,
+            goal=self._rows.goal[rows],
+            action=actions.get("", actions),
+            duration=answer.duration,
+            reward=answer.reward,
+            info=noted.info,
+        )
+        earned = np.asarray(self._function(step, *self.views(rows)))
+        if earned.shape != (len(answer),) or earned.dtype.kind not in "biuf":
+            raise RunError(
+                f"{self._owner} returned {earned.dtype} of shape {earned.shape} for {len(answer)} "
+                "rows; needed is one number for each row"
+            )
+        if not np.isfinite(earned).all():
+            row = int(rows[np.flatnonzero(~np.isfinite(earned))[0]])
+            raise NonFiniteError(f"{self._owner} returned a reward that is not finite in row {row}")
+        return earned.astype(np.float64)
+
+
+class LookingUpJudge(RewardedGoalJudge):
+    """The same, with a function that reads the level above.
+
+    Args:
+        function: Of `GoalSpace.reward`.
+        space: The goals.
+        level: What the level is like.
+        rows: The level's.
+        watch: Warns of infos that it reads.
+        now: The agent's clock.
+        above: The levels above it in a chain, top first; empty in other graphs.
+
+    Raises:
+        ConfigurationError: There is no level above.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., FloatArray],
+        space: GoalSpace,
+        level: LevelDescription,
+        rows: LevelRows,
+        *,
+        watch: InfoWatch,
+        now: Callable[[], Clock],
         above: Sequence[LevelDescription],
     ) -> None:
-        self._function, self._level, self._num_envs = function, level.name, num_envs
-        self._space, self._higher = level.goal_space, above[-1] if above else None
-        self._reads_above = not takes(function, 1)
-        self._above: LevelAbove | None = None
-        if self._reads_above and not above:
+        super().__init__(function, space, level, rows, watch=watch, now=now)
+        if not above:
             raise ConfigurationError(
                 f"{self._owner} takes a view of the level above, and there is none, or there may "
                 "be several; use it below another level in a chain, or a function of GoalStep alone"
             )
-        self._actions: dict[str, Array] = {}
-        """[N, ...] each: the action of each row's open decision, a plain one under an empty key."""
-
-    def note(self, rows: IntArray, action: Action) -> None:
-        """Record the actions [R, ...] that rows [R] were sent."""
-        for key, values in (action if isinstance(action, dict) else {"": action}).items():
-            kept = self._actions.get(key)
-            if kept is None:
-                shape = (self._num_envs, *values.shape[1:])
-                kept = self._actions[key] = np.zeros(shape, values.dtype)
-            kept[rows] = values
-
-    @property
-    def _owner(self) -> str:
-        name = getattr(self._function, "__qualname__", self._function)
-        return f"level '{self._level}': GoalSpace.reward ({name})"
+        self._own = above[-1].goal_space
+        self._above: tuple[LevelAbove, ...] = ()
+        """The level above, once its agent is known."""
 
     def note_above(self, agent: AnyAgent) -> None:
         """Let the function read the agent of the level above.
@@ -103,59 +178,19 @@ class GoalRewards(Saved):
         Raises:
             ConfigurationError: That has no critic, or options.
         """
-        if not self._reads_above:
-            return
-        own = None if self._higher is None else self._higher.goal_space
+        own = self._own
         if not isinstance(agent, ValuingAgent) or not isinstance(own, GoalSpace | None):
             raise ConfigurationError(
                 f"{self._owner} reads the level above, which needs TD3, DDPG or SAC there, without "
                 f"options of its own; got {type(agent).__name__}"
             )
-        agent.require_values(self._owner)
-        assert isinstance(self._space, GoalSpace)
+        critic = agent.critic_for(self._owner)
         none = np.zeros((0, 0), np.float32)
-        self._above = LevelAbove(agent=agent, own=own, sub_goal=self._space, goal=none)
+        self._above = (LevelAbove(critic=critic, own=own, sub_goal=self._space, goal=none),)
 
-    def __call__(
-        self,
-        before: Observation,
-        answer: EnvResponse,
-        goal: FloatArray,
-        outer_goals: Sequence[FloatArray],
-    ) -> FloatArray:
-        """The rewards of decisions, float64 [R].
-
-        Args:
-            before: What they were made on, [R, ...] each.
-            answer: What they led to.
-            goal: [R, G].
-            outer_goals: [R, G] each: those of the levels above with goals, top first.
-
-        Raises:
-            RunError: The function returns something else than a number a row.
-            NonFiniteError: One of them is not finite.
-        """
-        actions = take(self._actions, answer.rows)
-        step = GoalStep(
-            before=before,
-            after=answer.observation,
-            goal=goal,
-            action=actions.get("", actions),
-            duration=answer.duration,
-            reward=answer.reward,
-            info=answer.info,
-        )
-        views = []
-        if self._above is not None:
-            own = self._above.goal if self._above.own is None else outer_goals[-1]
-            views.append(replace(self._above, goal=own))
-        earned = np.asarray(self._function(step, *views))
-        if earned.shape != (len(answer),) or earned.dtype.kind not in "biuf":
-            raise RunError(
-                f"{self._owner} returned {earned.dtype} of shape {earned.shape} for {len(answer)} "
-                "rows; needed is one number for each row"
-            )
-        if not np.isfinite(earned).all():
-            row = int(answer.rows[np.flatnonzero(~np.isfinite(earned))[0]])
-            raise NonFiniteError(f"{self._owner} returned a reward that is not finite in row {row}")
-        return earned.astype(np.float64)
+    def views(self, rows: IntArray) -> Sequence[ViewOfAbove]:
+        outer = self._rows.outer_goals
+        return [
+            each if each.own is None else replace(each, goal=outer[-1][rows])
+            for each in self._above
+        ]

@@ -1,65 +1,79 @@
-"""Horizons that depend on state and goal, or are drawn, and ends that are drawn."""
-
-from functools import partial
+"""Horizons of a level's sub-episodes: one for all, or by state and goal, or drawn."""
 
 import numpy as np
 
 from coach_rl.core.errors import RunError
-from coach_rl.core.levels import HorizonFunction
-from coach_rl.core.records import FloatArray, IntArray, Observation
-from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import Saved
+from coach_rl.core.level_parts import EndBits, LevelPart, RowIndex
+from coach_rl.core.levels import HorizonFunction, LevelPartContext
+from coach_rl.core.records import (
+    BoolArray,
+    End,
+    EnvResponse,
+    FloatArray,
+    IntArray,
+    Observation,
+    take,
+)
+from coach_rl.core.saved import SavedAttribute
+from coach_rl.levels.draws import Draws
+from coach_rl.levels.judging import end_bits
+from coach_rl.levels.rows import LevelRows
 
 
-class Draws(Saved):
-    """Uniform numbers in [0, 1) for the rows of a level.
+class FixedHorizon(LevelPart):
+    """Ends sub-episodes after a number of decisions.
 
     Args:
-        name: What they are for.
-        num_envs: N.
-        seed: Row i draws from the stream (seed, i).
+        longest: That number.
+        rows: The level's.
     """
 
-    SAVED = ("_noise",)
+    def __init__(self, longest: int, rows: LevelRows) -> None:
+        self._longest = longest
+        self._rows = rows
 
-    def __init__(self, name: str, *, num_envs: int, seed: int) -> None:
-        self._new = partial(
-            RowNoise, num_rows=num_envs, size=1, kind="uniform", seed=seed, name=name
-        )
-        self._noise = self._new()
-
-    def begin_streams(self) -> None:
-        """Recreate the streams."""
-        self._noise = self._new()
-
-    def draw(self, rows: IntArray) -> FloatArray:
-        """The next number of each of these rows, [R]."""
-        return self._noise.draw(rows)[:, 0]
+    def ends(self, answer: EnvResponse, index: RowIndex) -> EndBits:  # noqa: ARG002
+        return end_bits(self._rows.decisions[index] >= self._longest, End.HORIZON)
 
 
-class Horizons(Draws):
+class OwnHorizons(LevelPart):
     """The horizon of each row's sub-episode, by a function that is called where one begins.
 
     Args:
         function: Of `LevelDescription.horizon_of`.
         longest: The level's horizon.
-        level: Its name, for messages.
-        num_envs: N.
-        seed: Row i draws from the stream (seed, i).
+        context: Of the level.
+        rows: The level's.
     """
 
-    SAVED = ("limit",)
+    key = "horizons"
+    SAVED = (SavedAttribute("_draws", inline=True), "limit")
 
     def __init__(
-        self, function: HorizonFunction, longest: int, *, level: str, num_envs: int, seed: int
+        self, function: HorizonFunction, longest: int, context: LevelPartContext, rows: LevelRows
     ) -> None:
-        self._function, self._longest, self._level = function, longest, level
+        self._function = function
+        self._longest = longest
+        self._level = context.level.name
+        self._rows = rows
+        num_envs = context.num_envs
         self.limit: IntArray = np.full(num_envs, longest, np.int64)
         """[N] decisions after which each row's sub-episode ends."""
-        super().__init__(f"horizon of {level}", num_envs=num_envs, seed=seed)
+        self._draws = Draws(f"horizon of {self._level}", num_envs=num_envs, seed=context.seed)
 
-    def begin(self, rows: IntArray, observation: Observation, goal: FloatArray) -> None:
-        """Set the horizons of sub-episodes that begin.
+    def begin_streams(self) -> None:
+        self._draws.begin_streams()
+
+    def deciding(self, rows: IntArray, starts: BoolArray, seen: Observation) -> None:
+        if np.count_nonzero(starts):
+            begun = rows[starts]
+            self.limit[begun] = self._found(begun, take(seen, starts), self._rows.goal[begun])
+
+    def ends(self, answer: EnvResponse, index: RowIndex) -> EndBits:  # noqa: ARG002
+        return end_bits(self._rows.decisions[index] >= self.limit[index], End.HORIZON)
+
+    def _found(self, rows: IntArray, observation: Observation, goal: FloatArray) -> IntArray:
+        """The horizons of sub-episodes that begin, [R].
 
         Args:
             rows: [R].
@@ -69,7 +83,7 @@ class Horizons(Draws):
         Raises:
             RunError: The function returns no whole number from 1 to the level's horizon for a row.
         """
-        found = np.asarray(self._function(observation, goal, self.draw(rows)))
+        found = np.asarray(self._function(observation, goal, self._draws.draw(rows)))
         is_whole = found.shape == (len(rows),) and found.dtype.kind in "iu"
         if not is_whole or not ((found >= 1) & (found <= self._longest)).all():
             name = getattr(self._function, "__qualname__", self._function)
@@ -78,4 +92,4 @@ class Horizons(Draws):
                 f"{self._longest}, the level's horizon, for each of {len(rows)} rows, got "
                 f"{' '.join(repr(found).split()):.80}"
             )
-        self.limit[rows] = found
+        return found

@@ -3,13 +3,15 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelSpace
+from coach_rl.core.level_parts import RowIndex
+from coach_rl.core.levels import LevelSpace, NothingReceived
 from coach_rl.core.records import (
+    AGENTS,
     Array,
     BoolArray,
     Directive,
@@ -24,8 +26,6 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute
 
 EVERY_ROW = slice(None)
-RowIndex = IntArray | slice
-"""Index of rows: their numbers, or `EVERY_ROW`, the faster index of all."""
 
 
 @dataclass(kw_only=True)
@@ -102,7 +102,10 @@ class LevelRows(Saved):
     """The level is the top: its rows begin without a goal from above, and nothing is added up."""
     sums: Sums
     """Rules for the sums that go to the level above."""
-    aging: tuple[tuple[int, GoalSpace], ...]
+    goals_below: tuple[FloatArray, ...]
+    """[N, G] each: the goals that are known to the level below, top first: the outer ones, and the
+    level's own. They are those arrays, not copies."""
+    aging: tuple[tuple[int, Any], ...]
     """Spaces of the goals that change as steps pass: 0 the level's own, 1 the outermost, ..."""
 
     @classmethod
@@ -110,7 +113,7 @@ class LevelRows(Saved):
         cls,
         num_envs: int,
         *,
-        space: LevelSpace | None,
+        space: LevelSpace | NothingReceived,
         outer_spaces: Sequence[GoalSpace],
         is_top: bool,
         sums: Sums,
@@ -119,13 +122,16 @@ class LevelRows(Saved):
 
         Args:
             num_envs: N.
-            space: Of the level's own goals or options; None where it has none.
+            space: Of what the level receives.
             outer_spaces: Of the goals of the levels above, top first.
             is_top: Whether no level is above.
             sums: What is added up for the level above.
         """
-        goal_size, sent_size = (0, 0) if space is None else (space.size, space.sent_size)
         sent = [each.sent_size for each in outer_spaces]
+
+        goal = np.zeros((num_envs, space.sent_size), np.float32)
+        outer_goals = [np.zeros((num_envs, size), np.float32) for size in sent]
+        own_goals = [goal] if isinstance(space, GoalSpace) else []
 
         def nowhere() -> BoolArray:
             return np.zeros(num_envs, np.bool_)
@@ -133,9 +139,10 @@ class LevelRows(Saved):
         return cls(
             row=np.arange(num_envs),
             observation={},
-            goal=np.zeros((num_envs, sent_size), np.float32),
-            outer_goals=[np.zeros((num_envs, size), np.float32) for size in sent],
-            difference_at_start=np.zeros((num_envs, goal_size), np.float64),
+            goal=goal,
+            outer_goals=outer_goals,
+            goals_below=(*outer_goals, *own_goals),
+            difference_at_start=np.zeros((num_envs, space.size), np.float64),
             open=nowhere(),
             waiting=nowhere(),
             starts=nowhere(),
@@ -151,9 +158,7 @@ class LevelRows(Saved):
             sums=sums,
             totals={} if sums.infos else None,
             aging=tuple(
-                (place, each)
-                for place, each in enumerate((space, *outer_spaces))
-                if isinstance(each, GoalSpace) and each.ages
+                (place, each) for place, each in enumerate((space, *outer_spaces)) if each.ages
             ),
         )
 
@@ -176,9 +181,7 @@ class LevelRows(Saved):
     def begin(self, rows: IntArray, goal: FloatArray, directive: Directive) -> None:
         """Begin the sub-episodes of a directive from above, with goals [R, G]."""
         self.goal[rows] = goal
-        self.tested[rows] = False if directive.tested is None else directive.tested
-        for mine, given in zip(self.outer_goals, directive.outer_goals, strict=True):
-            mine[rows] = given
+        self.hand_on(rows, directive)
         self.open[rows] = self.waiting[rows] = self.starts[rows] = True
         self.restart(rows)
 
@@ -243,6 +246,8 @@ class LevelRows(Saved):
             reward = reward * factor
         self.reward[index] += reward
         for key, values in answer.info.items():
+            if not key.startswith(AGENTS):
+                continue
             if is_agent_reward(key):
                 total = self.agent_rewards.setdefault(key, np.zeros(len(self.row), np.float64))
                 total[index] += values * factor

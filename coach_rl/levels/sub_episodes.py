@@ -3,86 +3,61 @@
 import math
 from collections import deque
 from collections.abc import Mapping
-from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 from gymnasium.spaces import Discrete
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, length_of
+from coach_rl.core.level_parts import Counts, Judgement
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
-from coach_rl.levels.judging import Judgement
 from coach_rl.levels.rows import LevelRows
 
 _ENDS = {
-    "goal": End.GOAL,
     "horizon": End.HORIZON,
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
-    "failure": End.FAILURE,
-    "own_end": End.OPTION,
 }
-NO_OTHERS: Mapping[str, End] = MappingProxyType({})
-"""No ends but those of every level."""
+"""Ends of every level, by their names; parts of a level may bring others."""
 _FOLD_AT = 1_000
 _DISTANCES = ("distance_at_start", "distance")
-_MEANS = (*_DISTANCES, "decisions", "return")
-_COUNTS = ("steps", "decided", "tested", "penalised")
+_MEANS = ("decisions", "return")
 METRICS = (
     "sub_episodes",
-    *(f"{name}_share" for name in _ENDS),
+    *(f"{name}_share" for name in ("goal", *_ENDS, "own_end")),
+    *_DISTANCES,
     *_MEANS,
     "steps",
-    "tested_share",
-    "penalised_share",
 )
-"""The names of all statistics but those of single options."""
+"""The names of all statistics but those of single options, and those that parts bring."""
 _OF_OPTIONS = ("option_share", "option_ended_share", "option_decisions", "option_return")
 """The statistics of each option, `<name>/<option>`."""
 
-Differences = tuple[FloatArray, FloatArray]
-"""Differences between goals and the starts, and the ends, of their sub-episodes, [E, G] each."""
+Figures = dict[str, Array]
+"""Figures of sub-episodes that ended, by name, [E, ...] each."""
 
 
 class SubEpisodes:
     """Sums over the sub-episodes that have ended since the last `drain`.
 
     Args:
-        level: Whose they are. Only where it receives goals are the share that reaches them, and
-            distances, among the means, and so is the share that ends by a failure where it stops on
-            those.
-        own_ends: Whether its agent may end its goals itself; the share of these is shown then.
-        others: Further ends by name, whose shares are shown.
+        ends: Further ends by name, which parts of the level bring.
+        counts: Sums of these parts, which are saved and cleared with the level's own.
     """
 
-    def __init__(
-        self,
-        level: LevelDescription,
-        *,
-        own_ends: bool = False,
-        others: Mapping[str, End] = NO_OTHERS,
-    ) -> None:
-        space = level.goal_space
-        goals = isinstance(space, GoalSpace)
-        is_shown = {
-            "goal": goals,
-            "failure": level.stops_on_failure != "never",
-            "own_end": own_ends and goals,
-        }
-        left_out = [name for name, shown in is_shown.items() if not shown]
-        self._ends = {**_ENDS, **others}
-        self._shown = tuple(name for name in self._ends if name not in left_out)
-        self._means = tuple(name for name in _MEANS if goals or name not in _DISTANCES)
-        self._sums = dict.fromkeys(("count", *self._ends, *_MEANS, *_COUNTS), 0.0)
-        is_numbered = isinstance(space, OptionSpace) and isinstance(space.space, Discrete)
-        options = space.size if space is not None and is_numbered else 0
-        self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
-        """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
-        self._new: list[tuple[Array, Differences | None, IntArray, IntArray, FloatArray]] = []
+    ends: ClassVar[Mapping[str, End]] = _ENDS
+    means: ClassVar[tuple[str, ...]] = _MEANS
+
+    def __init__(self, ends: Mapping[str, End], counts: Counts) -> None:
+        self._ends = {**self.ends, **ends}
+        self._sums = dict.fromkeys(("count", *self._ends, *self.means), 0.0)
+        self._counts = counts
+        self._new: list[tuple[Array, Figures]] = []
         """Not yet in the sums: adding up once in a while costs less than at every tick."""
         self._counted: BoolArray | None = None
         self._last: deque[bool] = deque(maxlen=0)
@@ -129,125 +104,179 @@ class SubEpisodes:
         """
         if not len(ended):
             return
+        end = judgement.end[ended]
         if self._last.maxlen and phase is not Phase.HEATUP:
-            self._last.extend(((judgement.end[ended] & np.uint8(End.GOAL)) > 0).tolist())
-        where, differences = answered[ended], None
-        if judgement.difference is not None:
-            at_end = judgement.difference.take(ended, axis=0)
-            differences = rows.difference_at_start[where], at_end
+            self._last.extend(((end & np.uint8(End.GOAL)) > 0).tolist())
         self.note_ends(
-            where,
-            judgement.end[ended],
-            differences=differences,
-            decisions=rows.decisions[where],
-            steps=rows.duration[where],
-            returns=rows.own_return[where],
-            options=rows.goal[where].argmax(axis=1) if len(self._of_options) else None,
+            answered[ended], end, **self._figures(rows, answered[ended], ended, judgement)
         )
 
-    def note_ends(
-        self,
-        rows: IntArray,
-        end: Array,
-        *,
-        differences: Differences | None,
-        decisions: IntArray,
-        steps: IntArray,
-        returns: FloatArray,
-        options: IntArray | None = None,
-    ) -> None:
+    def note_ends(self, rows: IntArray, end: Array, **figures: Array) -> None:
         """Add the sub-episodes that ended in a tick.
 
         Args:
             rows: Where, [E].
             end: Bits of `End`, uint8 [E], none of them 0.
-            differences: From their goals to where they began, and to where they ended, [E, G]
-                each; None without goals.
-            decisions: How many each took, [E].
-            steps: How many of the simulator each took, [E].
-            returns: Their rewards added up, [E].
-            options: Which option each was, [E]; None at a level without options.
+            figures: What is summed of them, [E, ...] each.
         """
         if self._counted is not None:
             kept = self._counted[rows]
-            end, decisions, steps, returns = end[kept], decisions[kept], steps[kept], returns[kept]
-            if differences is not None:
-                differences = differences[0][kept], differences[1][kept]
-            options = None if options is None else options[kept]
-        if options is not None:
-            ended = (end & np.uint8(End.OPTION)) > 0
-            each = np.stack([np.ones(len(end)), ended, decisions, returns], axis=1)
-            np.add.at(self._of_options, options, each)  # in turn, row by row
-        self._new.append((end, differences, decisions, steps, returns))
+            end = end[kept]
+            figures = {name: values[kept] for name, values in figures.items()}
+        self._new.append((end, figures))
         if len(self._new) >= _FOLD_AT:
             self._fold()
-
-    def note_decisions(self, tested: BoolArray, missed: BoolArray) -> None:
-        """Add decisions whose outcome is known.
-
-        Args:
-            tested: Whether they were tested, [R].
-            missed: Whether the level below used up its horizon without reaching the goal, [R].
-        """
-        sums = self._sums
-        sums["decided"] += len(tested)
-        sums["tested"] += np.count_nonzero(tested)
-        sums["penalised"] += np.count_nonzero(tested & missed)
 
     def drain(self) -> dict[str, float]:
         """Means over what was noted since the last call, by name; empty if nothing was."""
         self._fold()
-        sums, count = self._sums, self._sums["count"]
-        scalars = {}
-        if count:
-            scalars["sub_episodes"] = count
-            scalars |= {f"{name}_share": sums[name] / count for name in self._shown}
-            scalars |= {name: sums[name] / count for name in self._means}
-            if sums["steps"]:
-                scalars["steps"] = sums["steps"] / count
-            scalars |= self._by_option(count)
-        if sums["decided"]:
-            scalars["tested_share"] = sums["tested"] / sums["decided"]
-            scalars["penalised_share"] = sums["penalised"] / sums["decided"]
-        self._sums, self._counted = dict.fromkeys(sums, 0.0), None
-        self._of_options[:] = 0.0
+        scalars = self._means(self._sums["count"]) if self._sums["count"] else {}
+        self._clear()
+        self._counts.update(dict.fromkeys(self._counts, 0.0))
+        self._counted = None
         return scalars
 
     def state_dict(self) -> State:
         self._fold()
-        options = {"options": self._of_options.copy()} if len(self._of_options) else {}
-        return {**self._sums, **options, "last": list(self._last)}
+        return {**self._sums, **self._counts, "last": list(self._last)}
 
     def load_state_dict(self, state: State) -> None:
-        self._sums, self._new = {name: state.get(name, 0.0) for name in self._sums}, []
-        if len(self._of_options):
-            self._of_options[:] = state["options"]
+        self._sums = {name: state.get(name, 0.0) for name in self._sums}
+        self._counts.update({name: state.get(name, 0.0) for name in self._counts})
+        self._new = []
         self._last = deque(state["last"], maxlen=self._last.maxlen)
 
-    def _by_option(self, count: float) -> dict[str, float]:
-        """The statistics of each option; of one that was never chosen, its share alone."""
-        scalars: dict[str, float] = {}
+    def _figures(
+        self,
+        rows: LevelRows,
+        where: IntArray,
+        ended: IntArray,  # noqa: ARG002 - of goals
+        judgement: Judgement,  # noqa: ARG002
+    ) -> Figures:
+        """Figures of sub-episodes that ended in rows [E], at places of an answer [E]."""
+        return {"decisions": rows.decisions[where], "returns": rows.own_return[where]}
+
+    def _means(self, count: float) -> dict[str, float]:
+        """Means over so many sub-episodes."""
+        shares = {f"{name}_share": self._sums[name] / count for name in self._ends}
+        means = {name: self._sums[name] / count for name in self.means}
+        return {"sub_episodes": count, **shares, **means}
+
+    def _clear(self) -> None:
+        """Set the sums to 0."""
+        self._sums = dict.fromkeys(self._sums, 0.0)
+
+    def _fold(self) -> None:
+        """Add the new sub-episodes to the sums."""
+        if not self._new:
+            return
+        ends, figures = zip(*self._new, strict=True)
+        self._new = []
+        whole = {name: np.concatenate([each[name] for each in figures]) for name in figures[0]}
+        self._add(np.concatenate(ends), whole)
+
+    def _add(self, end: Array, figures: Figures) -> None:
+        """Add sub-episodes [E] to the sums."""
+        sums = self._sums
+        sums["count"] += len(end)
+        for name, bit in self._ends.items():
+            sums[name] += np.count_nonzero(end & np.uint8(bit))
+        sums["decisions"] += int(figures["decisions"].sum())
+        sums["return"] = _added_in_turn(sums["return"], figures["returns"])
+
+
+class GoalSubEpisodes(SubEpisodes):
+    """The same under goals, with distances and simulator steps; a sub-goal takes so long.
+
+    Args:
+        ends: Further ends by name, which parts of the level bring.
+        counts: Sums of these parts, which are saved and cleared with the level's own.
+    """
+
+    ends = {"goal": End.GOAL, **_ENDS}  # noqa: RUF012
+    means = (*_DISTANCES, *_MEANS, "steps")
+
+    def _figures(
+        self, rows: LevelRows, where: IntArray, ended: IntArray, judgement: Judgement
+    ) -> Figures:
+        return {
+            **super()._figures(rows, where, ended, judgement),
+            "distance_at_start": rows.difference_at_start[where],
+            "distance": judgement.difference.take(ended, axis=0),
+            "steps": rows.duration[where],
+        }
+
+    def _add(self, end: Array, figures: Figures) -> None:
+        super()._add(end, figures)
+        for name in _DISTANCES:
+            self._sums[name] = _added_in_turn(self._sums[name], length_of(figures[name]))
+        self._sums["steps"] += int(figures["steps"].sum())
+
+
+class OptionSubEpisodes(SubEpisodes):
+    """The same under options that are numbered, with the figures of each.
+
+    Args:
+        ends: Further ends by name, which parts of the level bring.
+        counts: Sums of these parts, which are saved and cleared with the level's own.
+        options: K.
+    """
+
+    def __init__(self, ends: Mapping[str, End], counts: Counts, *, options: int) -> None:
+        super().__init__(ends, counts)
+        self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
+        """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "options": self._of_options.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self._of_options[:] = state["options"]
+
+    def _figures(
+        self, rows: LevelRows, where: IntArray, ended: IntArray, judgement: Judgement
+    ) -> Figures:
+        figures = super()._figures(rows, where, ended, judgement)
+        return {**figures, "options": rows.goal[where].argmax(axis=1)}
+
+    def _add(self, end: Array, figures: Figures) -> None:
+        super()._add(end, figures)
+        ended = (end & np.uint8(End.OPTION)) > 0
+        columns = [np.ones(len(end)), ended, figures["decisions"], figures["returns"]]
+        # In turn, row by row: the sums don't depend on how often they are folded.
+        np.add.at(self._of_options, figures["options"], np.stack(columns, axis=1))
+
+    def _means(self, count: float) -> dict[str, float]:
+        """Means, and those of each option; of one that was never chosen, its share alone."""
+        scalars = super()._means(count)
         for option, (chosen, *sums) in enumerate(self._of_options.tolist()):
             means = [chosen / count, *(each / chosen for each in sums if chosen)]
             names = _OF_OPTIONS[: len(means)]
             scalars |= {f"{n}/{option}": mean for n, mean in zip(names, means, strict=True)}
         return scalars
 
-    def _fold(self) -> None:
-        """Add the new sub-episodes to the sums."""
-        if not self._new:
-            return
-        ends, differences, decisions, steps, returns = zip(*self._new, strict=True)
-        self._new, sums, end = [], self._sums, np.concatenate(ends)
-        sums["count"] += len(end)
-        for name, bit in self._ends.items():
-            sums[name] += np.count_nonzero(end & np.uint8(bit))
-        if differences[0] is not None:
-            for name, parts in zip(_DISTANCES, zip(*differences, strict=True), strict=True):
-                sums[name] = _added_in_turn(sums[name], length_of(np.concatenate(parts)))
-            sums["steps"] += int(np.concatenate(steps).sum())  # a sub-goal takes so long
-        sums["decisions"] += int(np.concatenate(decisions).sum())
-        sums["return"] = _added_in_turn(sums["return"], np.concatenate(returns))
+    def _clear(self) -> None:
+        super()._clear()
+        self._of_options[:] = 0.0
+
+
+def sub_episodes_of(
+    level: LevelDescription, ends: Mapping[str, End], counts: Counts
+) -> SubEpisodes:
+    """The statistics of a level's sub-episodes.
+
+    Args:
+        level: What the level is like.
+        ends: Further ends by name, which parts of the level bring.
+        counts: Sums of these parts, which are saved and cleared with the level's own.
+    """
+    space = level.goal_space
+    if isinstance(space, GoalSpace):
+        return GoalSubEpisodes(ends, counts)
+    if isinstance(space, OptionSpace) and isinstance(space.space, Discrete):
+        return OptionSubEpisodes(ends, counts, options=space.size)
+    return SubEpisodes(ends, counts)
 
 
 def _added_in_turn(total: float, values: FloatArray) -> float:

@@ -1,8 +1,8 @@
 """Memories: transitions are kept here until they are learned from.
 
 `RolloutMemory` for on-policy agents, `ReplayMemory` for off-policy ones: struct-of-arrays, sampled
-by chains of small units. May import core only. Start with `memory` (what an agent needs) and
-`batches`, then `replay_memory`, `ring_store` and `samplers`.
+by chains of small units. May import core only. Start with `batches`
+and `replay_memory`, then `ring_store` and `samplers`.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch, TransitionBatch
     from coach_rl.memories.draws import SingleTransitions
     from coach_rl.memories.hindsight import HindsightParameters
-    from coach_rl.memories.memory import Memory, MemoryParameters
     from coach_rl.memories.parts import (
         DrawParameters,
         MemoryPart,
@@ -31,7 +30,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Columns", "DrawParameters", "HindsightParameters", "Memory", "MemoryParameters", "MemoryPart",
+    "Columns", "DrawParameters", "HindsightParameters", "MemoryPart",
     "MemoryPartParameters", "Minibatch", "PartContext",
     "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
     "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",

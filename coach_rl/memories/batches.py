@@ -53,6 +53,8 @@ GOALS, RELABELLED = f"{INTERNAL}hindsight/goals", f"{INTERNAL}hindsight/relabell
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)
 _OF_BATCHES = (POSITIONS, WEIGHTS, DISCOUNTS, MASK)
+_NO_EXTRAS = frozenset((ACTIONS, *_EVERYONES_TOO, *_OF_BATCHES))
+"""Paths of single columns that every batch may have."""
 INFOS = "infos/"
 """Extras under this prefix are infos of the environment."""
 _Column = TypeVar("_Column")
@@ -128,11 +130,11 @@ Tensors = dict[str, Tensor]
 """Tensors by name, e.g. by observation key."""
 
 
-def masked_mean(values: Tensor, mask: Tensor | None) -> Tensor:
-    """The mean of values [..., B] where a mask [B] is true, once at least; None: everywhere."""
-    if mask is None:
+def mean_of_valid(values: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean of values [..., B] where `valid` [B] is true, once at least; None: of all."""
+    if valid is None:
         return values.mean()
-    return torch.where(mask, values, 0.0).sum() / mask.expand_as(values).sum()
+    return torch.where(valid, values, 0.0).sum() / valid.expand_as(values).sum()
 
 
 class TransitionBatch(NamedTuple):
@@ -158,29 +160,47 @@ class TransitionBatch(NamedTuple):
     """Parts of a Dict action space, [B, ...] each."""
     extras: Tensors = {}  # noqa: RUF012 (never written to)
     """Arrays the agent has kept with its actions, and columns of the user's own, [B, ...] each."""
-    mask: Tensor | None = None
+    valid: Tensor | None = None
     """False where sequences are padded, bool [B]: B transitions are S sequences of L then, and
     observations hold the hidden states [S, H]. None: transitions are drawn alone."""
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values [..., B] over the transitions, without padding."""
-        return masked_mean(values, self.mask)
+        return mean_of_valid(values, self.valid)
+
+    def summary(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, lowest and highest of values [..., B] over the transitions, without padding."""
+        if self.valid is None:
+            return values.mean(), values.amin(), values.amax()
+        lowest = values.masked_fill(~self.valid, torch.inf).amin()
+        highest = values.masked_fill(~self.valid, -torch.inf).amax()
+        return self.mean(values), lowest, highest
 
 
 def as_batch(columns: Columns) -> TransitionBatch:
     """A batch from a sampler's columns."""
+    found: dict[str, Tensors] = {OBSERVATIONS: {}, NEXT_OBSERVATIONS: {}, ACTION_PARTS: {}}
+    extras: Tensors = {}
+    for path, column in columns.items():
+        for prefix, own in found.items():
+            if path.startswith(prefix):
+                own[path.removeprefix(prefix)] = column
+                break
+        else:
+            if path not in _NO_EXTRAS:
+                extras[path.removeprefix("/")] = column
     weight = columns[WEIGHTS]
     return TransitionBatch(
-        observation=under(OBSERVATIONS, columns),
+        observation=found[OBSERVATIONS],
         action=columns[ACTIONS] if ACTIONS in columns else weight.new_zeros(len(weight), 0),
         reward=columns[REWARDS],
         discount=columns[DISCOUNTS],
-        next_observation=under(NEXT_OBSERVATIONS, columns),
+        next_observation=found[NEXT_OBSERVATIONS],
         weight=weight,
         position=columns[POSITIONS],
-        action_parts=under(ACTION_PARTS, columns),
-        extras=extras_of(columns),
-        mask=columns.get(MASK),
+        action_parts=found[ACTION_PARTS],
+        extras=extras,
+        valid=columns.get(MASK),
     )
 
 
@@ -230,12 +250,12 @@ class RolloutBatch(NamedTuple):
     policy: Tensor | None
     """Parameters of the distribution that the action was drawn from, [C, P]; None where the
     objective does not need them."""
-    mask: Tensor | None = None
+    valid: Tensor | None = None
     """False at the position that pads sequences, [C] bool; None where there are no sequences."""
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values [..., C] over the transitions, without padding."""
-        return masked_mean(values, self.mask)
+        return mean_of_valid(values, self.valid)
 
 
 class Minibatch(NamedTuple):

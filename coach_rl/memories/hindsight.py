@@ -22,6 +22,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
     BoolArray,
+    End,
     FloatArray,
     IntArray,
     Observation,
@@ -99,7 +100,7 @@ class HindsightParameters:
                 f"are shown as {shown}, so batches would mix positions and displacements; set "
                 f"observed='{shown}' (`relative` and `reach` are for actions of a level above)"
             )
-        stops = place.level is not None and place.level.stops_on_failure != "never"
+        stops = place.level is not None and place.level.may_end_by(End.FAILURE)
         return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
 
 
@@ -296,14 +297,17 @@ class HindsightGoals(SamplerUnit):
             RELABELLED: torch.from_numpy(relabelled),
         }
 
-    def mixed_in(self, wanted: Array) -> Array:
-        """Shown goals [R, ...] with hindsight goals of any transitions kept in their share."""
+    def as_shown(self, observation: Observation) -> Observation:
+        """The observations with hindsight goals of any transitions kept in their share."""
+        if not self.fraction:
+            return observation
+        wanted = observation[GOAL_KEY]
         positions = self._store.draw(self._rng, len(wanted))
         chosen, source = self._draw(positions)
         goals, achieved = self._goals(source[chosen]), self._goals(positions[chosen])
         mixed = wanted.copy()
         mixed[chosen] = self._goal.shown_from(goals, achieved).reshape(-1, *wanted.shape[1:])
-        return mixed
+        return {**observation, GOAL_KEY: mixed}
 
     def _draw(self, positions: IntArray) -> tuple[BoolArray, IntArray]:
         """Draw which transitions to relabel, and the positions of the goals for them, [B] each."""

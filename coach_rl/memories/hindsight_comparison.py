@@ -12,8 +12,6 @@ from coach_rl.core.errors import warn
 from coach_rl.core.goals import GOAL_KEY, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, Transition
 from coach_rl.memories.hindsight import Hindsight
-from coach_rl.memories.memory import Memory
-from coach_rl.memories.replay_memory import ReplayMemory
 
 _PRECISION = 1e-4
 """Largest difference of equal rewards, absolute and in parts of hindsight's."""
@@ -39,10 +37,9 @@ class HindsightComparison:
         self._differing_ends = 0
 
     @classmethod
-    def of(cls, memory: Memory, owner: str) -> Self | None:
-        """The comparison for an agent's memory; None where it relabels nothing."""
-        hindsight = memory.layout.hindsight if isinstance(memory, ReplayMemory) else None
-        if hindsight is None or not hindsight.ratio or hindsight.goal.learns:
+    def of(cls, hindsight: Hindsight, owner: str) -> Self | None:
+        """The comparison for a memory; None where it relabels nothing."""
+        if not hindsight.ratio or hindsight.goal.learns:
             return None
         return cls(hindsight, owner)
 

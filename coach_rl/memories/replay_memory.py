@@ -20,7 +20,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalRounding
+from coach_rl.core.goals import GoalRounding
 from coach_rl.core.records import (
     HIDDEN_STATE,
     Array,
@@ -55,11 +55,13 @@ from coach_rl.memories.batches import (
     columns_of,
     extra,
     shown_as,
+    under,
 )
 from coach_rl.memories.frame_ring import frames_per_row
-from coach_rl.memories.hindsight import Hindsight, HindsightGoals
+from coach_rl.memories.hindsight import Hindsight
+from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
-from coach_rl.memories.prioritised import PrioritisedPositions, tree_bytes
+from coach_rl.memories.prioritised import tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
 from coach_rl.memories.samplers import SamplerChain
 from coach_rl.memories.tables import Field, kept_dtype
@@ -69,6 +71,7 @@ CGROUP = Path("/sys/fs/cgroup")
 RECORDED = frozenset(path.removeprefix("/") for path in (LOW_BEGIN, LOW_END, END_BITS, BELOW_BITS))
 """Extras that a memory makes itself of each transition, if they are wanted."""
 MakeExtras = Callable[[Transition], Mapping[str, Array]]
+MakeColumns = Callable[[Transition, Mapping[str, Array]], Mapping[str, Array]]
 SAVED_PRIORITY = 24
 """Bytes that saving a priority takes for a moment: value, position and place in the tree."""
 
@@ -234,40 +237,48 @@ class ReplayLayout:
     def columns(self, transition: Transition) -> dict[str, Array]:
         """Everything that is kept of a transition, [R, ...] each."""
         columns = columns_of(transition)
-        names = (*self.extras, *self.draws.states)
-        columns |= {extra(name): transition.extras[name] for name in names}
-        columns |= self.kept(columns, transition.below, transition.tested)
-        if self.keeps_follows:
-            columns[FOLLOWS] = transition.follows_or_all
+        for more in self._further_columns:
+            columns |= more(transition, columns)
         return columns
 
-    def kept(
-        self,
-        columns: Mapping[str, Array],
-        below: Array | None = None,
-        tested: BoolArray | None = None,
-    ) -> dict[str, Array]:
-        """Return the columns that hindsight and parts keep of transitions, [R, ...] each.
+    @cached_property
+    def _further_columns(self) -> tuple[MakeColumns, ...]:
+        """Functions from transitions and their columns so far to more columns, [R, ...] each."""
+        found: list[MakeColumns] = []
+        if self.extras or self.draws.states:
+            found.append(self._extras_of)
+        if self.hindsight is not None or self.parts:
+            found.append(self._kept_of)
+        if self.keeps_follows:
+            found.append(lambda transition, _: {FOLLOWS: transition.follows_or_all})
+        return tuple(found)
 
-        Args:
-            columns: The transitions' other columns.
-            below: Bits of `End` of the level below, [R]; None: not known.
-            tested: Whether the decisions were tested, [R]; None: none was.
-        """
-        if self.hindsight is None and not self.parts:
-            return {}
-        before = {key: columns[f"{OBSERVATIONS}{key}"] for key in self.observations}
-        after = {key: columns[f"{NEXT_OBSERVATIONS}{key}"] for key in self.observations}
+    def _kept_of(self, transition: Transition, columns: Mapping[str, Array]) -> Mapping[str, Array]:
+        return self.kept(
+            Stored(
+                transition.observation,
+                transition.next_observation,
+                columns,
+                transition.below,
+                transition.tested,
+            )
+        )
+
+    def _extras_of(self, transition: Transition, _: Mapping[str, Array]) -> dict[str, Array]:
+        names = (*self.extras, *self.draws.states)
+        return {extra(name): transition.extras[name] for name in names}
+
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        """Return the columns that hindsight and parts keep of transitions, [R, ...] each."""
         kept: dict[str, Array] = {}
         if self.hindsight is not None:
-            before, after = self.hindsight.observed(before, after, columns)
+            before, after = self.hindsight.observed(stored.before, stored.after, stored.columns)
             kept = self.hindsight.ledger_values(
-                before, after, terminated=columns[TERMINATED], below=below
+                before, after, terminated=stored.columns[TERMINATED], below=stored.below
             )
-        if self.parts:
-            stored = Stored(before, after, columns, below, tested)
-            for part in self.parts:
-                kept |= part.kept(stored)
+            stored = stored._replace(before=before, after=after)
+        for part in self.parts:
+            kept |= part.kept(stored)
         return kept
 
 
@@ -352,14 +363,19 @@ class UnreadSteps(Saved):
 class ReplayMemory:
     """Stores the newest transitions of each row; samples batches from all of them.
 
+    memory.add(transition)
+    if len(memory) >= learning_starts:
+        batch = memory.sample(256)
+        errors = learn(batch)                                # [B], of whatever sign
+        memory.note_errors(batch.position, errors)
+
     Args:
         layout: Its columns.
         store: Keeps them.
         sampler: Draws batches from the store.
         rng: The stream that the sampler draws from.
-        priorities: The sampler's priorities; None where all transitions are drawn alike.
-        relabel: The sampler's hindsight goals; None where goals stay.
         recorded: Makes extras of transitions, see `recorded_extras`; None: there are none.
+        comparison: Compares what is added with hindsight; None: nothing does.
     """
 
     def __init__(
@@ -369,29 +385,33 @@ class ReplayMemory:
         store: RingStore,
         sampler: SamplerChain,
         rng: np.random.Generator,
-        priorities: PrioritisedPositions | None = None,
-        relabel: HindsightGoals | None = None,
         recorded: MakeExtras | None = None,
+        comparison: HindsightComparison | None = None,
     ) -> None:
-        self.layout, self.store, self.sampler = layout, store, sampler
-        self._rng, self.priorities, self._relabel = rng, priorities, relabel
+        self.layout = layout
+        self.store = store
+        self.sampler = sampler
+        self._rng = rng
         self._recorded = recorded
+        self._compared = [] if comparison is None else [comparison]
         self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
         self._drawn = 0
         """Number of samples that were drawn for the last batch."""
+        self._noting_additions = sampler.overriding("added")
+        self._noting_errors = sampler.overriding("note_errors")
+        self._showing = sampler.overriding("as_shown")
+        self.is_prioritised = bool(self._noting_errors)
+        """True if `note_errors` changes anything: learners need not compute errors otherwise."""
 
     def __len__(self) -> int:
+        """Transitions kept."""
         return len(self.store)
 
     @property
     def capacity(self) -> int:
         """Transitions it has room for: the requested capacity, rounded down to equal rows."""
         return self.layout.num_rows * self.layout.row_capacity
-
-    @property
-    def is_prioritised(self) -> bool:
-        return self.priorities is not None
 
     @property
     def history(self) -> RowHistory:
@@ -403,6 +423,12 @@ class ReplayMemory:
         return self.store.rows_of(positions.cpu().numpy())
 
     def add(self, transition: Transition) -> None:
+        """Store R transitions, replacing the oldest of rows that are full.
+
+        Warns:
+            CoachWarning: Their goals, rewards or ends are not those of hindsight; once each.
+        """
+        given = transition
         if not self.layout.keeps:
             raise RunError(
                 "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
@@ -417,36 +443,52 @@ class ReplayMemory:
         if ACHIEVED in values:
             self._rounding.check(values[ACHIEVED])
         positions = self.store.add(transition.rows, values)
-        if self.priorities is not None:
-            self.priorities.added(positions, int(transition.duration.sum()))
+        for unit in self._noting_additions:
+            unit.added(positions, int(transition.duration.sum()))
+        for comparison in self._compared:
+            comparison.compare(given)
 
     def truncate(self, rows: IntArray) -> None:
+        """Truncate the open episodes of these rows at their newest transitions."""
         self.store.truncate(rows)
 
     def sample(self, size: int) -> TransitionBatch:
+        """A batch of B = `size` transitions, drawn with replacement from those kept."""
         self._drawn = self.layout.draws.count(size)
         return as_batch(self.sampler(self._drawn))
 
     def as_shown(self, observation: Observation) -> Observation:
-        if self._relabel is None or not self._relabel.fraction:
-            return observation
-        return {**observation, GOAL_KEY: self._relabel.mixed_in(observation[GOAL_KEY])}
+        """Observations as batches contain them: with hindsight, a share has relabelled goals.
+
+        For statistics of what a learner sees. Needs at least one transition; where something is
+        changed, this draws from the sampling stream.
+
+        Args:
+            observation: Of transitions that were added, [R, ...] each; not written to.
+        """
+        for unit in self._showing:
+            observation = unit.as_shown(observation)
+        return observation
 
     def note_errors(self, positions: Tensor, errors: Tensor) -> None:
         """Record the learner's errors, [B] each; on a CUDA device this waits for them."""
-        if self.priorities is None:
+        if not self.is_prioritised:
             return
         drawn = positions.detach().cpu().numpy()
         sizes = errors.detach().cpu().numpy()
-        self.priorities.note_errors(*self.layout.draws.priorities(drawn, sizes, self._drawn))
+        drawn, sizes = self.layout.draws.priorities(drawn, sizes, self._drawn)
+        for unit in self._noting_errors:
+            unit.note_errors(drawn, sizes)
 
     def metrics(self) -> dict[str, float]:
+        """Return the metrics since the last call, by name."""
         return {"memory/transitions": float(len(self)), **self.sampler.metrics()}
 
     def clear(self) -> None:
+        """Remove all transitions."""
         self.store.clear()
-        if self.priorities is not None:
-            self.priorities.clear()
+        for unit in self.sampler.units:
+            unit.clear()
 
     def fill(self, episodes: Iterable[Mapping[str, Array]], owner: str) -> None:
         """Add whole episodes, each to the row that has fewest transitions.
@@ -471,13 +513,17 @@ class ReplayMemory:
                     f"{capacity:,} transitions and whole episodes go to one row; raise `capacity` "
                     f"({self.capacity:,})"
                 )
-            values = {**episode, **layout.kept(episode)}
+            values = dict(episode)
+            if layout.hindsight is not None or layout.parts:
+                before = under(OBSERVATIONS, episode)
+                after = under(NEXT_OBSERVATIONS, episode)
+                values |= layout.kept(Stored(before, after, episode, None, None))
             if layout.keeps_follows:
                 values[FOLLOWS] = np.ones(time, np.bool_)
             self._check_casts(values, owner)
             positions = self.store.extend(row, values)
-            if self.priorities is not None:
-                self.priorities.added(positions, 0)
+            for unit in self._noting_additions:
+                unit.added(positions, 0)
 
     def trajectories(self, agent: str = "agent") -> dict[str, Array]:
         """Everything kept by flat path, [N, T, ...] each, oldest first, zeros behind a row's end.
@@ -489,17 +535,17 @@ class ReplayMemory:
             The paths of `memories.batches.shown_as`, and `/mask` [N, T].
         """
         sizes = self.store.sizes
-        mask = np.arange(int(sizes.max(initial=0))) < sizes[:, None]
-        rows, time = np.nonzero(mask)
+        kept = np.arange(int(sizes.max(initial=0))) < sizes[:, None]  # [N, T]
+        rows, time = np.nonzero(kept)
         positions = self.store.positions_of(rows, (self.store.counts - sizes)[rows] + time)
         paths = [*self.store.fields, *LEDGER]
         columns = {path: self.store.read(path, positions) for path in paths}
         shown: dict[str, Array] = {}
         for path, values in {**columns, ROWS: rows}.items():
-            padded = np.zeros((*mask.shape, *values.shape[1:]), values.dtype)
-            padded[mask] = values
+            padded = np.zeros((*kept.shape, *values.shape[1:]), values.dtype)
+            padded[kept] = values
             shown[shown_as(path, agent)] = padded
-        return {**shown, MASK: mask}
+        return {**shown, MASK: kept}
 
     def state_dict(self) -> State:
         return {
@@ -544,8 +590,8 @@ class ReplayMemory:
                 )
 
 
-def recorded_extras(names: Iterable[str], place: LevelPlace) -> MakeExtras | None:
-    """A function that makes those of the named extras that are `RECORDED`; None: there are none.
+def recorded_extras(names: Iterable[str], place: LevelPlace) -> MakeExtras:
+    """A function that makes those of the named extras that are `RECORDED`.
 
     Args:
         names: Extras that a memory keeps.
@@ -580,4 +626,4 @@ def recorded_extras(names: Iterable[str], place: LevelPlace) -> MakeExtras | Non
             made[begin], made[end] = history.newest_episodes(transition.rows)
         return {name: made[name] for name in wanted}
 
-    return make if wanted else None
+    return make

@@ -22,6 +22,7 @@ from coach_rl.memories.hindsight import (
     HindsightUnits,
     RelabellingRequest,
 )
+from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.parts import DrawParameters, MemoryPartParameters, PartContext
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
@@ -115,7 +116,22 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         discount: float,
         place: LevelPlace = ALONE,
         output_filter: OutputFilter | None = None,
+        owner: str = "",
     ) -> ReplayMemory:
+        """The memory; ConfigurationError when it can't fit the machine or the spaces.
+
+        Args:
+            observation_space: What the agent sees, behind its InputFilter.
+            action_space: Where the agent acts.
+            num_envs: N, the rows that add to it.
+            device: The learner's, where batches go.
+            seed: Of the sampling stream.
+            discount: Gamma per decision, or per simulator step with `discount_by_duration`.
+            place: Where in a stack the agent decides.
+            output_filter: What the agent's actions pass on their way out; None: nothing.
+            owner: The agent, for warnings where its transitions and hindsight differ; empty: it
+                gets none.
+        """
         self._check(observation_space, num_envs, device)
         hindsight = self._relabelling(place)
         if hindsight is not None:
@@ -159,7 +175,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             place=place,
             output_filter=output_filter,
         )
-        memory = self._memory(layout, context, discount)
+        memory = self._memory(layout, context, discount, owner)
         if self.storage != "none" and self.is_filled:
             for part in layout.parts:
                 memory.fill(part.episodes(), part.owner)
@@ -207,7 +223,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         goal = given or place.goal
         return request.plain() if goal is None else goal.relabelling(request)
 
-    def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
+    def _memory(
+        self, layout: ReplayLayout, context: UnitContext, discount: float, owner: str
+    ) -> ReplayMemory:
         store = context.store
         rng = context.rng
         made = [each.build(context) for each in self.units]
@@ -224,23 +242,29 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                 "the unit, out"
             )
         layout = replace(layout, extras=(*layout.extras, *more))
-        priorities = None
         relabel = None if layout.hindsight is None else layout.hindsight.units(store, rng)
-        if self.prioritised is not None:
-            priorities = PrioritisedPositions(store, rng, self.prioritised)
-        units: list[SamplerUnit] = [priorities or UniformPositions(store, rng)]
+        units: list[SamplerUnit] = [
+            UniformPositions(store, rng)
+            if self.prioritised is None
+            else PrioritisedPositions(store, rng, self.prioritised)
+        ]
         gather = Gather(store, layout.gathered, layout.gathered_next)
         units += self.draws.units(self._return_units(store, relabel, discount), gather)
         if relabel is not None:
             units.append(relabel.observations)
+        recorded = None
+        if RECORDED.intersection(layout.extras):
+            recorded = recorded_extras(layout.extras, context.place)
+        comparison = None
+        if layout.hindsight is not None and owner:
+            comparison = HindsightComparison.of(layout.hindsight, owner)
         return ReplayMemory(
             layout,
             store=store,
             sampler=SamplerChain(_with_own(units, own, context.device), hidden=[*map(extra, more)]),
             rng=rng,
-            recorded=recorded_extras(layout.extras, context.place),
-            priorities=priorities,
-            relabel=None if relabel is None else relabel.goals,
+            recorded=recorded,
+            comparison=comparison,
         )
 
     def _return_units(

@@ -127,7 +127,7 @@ class RingStore:
             values = self._add_frames(rows, steps, positions, steps == begins, values)
         for path, column in self.ledger.items():
             column[positions] = values[path]
-        self.table.write(positions, {path: values[path] for path in self.table.fields})
+        self.table.write(positions, values)
         self._begins[positions] = begins
         self._ends[positions] = OPEN
         self.counts[rows] = steps + 1
@@ -178,7 +178,7 @@ class RingStore:
         positions = row * self.row_capacity + steps % self.row_capacity
         for path, column in self.ledger.items():
             column[positions] = values[path]
-        self.table.write(positions, {path: values[path] for path in self.table.fields})
+        self.table.write(positions, values)
         self._ends[positions] = OPEN
         ended = np.flatnonzero(values[TERMINATED] | values[TRUNCATED])
         # Step i of the block is in episode number |{e in ended: e < i}| of those that begin below.
@@ -308,7 +308,7 @@ class RingStore:
             positions = self._positions(row, begin, begin + len(columns[REWARDS]))
             for path, column in host.items():
                 column[positions] = columns[path]
-            self.table.write(positions, {path: columns[path] for path in self.table.fields})
+            self.table.write(positions, columns)
         self._cut = [(row, step) for row, step in state["cut"].tolist()]
         for row, step in self._cut:
             self.ledger[TRUNCATED][row * self.row_capacity + step % self.row_capacity] = True

@@ -21,7 +21,6 @@ from coach_rl.memories.batches import (
     TRUNCATED,
     Rollout,
     columns_of,
-    extra,
     extras_of,
     shown_as,
     under,
@@ -92,11 +91,11 @@ class RolloutMemory:
                 f"rollout memory of {self.capacity} transitions is full: "
                 f"{self._length} kept, {count} more came"
             )
-        columns = columns_of(transition) | {
-            ROWS: transition.rows,
-            FOLLOWS: transition.follows_or_all,
-        }
-        columns |= {extra(name): values for name, values in transition.extras.items()}
+        columns = columns_of(transition)
+        columns[ROWS] = transition.rows
+        columns[FOLLOWS] = transition.follows_or_all
+        for name, values in transition.extras.items():
+            columns[f"/{name}"] = values
         for path, values in columns.items():
             column = self.columns.get(path)
             if column is None:

@@ -7,6 +7,7 @@ learner's device; those of prioritised replay and of hindsight are in `prioritis
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ import torch
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.records import BoolArray, FloatArray, IntArray
+from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.memories.batches import (
     DISCOUNTS,
@@ -80,6 +81,24 @@ class SamplerUnit(Saved, ABC):
             size: B.
         """
 
+    def added(self, positions: IntArray, environment_steps: int) -> None:
+        """Note transitions that were added.
+
+        Args:
+            positions: Theirs, [R].
+            environment_steps: The simulator steps of all together; 0 for those of a data set.
+        """
+
+    def note_errors(self, positions: IntArray, errors: FloatArray) -> None:
+        """Note the learner's errors of transitions, [B] each, of whatever sign."""
+
+    def as_shown(self, observation: Observation) -> Observation:
+        """Observations [R, ...] each that were added, as batches contain them; not written to."""
+        return observation
+
+    def clear(self) -> None:
+        """Forget all transitions."""
+
     def metrics(self) -> dict[str, float]:
         """Metrics since the last call, by metric name."""
         return {}
@@ -140,6 +159,11 @@ class SamplerChain(Saved):
             for path, column in batch.items()
             if not path.startswith(INTERNAL) and path not in self._hidden
         }
+
+    def overriding(self, method: str) -> tuple[Any, ...]:
+        """The units whose class overrides a method of `SamplerUnit`."""
+        usual = getattr(SamplerUnit, method)
+        return tuple(unit for unit in self.units if getattr(type(unit), method) is not usual)
 
     def watch(self, name: str, listener: Callable[[Columns], None]) -> None:
         """Call a function with a unit's outputs, from now on.

@@ -78,9 +78,14 @@ class Table:
         self._length = max(self._length, length)
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
-        """Write values [R, ...] to positions [R], in each column named."""
-        for path, entries in values.items():
-            self._columns[path][positions] = entries
+        """Write values [R, ...] to positions [R], in each of the columns.
+
+        Args:
+            positions: [R].
+            values: By path, of each column there is; others are left out.
+        """
+        for path, column in self._columns.items():
+            column[positions] = values[path]
 
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:
         """New tensors [..., *shape] of the entries at positions [...]."""
@@ -137,9 +142,8 @@ class DeviceTable(Table):
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
         index = torch.from_numpy(positions).to(self._device)
-        for path, entries in values.items():
-            field = self.fields[path]
-            kept = torch.from_numpy(np.array(entries, dtype=field.dtype))
+        for path, field in self.fields.items():
+            kept = torch.from_numpy(np.array(values[path], dtype=field.dtype))
             self._columns[path].index_copy_(0, index, kept.to(self._device))
 
     def take(self, paths: Sequence[str], positions: IntArray) -> Columns:

@@ -39,13 +39,14 @@ from coach_rl.configuration.strict_json import (
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.file_writing import sync
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.shown_text import folder_name
 from coach_rl.runs.checkpoint import checksum_of, find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.runs.lock import locked
 
 SCHEMA_VERSION = 2
 """Version of the manifest; raised when another reader could misread it."""
 MANIFEST = "manifest.json"
+_LEVEL_LENGTH = 40
+"""Characters of a level's name in a folder's at most."""
 ONLY_RECORDS = "only_records"
 """A key of the manifests of runs of which there are only records, without checkpoints."""
 ONLY_POLICY = "only_policy"
@@ -358,3 +359,9 @@ def _remove_unfinished(parent: Path) -> None:
         process = path.name.removeprefix(_unfinished()).partition("-")[0]
         if process.isdecimal() and not psutil.pid_exists(int(process)):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def folder_name(level: str) -> str:
+    """The level's name as part of a folder's: `MyEnv` of `my_module:MyEnv`, `ALE_Pong-v5`."""
+    name = re.sub(r"[^\w.-]+", "_", level.rpartition(":")[2]).strip("._-")
+    return name[:_LEVEL_LENGTH] or "level"

@@ -316,7 +316,7 @@ def check_disk_space(
     """Refuse a run whose checkpoints cannot be written; warn where they may fill the disk.
 
     Args:
-        state: What checkpoints will hold.
+        state: What checkpoints will hold of the agents, with their memories.
         folder: Where they will be; it need not exist yet.
         checkpoints: The most that stay; None: all that the run writes.
         planned_steps: Environment steps of the whole run, and so the most entries of a memory; None

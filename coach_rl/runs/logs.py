@@ -24,7 +24,7 @@ import numpy as np
 from coach_rl.configuration.strict_json import Json, read_text, require_regular_file, require_types
 from coach_rl.core.errors import CheckpointError, RunError, close_safely, in_one_line, warn
 from coach_rl.core.file_writing import make_folder, without_links
-from coach_rl.core.log_records import LogRecord, Sink, SinkRun, made_sink, sink_name
+from coach_rl.core.log_records import LogRecord, Sink, SinkMaker, SinkParameters, SinkRun
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array
 from coach_rl.core.shown_text import printable_lines
@@ -453,3 +453,16 @@ def write_evidence(folder: Path, error: RunError, environment_steps: int) -> str
     except OSError as failure:
         return f"; its data could not be written: {failure}" if error.evidence else ""
     return f"; its data are in {file}.*" if error.evidence else ""
+
+
+def made_sink(sink: SinkMaker | SinkParameters, run: SinkRun) -> Sink:
+    """A sink from its description, or from its class."""
+    return sink(run) if callable(sink) else sink.build(run)
+
+
+def sink_name(sink: SinkMaker | SinkParameters) -> str:
+    """A sink's name in messages: the `str` of its description if defined, or the class's name."""
+    if callable(sink):
+        return str(getattr(sink, "__name__", sink))
+    has_text = type(sink).__str__ is not object.__str__
+    return str(sink) if has_text else type(sink).__name__

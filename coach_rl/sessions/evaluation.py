@@ -14,9 +14,9 @@ from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.core.errors import (
     ConfigurationError,
+    ParameterError,
     SpaceError,
     exits_as_errors,
-    require,
     warn,
 )
 from coach_rl.core.file_writing import make_folder, unused
@@ -81,11 +81,11 @@ def live_graph(
 
 def require_graph_manager(value: object) -> None:
     """Raise `ConfigurationError` for what is no graph manager, such as a preset's function."""
-    require(
-        isinstance(value, GraphManager),
-        f"an experiment is a GraphManager, got {describe_value(value)}; call the preset's "
-        "function, or write load_preset(find_preset(NAME)).build()",
-    )
+    if not isinstance(value, GraphManager):
+        raise ParameterError(
+            f"an experiment is a GraphManager, got {describe_value(value)}; call the preset's "
+            "function, or write load_preset(find_preset(NAME)).build()"
+        )
 
 
 def evaluate_run(

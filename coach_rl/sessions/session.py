@@ -25,11 +25,11 @@ from coach_rl.configuration.preset_file import require_given_once
 from coach_rl.configuration.strict_json import Json, read_text
 from coach_rl.configuration.trust import code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders
-from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
+from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError, warn
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.run_warnings import warn_of_restarts
 from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
@@ -171,7 +171,7 @@ class Session:
         """
         if self.policy.enabled:
             obstacle = self.graph_manager.graph.obstacle_to_restoring
-            warn_of_restarts(self.graph_manager.parameters.environment.level, obstacle)
+            _warn_of_restarts(self.graph_manager.parameters.environment.level, obstacle)
         return load_levels(self.graph_manager, manifest)
 
     def manifest(self, name: str, origin: Origin) -> Json:
@@ -219,12 +219,12 @@ class Session:
 
     def check(self, folder: Path) -> None:
         """Refuse a run whose checkpoints don't fit on the disk."""
-        graph_manager, policy = self.graph_manager, self.policy
+        graph, policy = self.graph_manager.graph, self.policy
         if policy.enabled and policy.memories:
-            planned = graph_manager.graph.clock.planned
+            planned = graph.clock.planned
             steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-            state = graph_manager.state_dict()
-            check_disk_space(state, folder, checkpoints=policy.most, planned_steps=steps)
+            agents = {name: agent.state_dict() for name, agent in graph.agents.items()}
+            check_disk_space(agents, folder, checkpoints=policy.most, planned_steps=steps)
 
     def keeper(self, folder: RunFolder) -> CheckpointKeeper:
         """The keeper of the run's checkpoints."""
@@ -610,3 +610,20 @@ def _inherited(
     }
     inherited = {key: parent[key] for key in ("preset", "panel", "loaded") if key in parent}
     return {**inherited, "ancestry": [*parent.get("ancestry", []), step]}
+
+
+def _warn_of_restarts(level: str, obstacle: str | None) -> None:
+    """Warn that open episodes are in no checkpoint, where there is an obstacle to saving them.
+
+    Args:
+        level: The name of the environment.
+        obstacle: Reason why they cannot be saved; None where they can.
+    """
+    if obstacle is None:
+        return
+    warn(
+        f"open episodes of '{shown_level(level)}' cannot be saved: "
+        f"{obstacle}. Checkpoints hold everything else, and a resumed run restarts these "
+        "episodes",
+        above=2,
+    )

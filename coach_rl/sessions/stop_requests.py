@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Self
 
-from coach_rl.core.runtime import OnActivity, is_first_step
+from coach_rl.core.runtime import COMPILING, RECORDING, OnActivity
 
 Handler = Callable[[int, FrameType | None], object] | int | None
 """A handler of signals, as `signal.signal` takes and returns it."""
@@ -128,3 +128,8 @@ class StopRequests:
     def _notify(self, text: str) -> None:
         if self._announce is not None:
             self._announce(text)
+
+
+def is_first_step(activity: str) -> bool:
+    """True for the slow work of a first gradient step: nothing has been learned since the start."""
+    return activity.startswith((COMPILING, RECORDING))

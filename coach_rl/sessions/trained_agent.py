@@ -179,7 +179,7 @@ class TrainedAgent:
                 given.
         """
         if mask is not None:
-            observation = self._with_mask(observation, mask)
+            observation = self._with_allowed(observation, mask)
         batch, is_single = _batch(observation, self._graph.spaces.observation)
         ended = self._ended(over, len(next(iter(batch.values()))))
         actor = self._actor_for(len(next(iter(batch.values()))))
@@ -213,7 +213,7 @@ class TrainedAgent:
         self._needs_ends = self._needs_ends if over is None else None
         return ended
 
-    def _with_mask(self, observation: object, mask: object) -> dict[str, object]:
+    def _with_allowed(self, observation: object, allowed: object) -> dict[str, object]:
         """The observation by key, with a mask under the key that agents read it from."""
         agents = self._graph.agents.values()
         keys = sorted({key for agent in agents for key in getattr(agent, "own_keys", ())})
@@ -226,9 +226,9 @@ class TrainedAgent:
         others = [key for key in self.spaces.observation.spaces if key != keys[0]]
         plain = {others[0]: observation} if len(others) == 1 else {}
         parts = dict(observation) if isinstance(observation, Mapping) else plain
-        if isinstance(mask, list | tuple) and np.ndim(mask[0]):
-            mask = np.concatenate(mask, axis=-1)
-        return {**parts, keys[0]: mask}
+        if isinstance(allowed, list | tuple) and np.ndim(allowed[0]):
+            allowed = np.concatenate(allowed, axis=-1)
+        return {**parts, keys[0]: allowed}
 
     def _actor_for(self, rows: int) -> Actor:
         """Return the actor of that many rows, a new one where all of them begin an episode."""

@@ -2,17 +2,20 @@
 
 agent = train("PPO", "CartPole-v1", steps=50_000)
 agent = train("SAC", "Pendulum-v1", seed=3, changes={"agent.learning.batch": 128})
+agent = train("PPO", MyEnv)                         # a class that another process can import
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets
 from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError, require
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.typed_values import describe_type, describe_value
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.session import DEFAULT_ROOT, run_experiment
@@ -23,7 +26,7 @@ from coach_rl.telemetry.console import ConsoleSink
 
 def train(
     algorithm: str,
-    level: str,
+    level: str | type | Callable[..., object],
     *,
     steps: int | None = None,
     seed: int = 0,
@@ -33,6 +36,7 @@ def train(
     name: str | None = None,
     changes: Mapping[str, object] | None = None,
     audience: Audience | None = None,
+    **others: object,
 ) -> TrainedAgent:
     """The trained agent of a new run.
 
@@ -42,7 +46,8 @@ def train(
     Args:
         algorithm: PPO, DQN, DDPG, TD3 or SAC.
         level: The task, as `-lvl` takes it: a Gymnasium id, a MuJoCo task, a goal world, a toy
-            world, or `module:Class` of your own.
+            world, or `module:Class` of your own; or that class itself, or an annotated function
+            that makes the environment. Its module must be one that another process can import.
         steps: Environment steps to train for; None: those of the task's preset, or 100,000.
         seed: Random seed.
         num_envs: Environments in parallel; None: those of the task's preset, or 8 for PPO and 1
@@ -53,6 +58,7 @@ def train(
         changes: Other parameters, by path as `-cp` takes them, such as
             `{"agent.algorithm.clip": 0.1}`; None changes nothing.
         audience: Receivers of its records besides the run's files; None: progress on the console.
+        others: Other settings of the algorithm's panel: `recurrence`.
 
     Returns:
         What `load` returns for the run's last checkpoint.
@@ -62,7 +68,8 @@ def train(
         ConfigurationError: A value does not fit, or the algorithm does not fit the task.
         RunError: Something went wrong while training, or a signal has stopped it.
     """
-    given = {"steps": steps, "num_envs": num_envs}
+    given = {**others, "steps": steps, "num_envs": num_envs}
+    level = _named(level)
     panel = {"level": level, **{key: value for key, value in given.items() if value is not None}}
     for argument, value, kind in (
         ("folder", folder, str | Path),
@@ -83,7 +90,7 @@ def train(
     if str(algorithm).lower() not in by_lower:
         raise UnknownNameError("algorithm", str(algorithm), presets)
     preset = load_preset(presets[by_lower[str(algorithm).lower()]])
-    let_import_named([str(level)], Path.cwd())
+    let_import_named([level], Path.cwd())
     graph_manager = preset.configure({**panel, **changes})
     if not graph_manager.parameters.checkpoints.enabled:
         raise ConfigurationError(
@@ -97,7 +104,7 @@ def train(
         "device": device,
         "name": name,
     }
-    call |= {"folder": str(folder), "changes": changes or None}
+    call |= {"folder": str(folder), "changes": changes or None, **others}
     usual = {"seed": 0, "device": "auto", "folder": str(DEFAULT_ROOT)}
     words = [f"{key}={value!r}" for key, value in call.items() if value != usual.get(key)]
     code = f"import coach_rl; coach_rl.train({', '.join([repr(algorithm), repr(level), *words])})"
@@ -115,6 +122,36 @@ def train(
         )
     _require_finished(result)
     return load(result.folder.path, device=device)
+
+
+def _named(level: object) -> str:
+    """The name of a task: its own, or that of a class or function, as `module:Class`.
+
+    Raises:
+        ConfigurationError: Another process cannot import what was given.
+    """
+    if isinstance(level, str):
+        return level
+    if not hasattr(level, "__qualname__"):
+        require(
+            hasattr(level, "step"), f"level must be a name or a class, got {describe_value(level)}"
+        )
+        spec: Any = getattr(level, "spec", None)
+        is_made = spec is not None and type(level).__module__.startswith("gymnasium.")
+        advice = f"; give its name, {spec.id!r}" if is_made else name_of_class(level)
+        raise ConfigurationError(
+            f"train() makes its environments itself, and was given one, a {type(level).__name__}"
+            f"{advice}"
+        )
+    place = f"{level.__module__}:{level.__qualname__}"
+    if "<" in place or level.__module__ == "__main__":
+        name = level.__qualname__.rpartition(".")[2]
+        raise ConfigurationError(
+            f"other processes, and a resumed run, cannot import {name} of the program that runs; "
+            "define it at the top of a file of its own, and name it as module:Class, such as "
+            "'my_env:MyEnv' of my_env.py"
+        )
+    return place
 
 
 def _require_finished(result: RunResult) -> None:

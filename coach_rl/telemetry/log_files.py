@@ -19,7 +19,8 @@ from PIL import Image
 from coach_rl.core.clock import Phase
 from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
 from coach_rl.core.log_records import FILES, LogRecord, by_tag
-from coach_rl.core.shown_text import csv_cell, printable, printable_lines
+from coach_rl.core.shown_text import printable, printable_lines
+from coach_rl.telemetry.tables import csv_cell
 
 _MOST_OF_NAME = 150
 """Bytes of a picture's name in that of its file, which systems bound at 255."""

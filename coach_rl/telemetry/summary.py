@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from rich.table import Table as RichTable
 
 from coach_rl.core.log_records import Evaluation, LogRecord
-from coach_rl.graph_managers.statistics import by_signal
 from coach_rl.telemetry.tables import rich_table, written
 
 
@@ -151,3 +150,13 @@ def _level_line(level: LogRecord) -> str:
 def _short(name: str) -> str:
     """A metric's name without its room."""
     return name.rpartition("/")[2]
+
+
+def by_signal(scalars: Mapping[str, float], room: str) -> dict[str, dict[str, float]]:
+    """The statistics of `SignalWindows.drain` among other scalars, by signal."""
+    found: dict[str, dict[str, float]] = {}
+    for path, value in scalars.items():
+        if path.startswith(f"{room}/"):
+            name, _, statistic = path.removeprefix(f"{room}/").rpartition("/")
+            found.setdefault(name, {})[statistic] = value
+    return found

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
-from coach_rl.core.shown_text import csv_cell, printable, without_tags
+from coach_rl.core.shown_text import printable
 
 _LONG = 24
 """Characters from which a cell of HTML may be broken into lines."""
@@ -190,3 +190,14 @@ def html(table: Table) -> str:
 
 def _shown(column: Column, value: object) -> Any:
     return column.missing if value is None or value == "" else column.shown(value)
+
+
+def without_tags(text: str) -> str:
+    """The text for a page in Markdown, where HTML in it is shown and not followed."""
+    return text.replace("<", "&lt;")
+
+
+def csv_cell(text: str) -> str:
+    """The text in one line that spreadsheets show, and don't compute as a formula."""
+    text = printable(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -57,7 +57,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     learner = ChoosesGoalsParameters(**SMALL, memory=memory)
     chooses = rl.HACAgentParameters(learner=learner)
     places = replace(PLACES, relative=False, reach=None, observed="absolute")
-    goals = {"goal_space": places, "horizon": 8, "testing_rate": 0.3}
+    goals = {"goal_space": places, "horizon": 8, "parts": (rl.SubGoalTesting(rate=0.3),)}
     if panel.above == "hac":
         low["agent"] = rl.HACAgentParameters(learner=low["agent"])
         return stack(panel, top={"agent": chooses, **goals}, low=low)

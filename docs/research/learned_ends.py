@@ -60,7 +60,8 @@ class ChoosesGoals(OffPolicyAgent):
         before, after = map(as_arrays, (batch.observation, batch.next_observation))
         below, goals = self.place.agent_below, self.place.sub_goal
         goal = goals.target(batch.extras.get("sent", batch.action).numpy(), before)
-        advantage = self.values(after, goals.asked_by(goal, after)) - self.values(after)
+        critic = self.critic_for(self.name)
+        advantage = critic.values(after, goals.asked_by(goal, after)) - critic.values(after)
         below.learn_ends(after | goals.show(goal, after), advantage)
         return learned
 

@@ -23,8 +23,8 @@ from coach_rl.environments.faults import (
     FaultParameters,
     RowFailure,
     SettingsWatch,
-    SpaceWatch,
     first_of_each,
+    space_watches,
 )
 from coach_rl.environments.gymnasium.layout import batched_infos
 from coach_rl.environments.gymnasium.rows import LocalRows, RowsAnswer
@@ -62,7 +62,7 @@ class GymnasiumEnvironment:
         self._num_envs = num_envs
         self._all_in_order = np.arange(num_envs).tobytes()
         self._ledger = FaultLedger(faults, num_envs=num_envs)
-        self._watch = SpaceWatch(rows.layout.spaces, level=level)
+        self._watches = space_watches(rows.layout.spaces, level=level)
         is_here = isinstance(rows, LocalRows)  # not in processes of their own
         self._settings: AbstractContextManager[None]
         self._settings_at_start: AbstractContextManager[None]
@@ -99,7 +99,8 @@ class GymnasiumEnvironment:
             for row, failure in first_of_each(start.failures).items()
             for fault in self._restart(failure, start.observation, row, {})
         )
-        self._watch.check(np.arange(self._num_envs), start.observation)
+        for watch in self._watches:
+            watch.check(np.arange(self._num_envs), start.observation)
         self._inbox.start()
         self._acts_on = {key: values.copy() for key, values in start.observation.items()}
         return EnvResponse.reset(
@@ -122,9 +123,10 @@ class GymnasiumEnvironment:
             faults: tuple[Fault, ...] = ()
             if answer.failures:
                 answer, lost, faults = self._with_restarts(rows, action, answer)
-            self._watch.check(rows, answer.observation)
-            if answer.first_observation is not answer.observation:
-                self._watch.check(rows, answer.first_observation)
+            for watch in self._watches:
+                watch.check(rows, answer.observation)
+                if answer.first_observation is not answer.observation:
+                    watch.check(rows, answer.first_observation)
         except BaseException as error:
             self._inbox.stop_after(error)
             raise

@@ -1,6 +1,7 @@
 """Descriptions of Gymnasium environments, and a probe of whether they can be restored."""
 
 import random
+import re
 import time
 import warnings
 from abc import abstractmethod
@@ -21,14 +22,15 @@ from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
-from coach_rl.environments.gymnasium.masks import INFO, METHOD, ShownMasks
 from coach_rl.environments.gymnasium.recipe import Recipe, Wrapper, resolved
 from coach_rl.environments.gymnasium.rows import LocalRows
 from coach_rl.environments.gymnasium.vector import vector_environment
 from coach_rl.environments.gymnasium.workers import TimeLimits, WorkerRows
 
 _REPEATED_ACTIONS = "coach_rl.environments.gymnasium.repeats:RepeatedActions"
-_SHOWN_MASKS = f"{ShownMasks.__module__}:{ShownMasks.__qualname__}"
+_SHOWN_MASKS = "coach_rl.environments.gymnasium.masks:ShownMasks"
+_SOURCES = re.compile("(info|method):.+", re.DOTALL)
+"""Sources of action masks."""
 PROBE_STEPS = 97
 """Steps of each of the probe's five parts; a prime number, which few episodes' lengths divide."""
 PROBE_SECONDS = 10.0
@@ -73,11 +75,11 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
                 f"{type(self).__name__}.faults.{name} needs vectorization='subprocess': nothing "
                 f"can end a step in this process; got '{self.vectorization}'",
             )
-        mask = self.action_mask
+        source = self.action_mask
         require(
-            mask is None or any(mask.startswith(kind) and mask != kind for kind in (INFO, METHOD)),
+            source is None or _SOURCES.fullmatch(source) is not None,
             f"{type(self).__name__}.action_mask must be 'info:KEY' or 'method:NAME', such as "
-            f"'info:action_mask' or 'method:action_masks', got {mask!r}",
+            f"'info:action_mask' or 'method:action_masks', got {source!r}",
         )
         object.__setattr__(self, "kwargs", FrozenMapping(self.kwargs))
         object.__setattr__(self, "wrappers", tuple(map(_frozen_wrapper, self.wrappers)))
@@ -173,13 +175,13 @@ class GymnasiumParameters(SingleEnvironmentsParameters):
         repeats: tuple[Wrapper, ...] = ()
         if self.action_repeat > 1:
             repeats = ((_REPEATED_ACTIONS, FrozenMapping({"count": self.action_repeat})),)
-        masks: tuple[Wrapper, ...] = ()
+        shown: tuple[Wrapper, ...] = ()
         if self.action_mask is not None:
-            masks = ((_SHOWN_MASKS, FrozenMapping({"source": self.action_mask})),)
+            shown = ((_SHOWN_MASKS, FrozenMapping({"source": self.action_mask})),)
         return resolved(
             self.level,
             kwargs=self.kwargs,
-            wrappers=(*repeats, *self.wrappers, *masks),
+            wrappers=(*repeats, *self.wrappers, *shown),
             max_episode_steps=self.max_episode_steps,
         )
 
@@ -277,8 +279,8 @@ def _probe_action(
     environment: Environment, numbers: Iterator[FloatArray], answer: EnvResponse
 ) -> Action:
     """A random action for the state that an answer shows, allowed by its mask if it has one."""
-    space, mask = environment.spaces.action, answer.first_observation.get(ACTION_MASK)
-    return actions_from_uniform(space, next(numbers), None if mask is None else mask > 0)
+    space, allowed = environment.spaces.action, answer.first_observation.get(ACTION_MASK)
+    return actions_from_uniform(space, next(numbers), None if allowed is None else allowed > 0)
 
 
 def _probe_step(environment: Environment, action: Action) -> EnvResponse:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from coach_rl.configuration.own_classes import classes_meant
 from coach_rl.core.errors import CoachError, ConfigurationError, UnknownNameError, how_to_install
 from coach_rl.core.shown_text import shown_error, shown_level, shown_value
 from coach_rl.core.typed_values import FrozenMapping, thawed
@@ -175,10 +176,8 @@ def entry_point(
     """
     module_name, colon, attribute = name.rpartition(":")
     if not colon:
-        raise ConfigurationError(
-            f"{kind} '{name}' must be named as module:Class, "
-            "e.g. gymnasium.wrappers:FlattenObservation"
-        )
+        meant = classes_meant(name) or ["gymnasium.wrappers:FlattenObservation"]
+        raise ConfigurationError(f"{kind} '{name}' must be named as module:Class, e.g. {meant[0]}")
     found = named_in(module_name, attribute, kind=kind)
     if not callable(found):
         package = module_name.partition(".")[0]
@@ -209,6 +208,11 @@ def imported(module_name: str, *, kind: str) -> ModuleType:
     Raises:
         ConfigurationError: It, or something it needs, is not installed, or its code fails.
     """
+    if module_name.endswith(".py"):
+        meant = (*classes_meant(module_name), f"{module_name.removesuffix('.py')}:Class")
+        raise ConfigurationError(
+            f"the {kind}'s module '{module_name}' is named without .py; write {meant[0]}"
+        )
     with _import_errors(f"the {kind}'s module '{module_name}'"):
         return importlib.import_module(module_name)
 
@@ -303,7 +307,11 @@ def _returned(function: FunctionType) -> object:
 def _known(level: str) -> EnvSpec:
     if level not in gymnasium.registry:
         raise UnknownNameError(
-            "Gymnasium environment", level, gymnasium.registry, how_to_name(level)
+            "Gymnasium environment",
+            level,
+            gymnasium.registry,
+            how_to_name(level),
+            near=classes_meant(level) or (),
         )
     return gymnasium.spec(level)
 

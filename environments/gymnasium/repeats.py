@@ -39,12 +39,12 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self._count = count
         shown = getattr(env, "observation_space", None)
-        mask = shown.spaces.get(ACTION_MASK) if isinstance(shown, spaces.Dict) else None
+        allowed = shown.spaces.get(ACTION_MASK) if isinstance(shown, spaces.Dict) else None
         self._masked: Layout | None = None
         """Layout of the mask and of actions; None without a mask."""
-        size = sum(choice_sizes(env.action_space)) if mask is not None else 0
-        if mask is not None and np.prod(mask.shape or ()) == size > 0:
-            only = spaces.Dict({ACTION_MASK: mask})
+        size = sum(choice_sizes(env.action_space)) if allowed is not None else 0
+        if allowed is not None and np.prod(allowed.shape or ()) == size > 0:
+            only = spaces.Dict({ACTION_MASK: allowed})
             self._masked = layout_of(only, env.action_space, level=str(env.unwrapped))
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -64,11 +64,11 @@ class RepeatedActions(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def _is_forbidden(action: object, observation: object, layout: Layout) -> bool:
     """Return whether the observation's mask forbids the action."""
-    (mask,) = layout.leaves(observation)
+    (allowed,) = layout.leaves(observation)
     parts = [np.asarray(reduce(entry, path, action))[None] for path in layout.action_paths]
     space = layout.spaces.action
     named = dict(zip(space.spaces, parts, strict=True)) if isinstance(space, spaces.Dict) else None
-    return bool(forbidden(space, named or parts[0], mask[None]).any())
+    return bool(forbidden(space, named or parts[0], allowed[None]).any())
 
 
 def _joined(before: Mapping[str, Any], now: Info) -> Info:

@@ -41,12 +41,12 @@ from coach_rl.core.state import State
 from coach_rl.core.typed_values import Arguments, thawed
 from coach_rl.environments.faults import (
     SettingsWatch,
-    SpaceWatch,
     close_failure_of,
     is_finite,
     is_users_interrupt,
     non_finite,
     non_finite_places,
+    space_watches,
     vector_fault,
 )
 from coach_rl.environments.gymnasium.environment import response_of
@@ -110,7 +110,7 @@ class VectorEnvironment:
         self._steps = 0
         self._reset_infos: set[str] = set()
         """Names of the infos of an episode's start, as the last reset gave them."""
-        self._watch = SpaceWatch(self._layout.spaces, level=level)
+        self._watches = space_watches(self._layout.spaces, level=level)
         self._settings = SettingsWatch(level)
         self._last: RowsAnswer | None = None
         """All rows' answers to the last step, also those held back; None before the first."""
@@ -132,7 +132,8 @@ class VectorEnvironment:
         given: Any = seeds[0] if seeds is not None and not np.iterable(seed) else seeds
         self._inbox.stop("the last reset failed; call reset first")
         shown, infos = self._guarded("reset", lambda: self._started(given))
-        self._watch.check(np.arange(self.num_envs), shown)
+        for watch in self._watches:
+            watch.check(np.arange(self.num_envs), shown)
         self._inbox.start()
         self._held[:] = False
         return EnvResponse.reset(shown, num_envs=self.num_envs, info=batched_infos(infos))
@@ -199,7 +200,8 @@ class VectorEnvironment:
             answer = answer._replace(
                 first_observation=self._guarded("reset", lambda: self._reset_rows(answer, ended))
             )
-        self._watch.check(np.arange(self.num_envs), answer.observation)
+        for watch in self._watches:
+            watch.check(np.arange(self.num_envs), answer.observation)
         if self._mode is not AutoresetMode.NEXT_STEP:
             return np.arange(self.num_envs), answer
         return self._released(answer, ended)
@@ -276,8 +278,8 @@ class VectorEnvironment:
         episode's start are left out; the rest was added by wrappers, for the rows in their masks.
         """
         final = info.get("final_info")
-        masks = info.get("_final_info")
-        own = None if masks is not None and not masks[row] else final
+        marks = info.get("_final_info")
+        own = None if marks is not None and not marks[row] else final
         if own is not None:
             own = _row_info(own, row) if isinstance(own, Mapping) else own[row]
         if own is None:
@@ -292,9 +294,9 @@ class VectorEnvironment:
     def _final(self, info: BatchInfo, row: int) -> list[object]:
         """The true last observation of a row that was reset in the same step."""
         final: Any = info.get("final_obs")
-        masks: Any = info.get("_final_obs")
+        marks: Any = info.get("_final_obs")
         is_known = isinstance(final, Mapping | tuple) or _has_rows(final, self.num_envs)
-        if not is_known or (_has_rows(masks, self.num_envs) and not masks[row]):
+        if not is_known or (_has_rows(marks, self.num_envs) and not marks[row]):
             raise EnvironmentFault(
                 f"'{self._level}' resets in the same step, but gave no final_obs for row {row}; "
                 "its last observation is lost; use another autoreset mode"
@@ -438,8 +440,8 @@ def _by_rows(info: BatchInfo, count: int) -> BatchInfo:
         for name, values in info.items()
         if isinstance(values, Mapping) or _has_rows(values, count)
     }
-    masks = {f"_{name}" for name in info} - {f"_{name}" for name in known}
-    return {name: values for name, values in known.items() if name not in masks}
+    marks = {f"_{name}" for name in info} - {f"_{name}" for name in known}
+    return {name: values for name, values in known.items() if name not in marks}
 
 
 def _has_rows(values: object, count: int) -> bool:
@@ -456,8 +458,8 @@ def _row_info(info: BatchInfo, row: int) -> Info:
         is_mask = name.startswith("_") and name[1:] in info
         if is_mask or name in ("final_obs", "final_info"):
             continue
-        mask = info.get(f"_{name}")
-        if mask is not None and not mask[row]:
+        is_given = info.get(f"_{name}")
+        if is_given is not None and not is_given[row]:
             continue
         found[name] = _row_info(values, row) if isinstance(values, Mapping) else values[row]
     return flat_info(found)

@@ -131,7 +131,7 @@ class PlainSequence:
         length, burnt = len(batch.reward) // len(states), batch.observation[BURN_IN_MASK]
         span = len(burnt) // len(states)
         places = range(number * length, (number + 1) * length)
-        self.index = [at for at in places if batch.mask[at]]
+        self.index = [at for at in places if batch.valid[at]]
         self.state = states[number]
         earlier = range(number * span, (number + 1) * span)
         seen = batch.observation[f"{BURN_IN}x"].double()
@@ -190,7 +190,7 @@ def played(params, seen, action, *, seed=5, steps=150, rows=3):
 def weighted_batch(agent, size: int = 48):
     """A batch of sequences, some of them padded and burnt in, whose transitions weigh unequally."""
     batch = agent.memory.sample(size)
-    assert not batch.mask.all()
+    assert not batch.valid.all()
     assert 0 < batch.observation[BURN_IN_MASK].sum() < len(batch.observation[BURN_IN_MASK])
     assert batch.observation[HIDDEN_STATE].abs().sum() > 0
     return batch._replace(weight=batch.weight * (0.5 + torch.rand(len(batch.weight))))

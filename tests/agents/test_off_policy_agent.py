@@ -649,7 +649,10 @@ def test_actor_and_critics_do_not_begin_alike():
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.timeout(280)
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind == "sac" else pytest.mark.slow) for kind in KINDS],
+)
 def test_compiled_equals_eager_to_rounding(kind):
     def trained(mode):
         agent = build(

@@ -246,10 +246,11 @@ def test_horizon_function_sets_the_length_of_sub_episodes(function):
     manager = built(stack(rl.TD3AgentParameters(**SETTINGS), horizon_of=function, training=900))
     level = manager.graph.training.levels[1]
     ended, note = [], level.sub_episodes.note_ends
+    (horizons,) = [part for part in level._parts if part.key == "horizons"]
 
     def noted(rows, end, **more):
         for row, bits, decisions in zip(rows, end, more["decisions"], strict=True):
-            ended.append((int(bits), int(decisions), int(level._horizons.limit[row])))
+            ended.append((int(bits), int(decisions), int(horizons.limit[row])))
         note(rows, end, **more)
 
     level.sub_episodes.note_ends = noted
@@ -320,18 +321,17 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
     middle = replace(low, name="middle", goal_space=replace(RELATIVE, reward="sparse"), horizon=3)
     manager = built(replace(params, levels=(top, middle, low)))
     level, agent = manager.graph.training.levels[2], manager.graph.agents["middle"]
-    seen, wanted, values, judged = [], [], agent.values, level._rewards
+    seen, wanted, values, judged = [], [], agent.values, level._judge.judgement
 
     def valued(observation, action=None):
         seen.append(observation)
         return values(observation, action)
 
-    def rewarded(before, answer, goal, outer_goals):
-        wanted.append(outer_goals[-1] - before[PLACE])
-        return judged(before, answer, goal, outer_goals)
+    def rewarded(answer, index, end):
+        wanted.append(level.rows.outer_goals[-1][index] - level.rows.observation[PLACE][index])
+        return judged(answer, index, end)
 
-    agent.values, level._rewards = valued, rewarded
-    rewarded.note, rewarded.note_above = judged.note, judged.note_above
+    agent.values, level._judge.judgement = valued, rewarded
     list(manager.improve())
     assert len(seen) == len(wanted) > 50
     for observation, offset in zip(seen, wanted, strict=True):

@@ -253,7 +253,7 @@ def sequences_of(batch):
             "reward": batch.reward,
             "discount": batch.discount,
             "weight": batch.weight,
-            "mask": batch.mask,
+            "mask": batch.valid,
             "burnt": batch.observation["burn_in/x"],
             "burnt_mask": batch.observation["burn_in/mask"],
         }.items()
@@ -339,7 +339,7 @@ def test_dqn_loss_equals_single_steps(prioritised):
     torch.testing.assert_close(gradient, gradient_of(expected, online), atol=1e-6, rtol=1e-4)
     if prioritised is None:
         np.testing.assert_allclose(
-            float(metrics["td_error"][batch.mask].detach().pow(2).mean() / 2),
+            float(metrics["td_error"][batch.valid].detach().pow(2).mean() / 2),
             loss.item(),
             rtol=1e-5,
         )

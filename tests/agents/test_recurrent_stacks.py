@@ -12,7 +12,7 @@ from test_recurrent_agents import final_state, greedy_action, parameters
 import coach_rl as rl
 from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.core.clock import Phase
-from coach_rl.core.data_points import stand_before
+from coach_rl.core.parts import stand_before
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.runtime import Runtime
 

@@ -48,13 +48,14 @@ def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
 
 @pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
 def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
-    run = train("parent", "--steps", ROUND, "-cp", "threads=2")
+    assert coach("-p", FAKE, *FLAGS, "-e", "parent", "--steps", 20, "-cp", "threads=2") == 0
+    run = only_run("parent")
     for name, words, threads in (
         ("kept", (), 2),
         ("changed", ("-cp", "threads=3"), 3),
         ("flag", ("-cp", "threads=3", "--threads", 1), 1),
     ):
-        given = ("--as", name, "-ntb", "--plain", "--steps", 2 * ROUND, *words)
+        given = ("--as", name, "-ntb", "--plain", "--steps", 40, *words)
         assert coach("fork", run, *given) == 0
         assert task_of(only_run(name))["threads"] == threads
 

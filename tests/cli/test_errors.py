@@ -79,7 +79,7 @@ OF_LEVELS = [
     ("levels.1.goal_space.elements=(0,)", "GoalSpace.elements names 1 elements, its bounds"),
     ("levels.1.goal_space.low=(0.0,)", "levels.1 ('low'): GoalSpace needs as many low, high"),
     ("levels.1.goal_space=None", "level 'low' needs a goal_space"),
-    ("levels.0.testing_rate=2.0", "testing_rate must be float in [0, 1] | None, got 2.0"),
+    ("levels.0.parts=2.0", "levels.0.parts must be tuple[LevelPartParameters, ...], got 2.0"),
     ("levels.1.load=nowhere", "level 'low' cannot be loaded from nowhere: "),
     ("levels.1.loadd=x", "unknown parameter 'loadd' of 'levels.1'; did you mean 'load'"),
 ]

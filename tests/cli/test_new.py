@@ -21,35 +21,22 @@ def run(*words: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "module"),
-    [
+def test_written_files_pass_their_tests(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = set()
+    for kind, name, module in (
         ("preset", "Docking_PPO", "Docking_PPO"),
         ("environment", "HarbourBasin", "harbour_basin"),
         ("agent", "slow_q", "slow_q"),
-    ],
-)
-def test_written_file_passes_its_test(
-    kind: str, name: str, module: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert coach("new", kind, name) == 0
-    out = capsys.readouterr().out
-    assert f"written:    {module}.py, test_{module}.py\n" in out
-    assert {path.name for path in Path().iterdir()} == {f"{module}.py", f"test_{module}.py"}
-    run("pytest", "-q", "-p", "no:cacheprovider", f"test_{module}.py")
-    config = Path(__file__).parents[2] / "pyproject.toml"
-    rules = ("--select", "E,F,W,UP,B,SIM", "--config", str(config), "--no-cache")
-    run("ruff", "check", *rules, f"{module}.py", f"test_{module}.py")
-    run(
-        "ruff",
-        "format",
-        "--check",
-        "--no-cache",
-        "--config",
-        str(config),
-        f"{module}.py",
-        f"test_{module}.py",
-    )
+    ):
+        assert coach("new", kind, name) == 0
+        assert f"written:    {module}.py, test_{module}.py\n" in capsys.readouterr().out
+        expected |= {f"{module}.py", f"test_{module}.py"}
+        assert {path.name for path in Path().iterdir()} == expected
+    files = sorted(expected)
+    run("pytest", "-q", "-p", "no:cacheprovider", *(each for each in files if "test_" in each))
+    config = str(Path(__file__).parents[2] / "pyproject.toml")
+    run("ruff", "check", "--select", "E,F,W,UP,B,SIM", "--config", config, "--no-cache", *files)
+    run("ruff", "format", "--check", "--no-cache", "--config", config, *files)
 
 
 def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,7 @@
 """Names that are imported at their first use."""
 
+import importlib
+import importlib.util
 import sys
 
 import pytest
@@ -54,3 +56,11 @@ def test_unknown_name_error_names_what_was_meant(name, meant):
     with pytest.raises(AttributeError, match=f"'{name}'; did you mean {meant}"):
         getattr(coach_rl, name)
     assert not hasattr(coach_rl, name)
+    with pytest.raises(ImportError, match=f"'{name}' from 'coach_rl'; did you mean {meant}"):
+        exec(f"from coach_rl import {name}")
+
+
+def test_unknown_module_of_a_package_is_not_found():
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_ours"):
+        importlib.import_module("coach_rl.nothing_of_ours")
+    assert importlib.util.find_spec("coach_rl.nothing_of_ours") is None

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 from coach_rl.core.agents import explores
-from coach_rl.core.data_points import DataPoint, points_of
 from coach_rl.core.parts import (
     TimedCall,
     description_of,
@@ -26,7 +25,6 @@ class Network:
 
 class Engine:
     TIMED = {"step": "update"}  # noqa: RUF012 (as users write it)
-    POINTS = (lambda engine: [DataPoint(name="update", watch=engine.step)],)
     updates = "eager"
 
     def step(self, look):
@@ -77,11 +75,6 @@ def test_timed_calls_name_methods_of_attributes_and_members():
     calls = list(timed_calls(Group(left=agent)))
     assert calls[:3] == [TimedCall(agent, each, "left") for each in ("act", "observe", "train")]
     assert TimedCall(agent.engine, "step", "update") in calls
-
-
-def test_points_of_second_part_have_its_name_in_front():
-    names = [(point.agent, point.name) for point in points_of(Plain("one"))]
-    assert names == [("one", "update"), ("one", "guide_engine/update")]
 
 
 def test_derived_properties_of_an_agent():

@@ -5,15 +5,14 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.errors import ParameterError, in_one_line
 from coach_rl.core.shown_text import (
-    csv_cell,
     one_line,
     printable,
     printable_lines,
     shortened,
     shown_error,
     shown_value,
-    without_tags,
 )
+from coach_rl.telemetry.tables import csv_cell, without_tags
 from tests.refusals import check_refused
 
 

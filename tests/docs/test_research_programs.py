@@ -31,6 +31,11 @@ OTHERS = {"two_levels", "compared_rewards"}
 FILES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 PROGRAMS = [*FILES, "ends_below above=hac", "ends_below above=timed"]
 """Programs, some with a setting of their panel."""
+EACH_TIME = {
+    "discriminated_skills", "ends_below above=hac", "expected_above", "learned_latent",
+    "map_of_goals", "planner_with_notes", "relabelled_goals", "won_episodes",
+}  # fmt: skip
+"""Those that are run each time; the others have less to save, or share it with these."""
 MOST_LINES = 40
 SHORT = 400
 """Environment steps after heat-up of runs that only need some of each kind of step."""
@@ -45,7 +50,12 @@ def importable():
     sys.path.remove(str(FOLDER))
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.slow) for name in PROGRAMS
+    ],
+)
 def program(request):
     return request.param
 

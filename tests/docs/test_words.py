@@ -75,7 +75,6 @@ ALLOWED = {  # messages and names that users' programs may match
     "coach_rl/extensions/hac/hindsight_actions.py": ("asked",),  # a method of goal spaces
     "coach_rl/extensions/workers/collectors.py": ("asked",),
     "coach_rl/extensions/looking/inspector.py": ("looks",),
-    "coach_rl/configuration/familiar_flags.py": ("quiet",),  # flags of other libraries
     "coach_rl/runs/folder.py": ("goes on",),
 }
 NO_SUBJECT = re.compile(

@@ -60,9 +60,15 @@ MUJOCO = {
     "humanoid": MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
 }
 ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
+SELDOM = {
+    "acrobot", "cables_without_masks", "half_cheetah", "index_chain", "one_step_continuous",
+    "reacher", "slippery_chain", "taxi",
+}  # fmt: skip
+"""Those of which a sibling of the same class is tried each time."""
+EACH_TIME = [pytest.param(name, marks=pytest.mark.slow if name in SELDOM else ()) for name in ALL]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EACH_TIME)
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_contract(name, check):
     steps = 40 if name in MUJOCO else 30

@@ -12,6 +12,7 @@ tests/extensions are run, but for those of pages and ceilings, which are about e
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from coach_rl.configuration.extensions import own_extensions
 CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
+KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
+"""Variables of the environment that programs in a copy have."""
 IMPORT_ALL = """
 import importlib, pkgutil
 import coach_rl
@@ -74,7 +77,8 @@ def delete(names: Iterable[str], checkout: Path) -> None:
 
 def run(*command: str, folder: Path) -> None:
     """Run a program of Python in a copy; SystemExit, with its output, where it fails."""
-    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder), **kept}
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True
     )

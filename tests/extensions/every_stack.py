@@ -11,6 +11,7 @@ from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionRequest, Outcome
+from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
 from coach_rl.extensions.planning.edge_costs import CriticSteps
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.extensions.planning.graph_rows import GraphRows
@@ -22,10 +23,15 @@ from tests.levels.scripted_stack import Pending, Scripted
 
 @dataclass(frozen=True, kw_only=True)
 class Level(plain_stack.Level):
-    """The same, whose agent may plan."""
+    """The same, whose agent may plan, and which tests as HAC does."""
 
     plans: GraphAgentParameters | None = None
     """The level's agent plans."""
+
+    @property
+    def tests(self):
+        """The part that tests its decisions: that of HAC."""
+        return SubGoalTesting(rate=self.testing_rate)
 
     @property
     def has_skills(self):

@@ -17,7 +17,6 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.clock import LinearSchedule
-from coach_rl.core.data_points import DataPoint
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.log_records import Kind
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -31,6 +30,7 @@ from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.looking import histograms, inspections
+from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
@@ -46,6 +46,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     SignalParameters,
 )
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 
@@ -109,7 +110,7 @@ def strict_hac():
         replace(level, agent=replace(level.agent, learner=logging_soon(level.agent.learner)))
         for level in params.stack
     )
-    top = replace(top, stops_on_failure="training", agent=replace(top.agent, actions=None))
+    top = replace(top, parts=(StopOnFailure(),), agent=replace(top.agent, actions=None))
     schedule = replace(
         params.schedule,
         evaluation_interval=EnvironmentSteps(1_000),

@@ -20,7 +20,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from coach_rl.configuration.presets import shipped_presets
+from coach_rl.core.steps import EnvironmentEpisodes
 
 RECORDED = Path(__file__).with_name("recorded.json")
 TWO_LEVELS = Path(__file__).with_name("two_levels.py")
@@ -202,7 +203,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         steps=400,
         changes=STACK
         + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
-        + "stack.0.agent.actions=None; stack.0.stops_on_failure=training; "
+        + "stack.0.agent.actions=None; stack.0.parts=(StopOnFailure(),); "
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
     ),
     "LunarLander_DQN": dict(steps=200, changes=OFF_POLICY, package="Box2D"),
@@ -330,10 +331,9 @@ EVERY_RUN = {
     for name, settings in SETTINGS.items()
 }
 """The runs by name."""
+_SHIPPED = shipped_presets()
 RUNS = {
-    name: run
-    for name, run in EVERY_RUN.items()
-    if ".py" in run.preset or run.preset in shipped_presets()
+    name: run for name, run in EVERY_RUN.items() if ".py" in run.preset or run.preset in _SHIPPED
 }
 """Those whose presets are there: some lack where an extension has been deleted."""
 
@@ -402,6 +402,27 @@ def run_folder(run: GoldenRun, folder: Path, *flags: str, changes: str = "") -> 
         raise RuntimeError(f"coach {' '.join(words)} failed")
     (made,) = (folder / "golden").iterdir()
     return made
+
+
+@contextmanager
+def evaluated_as(recorded: dict[str, Any]) -> Iterator[None]:
+    """Context in which runs end with an evaluation of one episode where no figure is of the last.
+
+    Args:
+        recorded: The run's recorded figures, which have some of the last where levels have goals.
+    """
+    from coach_rl.cli import train
+
+    settings_of = train.run_settings
+    names = [name for each in recorded["log"] for name in each["scalars"]]
+    if not any(name.startswith("final_") for name in names):
+        train.run_settings = lambda given: replace(
+            settings_of(given), final_episodes=EnvironmentEpisodes(1)
+        )
+    try:
+        yield
+    finally:
+        train.run_settings = settings_of
 
 
 def untimed(scalars: dict[str, float]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from golden_runs import (
     RUNS,
     condition,
     differences,
+    evaluated_as,
     figures,
     is_installed,
     noted_conditions,
@@ -34,8 +35,9 @@ def test_every_shipped_preset_has_a_golden_run():
 def test_figures_are_those_recorded(name, tmp_path):
     if not is_installed(RUNS[name]):
         pytest.skip(f"{RUNS[name].package} is not installed")
-    found = figures(RUNS[name], tmp_path)
-    recorded = json.loads(RECORDED.read_text())[name]
+    recorded = recorded_figures()[name]
+    with evaluated_as(recorded):
+        found = figures(RUNS[name], tmp_path)
     assert any(each["kind"] == "train" for each in recorded["log"])
     moved = differences(found, recorded, RUNS[name].tolerance)
     assert not moved, (
@@ -167,8 +169,8 @@ def test_every_recorded_explained_variance_has_its_condition():
 
 
 def test_noted_conditions_are_those_of_the_run(tmp_path):
-    with noted_conditions() as noted:
-        found = with_conditions(figures(RUNS["CartPole_PPO"], tmp_path), noted)
     recorded = recorded_figures()["CartPole_PPO"]
+    with evaluated_as(recorded), noted_conditions() as noted:
+        found = with_conditions(figures(RUNS["CartPole_PPO"], tmp_path), noted)
     for one, other in zip(found["log"], recorded["log"], strict=True):
         assert one.get("condition", 0) == pytest.approx(other.get("condition", 0), rel=0.01)

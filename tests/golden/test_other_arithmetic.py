@@ -11,11 +11,8 @@ from golden_runs import RUNS, is_installed
 ROOT = arithmetic.HERE.parent.parent
 PARTS = 4
 """Processes that share the golden runs."""
-FEW = (
-    "CartPole_DQN", "CartPole_PPO", "FourRooms_PPO_Options", "Pendulum_SAC", "PointMaze_HAC",
-    "Workshop_PPO", "Workshop_PPO_Selector",
-)  # fmt: skip
-"""Runs of each kind of agent, and those whose figures depend most on rounding."""
+FEW = ("CartPole_PPO", "Pendulum_SAC", "Workshop_PPO_Selector")
+"""Runs of each kind of agent; the figures of the last depend most on rounding."""
 
 
 def require_effect(kind):

@@ -9,11 +9,11 @@ import pytest
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
+from coach_rl.core.parts import stand_before
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.graph_managers.data_points import points_of_graph
 from tests.graph_managers.small_runs import parameters
 
 TASK = Runtime(seed=1, device="cpu")
@@ -47,13 +47,17 @@ class Watching:
         return "rewards"
 
     def begin(self, run):
-        (environment,) = points_of_graph(run.graph)[""]
-        environment.watch(partial(self.note, run))
+        simulators = run.graph.training.simulators
+        receive = simulators.recv
 
-    def note(self, run, shown):
-        if run.graph.clock.phase is Phase.TRAIN and "reward" in (columns := shown()):
-            total = {"own/total": float(columns["reward"].sum())}
-            run.progress.added.append(partial(run.note, total))
+        def recv():
+            answer = receive()
+            if run.graph.clock.phase is Phase.TRAIN and len(answer):
+                total = {"own/total": float(answer.reward.sum())}
+                run.progress.added.append(partial(run.note, total))
+            return answer
+
+        stand_before(simulators, "recv", recv)
 
     def __call__(self, record, run):
         """Nothing is added to a record."""

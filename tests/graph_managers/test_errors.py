@@ -9,6 +9,7 @@ import pytest
 from coach_rl import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    CheckpointParameters,
     CoachWarning,
     ConfigurationError,
     DQNAgentParameters,
@@ -39,6 +40,7 @@ from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.graph_managers import test_levels_of_a_graph as levels_of_a_graph
 from tests.graph_managers import walkers
 from tests.graph_managers.small_runs import parameters, ppo
@@ -69,6 +71,14 @@ def flat(**given):
 
 def levels_of(*levels):
     return lambda: GraphParameters(levels=levels, environment=PointMassParameters())
+
+
+def best_of(metric, *levels):
+    return lambda: GraphParameters(
+        levels=levels,
+        environment=PointMassParameters(),
+        checkpoints=CheckpointParameters(best_of=metric),
+    )
 
 
 def schedule(**given):
@@ -119,11 +129,11 @@ DESCRIPTIONS = [
     (levels_of(TOP, TOP), P, "different names, got ['top', 'top']"),
     (levels_of(TOP, replace(LOW, goal_space=None)), P, "level 'low' needs a goal_space"),
     (levels_of(TOP, replace(LOW, name="episodes")), P, "log file, ['top', 'episodes"),
-    (levels_of(TOP, replace(LOW, testing_rate=0.3)), P, "testing_rate=0.3 and no level below"),
-    (levels_of(replace(TOP, failure_reward=-9.0), LOW), P, "failure_reward=-9.0 and never stops"),
+    (levels_of(TOP, replace(LOW, parts=(StopOnFailure(),))), P, "stops on failure, and no level"),
+    (best_of("top/failure_share", TOP), U, "unknown metric of evaluations 'top/failure_share'"),
     (levels_of(replace(TOP, name=""), LOW), P, "has an empty one or one of the run's own"),
     (low(horizon=0), P, "horizon of 'low' must be int > 0 | None, got 0"),
-    (low(testing_rate=1.5), P, "testing_rate of 'low' must be float in [0, 1] | None, got 1.5"),
+    (low(parts=(1,)), P, "parts of 'low' must be tuple[LevelPartParameters, ...]"),
     (low(agent=None), P, "agent of 'low' must be AgentParameters, got None; describe one"),
     (low(agent="PPO"), P, "agent of 'low' must be AgentParameters, got 'PPO'; describe one"),
     (low(agent=PPOAgentParameters), P, "write PPOAgentParameters(...), with brackets"),

@@ -30,6 +30,7 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
+from tests.levels.testing_part import DrawnTests
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
 IN_HINDSIGHT = ReplayMemoryParameters(hindsight=HindsightParameters(goal_ends_episode=True))
@@ -70,7 +71,7 @@ def parameters(agent=hindsight, *, training=600, heatup=0, **levels):
                     "agent": agent(),
                     "goal_space": PLACES,
                     "horizon": 4,
-                    "testing_rate": 0.0 if name == "low" else 0.3,
+                    "parts": () if name == "low" else (DrawnTests(rate=0.3),),
                     **levels.get(name, {}),
                 }
             )
@@ -385,7 +386,15 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize(
-    ("agent", "schedule"), [*((hindsight, name) for name in SCHEDULES), (ppo, "frozen for a time")]
+    ("agent", "schedule"),
+    [
+        (hindsight, "warm-up"),
+        pytest.param(hindsight, "warm-up by success", marks=pytest.mark.slow),
+        pytest.param(hindsight, "frozen for a time", marks=pytest.mark.slow),
+        (hindsight, "thawed"),
+        (hindsight, "turns"),
+        (ppo, "frozen for a time"),
+    ],
 )
 def test_a_run_stopped_in_any_phase_resumes_bit_for_bit(agent, schedule):
     check_resumes_in_any_phase(agent, schedule)

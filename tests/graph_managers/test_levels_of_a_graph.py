@@ -23,6 +23,8 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
+from coach_rl.levels.stop_on_failure import StopOnFailure
+from tests.levels.testing_part import DrawnTests
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
@@ -137,7 +139,7 @@ def test_the_description_draws_the_stack_as_a_tree():
     goals = replace(PLACES, key="achieved_goal", elements=None, angles=(1,))
     environment = GoalPointMassParameters()
     middle = replace(
-        LOW, name="middle", testing_rate=0.25, goal_space=replace(goals, relative=True)
+        LOW, name="middle", parts=(DrawnTests(rate=0.25),), goal_space=replace(goals, relative=True)
     )
     low = replace(
         LOW,
@@ -146,7 +148,7 @@ def test_the_description_draws_the_stack_as_a_tree():
         frozen=True,
         load="runs/1",
     )
-    top = replace(TOP, goal_space=goals, horizon=9)
+    top = replace(TOP, goal_space=goals, horizon=9, parts=(StopOnFailure(),))
     graph_manager = stack(top, middle, low, environment=environment)
     graph_manager.create_graph(Runtime(device="cpu"))
     lines = graph_manager.graph.description().splitlines()
@@ -160,6 +162,7 @@ def test_the_description_draws_the_stack_as_a_tree():
         "level top: agent",
         f"  has the environment's {told}",
         "  horizon 9 decisions",
+        "  stops in training where the level below misses its goal",
         "  acts in Box(-2.0, 2.0, (2,), float32)",
         f"  acts through level middle: {told}; relative to the state, by at most 2, 2",
         "└─ level middle: agent",

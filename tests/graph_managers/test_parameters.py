@@ -12,12 +12,14 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
+    CheckpointParameters,
     GraphManager,
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
     ScheduleParameters,
 )
+from coach_rl.levels.stop_on_failure import StopOnFailure
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
 TOP = LevelParameters(name="top", agent=PPOAgentParameters(), goal_space=PLACES, horizon=4)
@@ -54,6 +56,16 @@ def test_plain_numbers_stand_for_step_units():
         evaluation_episodes=EnvironmentEpisodes(5),
         progress_interval=EnvironmentSteps(100),
     )
+
+
+def test_best_checkpoint_may_be_by_the_share_of_ends_that_a_part_brings():
+    top = replace(TOP, parts=(StopOnFailure(when="always"),))
+    described = GraphParameters(
+        levels=(top, LOW),
+        environment=PointMassParameters(),
+        checkpoints=CheckpointParameters(best_of="top/failure_share", best_is="smallest"),
+    )
+    assert described.checkpoints.best_of == "top/failure_share"
 
 
 def test_graph_managers_build_from_their_own_description():

@@ -8,7 +8,6 @@ import pytest
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
@@ -24,18 +23,10 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests.agents.goal_stacks import RELATIVE as GOALS
+from tests.agents.goal_stacks import TORSO
 from tests.graph_managers.small_runs import ppo
 
-GOALS = GoalSpace(
-    key="achieved_goal",
-    low=(-1.0, -1.0),
-    high=(1.0, 1.0),
-    threshold=(0.05, 0.05),
-    relative=True,
-    reach=(0.5, 0.25),
-    observed="relative",
-    reward="dense",
-)
 REACHED = GoalSpace(
     key="achieved_goal",
     low=(-1.0, -1.0),
@@ -43,12 +34,11 @@ REACHED = GoalSpace(
     threshold=(0.1, 0.1),
     reached_within="ball",
 )
-SMALL = TorsoParameters(middleware=(16,), activation="relu")
 SETTINGS = {
     "learning": LearningParameters(batch=16, learning_starts=20, report_every=5),
     "exploration": OrnsteinUhlenbeckNoise(),
-    "actor": ActorParameters(torso=SMALL),
-    "critic": CriticParameters(torso=SMALL),
+    "actor": ActorParameters(torso=TORSO),
+    "critic": CriticParameters(torso=TORSO),
     "update_mode": "eager",
 }
 SCHEDULE = ScheduleParameters(

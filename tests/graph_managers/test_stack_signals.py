@@ -9,7 +9,7 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.filters import InputFilter
 from coach_rl.graph_managers import BasicRLGraphManager, ScheduleParameters, SignalParameters
-from coach_rl.graph_managers.statistics import by_signal
+from coach_rl.telemetry.summary import by_signal
 from tests.graph_managers.signalling import ShiftParameters, TellingPPOParameters
 from tests.graph_managers.small_runs import parameters, ppo
 

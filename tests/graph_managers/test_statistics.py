@@ -6,10 +6,10 @@ from coach_rl.graph_managers.statistics import (
     CHUNK,
     SignalWindows,
     bootstrap_interval,
-    by_signal,
     interquartile_mean,
     require_image,
 )
+from coach_rl.telemetry.summary import by_signal
 
 
 def mean(samples):

@@ -21,6 +21,8 @@ from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.levels.stop_on_failure import StopOnFailure
+from tests.levels.testing_part import DrawnTests
 
 TESTING_SEED = 5
 SPACES = EnvironmentSpaces(
@@ -66,6 +68,19 @@ class Level:
     changes: tuple = ()
 
     @property
+    def parts(self):
+        """What it does besides: tests of decisions, and stopping on failure."""
+        parts = [self.tests] if self.testing_rate else []
+        if self.stops_on_failure != "never":
+            parts.append(StopOnFailure(when=self.stops_on_failure, reward=self.failure_reward))
+        return tuple(parts)
+
+    @property
+    def tests(self):
+        """The part that tests its decisions."""
+        return DrawnTests(rate=self.testing_rate)
+
+    @property
     def is_scheduled(self):
         """Whether it has a phase of its own at times."""
         return any((self.warmup, self.frozen_from, self.frozen_until, self.turn))
@@ -73,7 +88,7 @@ class Level:
     @property
     def bits(self):
         """The reasons of an end that the level's logs count."""
-        unseen = {End.SWITCHED} | ({End.FAILURE} if self.stops_on_failure == "never" else set())
+        unseen = {End.EXTENSION} | ({End.FAILURE} if self.stops_on_failure == "never" else set())
         return [bit for bit in End if bit not in unseen]
 
 

@@ -10,8 +10,8 @@ from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
-from coach_rl.levels.judging import failure_reward
-from coach_rl.levels.level_manager import check_level, require_goal_space
+from coach_rl.levels.level_checks import check_level, require_goal_space
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.levels.plain_stack import Level
 from tests.levels.scripted_stack import SPACES, build
 from tests.levels.test_judging import LINE, LOW
@@ -51,14 +51,14 @@ CASES = [
     (unfit(OptionSpace(count=3), is_top=True), SpaceError, "the top level has no options"),
     (unfit(X, is_top=True), SpaceError, "'desired_goal' has 3 elements, the goal space 1"),
     (
-        lambda: failure_reward(replace(LOW, horizon=None)),
+        lambda: StopOnFailure().worst(replace(LOW, horizon=None)),
         ConfigurationError,
-        "give its failure_reward",
+        "give StopOnFailure.reward",
     ),
     (
-        lambda: failure_reward(replace(LOW, goal_space=replace(LINE, reward="dense"))),
+        lambda: StopOnFailure().worst(replace(LOW, goal_space=replace(LINE, reward="dense"))),
         ConfigurationError,
-        "give its failure_reward",
+        "give StopOnFailure.reward",
     ),
     (send_to_busy_row, ActionError, "row 1 is still busy with its goal"),
     (send_without_goals, ActionError, "takes goals of its goal space"),

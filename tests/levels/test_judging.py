@@ -5,14 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.levels import LevelPartContext, received_by
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.records import End, EnvResponse
-from coach_rl.levels.judging import failure_reward, judged, moved_goals, with_failures
+from coach_rl.core.records import PLAIN_SUMS, End, EnvResponse, InfoWatch
+from coach_rl.levels.building import judge_of, parts_of_task
+from coach_rl.levels.goal_judging import moved_goals
+from coach_rl.levels.judging import REAL_ENDS
+from coach_rl.levels.rows import EVERY_ROW, LevelRows
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.levels.plain_stack import Level
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))
 LOW = Level(name="low", goal_space=LINE, horizon=3)
+TOP = Level(name="top")
 GOALS = np.array([[1.0], [2.0], [9.0], [3.0]], np.float32)
 
 
@@ -35,17 +42,32 @@ def answer(*, terminated=(), truncated=(), goals=None):
     )
 
 
-def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), goal=GOALS, stops=False):
-    judgement = judged(
-        answered,
-        level=level,
-        goal=goal,
-        decisions=np.array(decisions),
-        outer_spaces=[LINE] * len(outer),
-        outer_goals=[np.full((4, 1), place, np.float32) for place in outer],
+def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), outer_space=LINE, goal=GOALS):
+    """The judgement of a level below others that pursue the outer goals."""
+    above = [
+        Level(name=f"level {place}", goal_space=outer_space) for place in range(len(outer))
+    ] or [TOP]
+    rows = LevelRows.new(
+        4,
+        space=received_by(level),
+        outer_spaces=[outer_space] * len(outer),
+        is_top=False,
+        sums=PLAIN_SUMS,
     )
-    if stops:
-        judgement = with_failures(judgement, answered, level=level)
+    rows.decisions[:] = decisions
+    if isinstance(level.goal_space, GoalSpace):
+        rows.goal[:] = goal
+    for mine, place in zip(rows.outer_goals, outer, strict=True):
+        mine[:] = place
+    context = LevelPartContext(level=level, rows=rows, counts={}, clock=Clock(), num_envs=4, seed=0)
+    end = answered.end & REAL_ENDS
+    for part in parts_of_task(context, rows, above):
+        end |= part.ends(answered, EVERY_ROW)
+    watch = InfoWatch({}, "level")
+    judge = judge_of(level, rows, above=above, watch=watch, now=Clock)
+    judgement = judge.judgement(answered, EVERY_ROW, end)
+    for part in level.parts:
+        judgement = part.build(context).judged(judgement, answered, answered.observation)
     assert judgement.end.dtype == np.uint8
     assert judgement.is_over.tolist() == (judgement.end > 0).tolist()
     return judgement
@@ -93,49 +115,50 @@ def test_judged_no_goals_keeps_raw_reward_and_ends(space):
     assert judgement.end.tolist() == [0, End.TERMINATED | End.TRUNCATED, 0, End.TRUNCATED]
     assert judgement.terminated.tolist() == [False, True, False, False]
     assert judgement.truncated.tolist() == [False, False, False, True]
-    assert judgement.difference is None
+    assert not judgement.difference.size
 
 
-def test_with_failures_missed_sub_goal_terminates():
+def test_stop_on_failure_missed_sub_goal_terminates():
     level = replace(LOW, horizon=6, stops_on_failure="always")
-    judgement = judge(level, answer(), stops=True)
+    judgement = judge(level, answer())
     # Who reached the own goal all the same has not failed.
     assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.FAILURE, End.FAILURE]
     assert judgement.reward.tolist() == [0, 0, -6, -6]
     assert judgement.terminated.all()
-    priced = judge(replace(level, failure_reward=-2.5), answer(), stops=True)
+    priced = judge(replace(level, failure_reward=-2.5), answer())
     assert priced.reward.tolist() == [0, 0, -2.5, -2.5]
-    assert not (judge(level, answer()).end & End.FAILURE).any()
+    assert not (judge(replace(LOW, horizon=6), answer()).end & End.FAILURE).any()
 
 
-def test_with_failures_reached_goal_is_no_failure():
+def test_stop_on_failure_reached_goal_is_no_failure():
     level = replace(LOW, horizon=6, stops_on_failure="always", goal_is_terminal=False)
-    judgement = judge(level, answer(), stops=True)
+    judgement = judge(level, answer())
     assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.FAILURE, End.FAILURE]
     assert judgement.terminated.tolist() == [False, False, True, True]
     assert judgement.reward.tolist() == [0, 0, -6, -6]
 
 
-def test_with_failures_real_end_is_no_failure():
+def test_stop_on_failure_real_end_is_no_failure():
     level = replace(LOW, horizon=6, stops_on_failure="always")
-    judgement = judge(level, answer(terminated=(2,), truncated=(3,)), stops=True)
+    judgement = judge(level, answer(terminated=(2,), truncated=(3,)))
     assert judgement.end.tolist() == [End.GOAL, End.GOAL, End.TERMINATED, End.TRUNCATED]
     assert judgement.truncated.tolist() == [False, False, True, True]
 
 
-def test_with_failures_failure_propagates_to_level_above():
+def test_stop_on_failure_failure_propagates_to_level_above():
     seen = answer()
     seen.end[:] = [End.FAILURE, End.FAILURE | End.OUTER, End.FAILURE | End.HORIZON, End.OUTER]
-    judgement = judge(Level(name="top", stops_on_failure="always"), seen, stops=True)
+    judgement = judge(replace(TOP, stops_on_failure="always"), seen)
     assert judgement.end.tolist() == [End.FAILURE, 0, End.FAILURE, 0]
     assert judgement.reward.tolist() == [10, 20, 30, 40], "the environment's, without goals"
     assert judgement.terminated.tolist() == [True, False, True, False]
 
 
 def test_failure_reward_is_worst_return_of_goals():
-    assert failure_reward(replace(LOW, horizon=6)) == -6
-    assert failure_reward(Level(name="top")) is None
-    assert failure_reward(replace(LOW, horizon=None, failure_reward=-9.0)) == -9
+    stops = StopOnFailure()
+    assert stops.worst(replace(LOW, horizon=6)) == -6
+    assert stops.worst(TOP) is None
+    assert StopOnFailure(reward=-9.0).worst(replace(LOW, horizon=None)) == -9
 
 
 def test_moved_goals_apply_if_sub_episode_continues():

@@ -22,7 +22,7 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.level_phases import LevelPhases
-from coach_rl.levels.level_manager import agent_spaces
+from coach_rl.levels.level_checks import agent_spaces
 from tests.levels.plain_stack import BY_RULE, Level, earned, fewer, options, played
 from tests.levels.scripted_stack import SPACES, build, managers
 

@@ -9,17 +9,22 @@ from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
-from coach_rl.levels.sub_episodes import SubEpisodes
+from coach_rl.levels.sub_episodes import sub_episodes_of
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
 LEVEL = LevelDescription(goal_space=PLACES)
+
+
+def of(level):
+    return sub_episodes_of(level, {}, {})
 
 
 def note(sums, rng, count):
     sums.note_ends(
         np.arange(count),
         rng.choice([End.GOAL, End.HORIZON], count).astype(np.uint8),
-        differences=(rng.normal(size=(count, 2)), rng.normal(size=(count, 2))),
+        distance_at_start=rng.normal(size=(count, 2)),
+        distance=rng.normal(size=(count, 2)),
         decisions=rng.integers(1, 9, count),
         steps=rng.integers(1, 99, count),
         returns=rng.normal(size=count) * 0.1,
@@ -27,11 +32,12 @@ def note(sums, rng, count):
 
 
 def test_sub_episodes_means_by_hand():
-    sums = SubEpisodes(LEVEL)
+    sums = of(LEVEL)
     sums.note_ends(
         np.array([0, 1]),
         np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
-        differences=(np.array([[5.0, 12.0], [0.0, 1.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])),
+        distance_at_start=np.array([[5.0, 12.0], [0.0, 1.0]]),
+        distance=np.array([[0.0, 0.0], [3.0, 4.0]]),
         decisions=np.array([2, 5]),
         steps=np.array([10, 50]),
         returns=np.array([-1.0, -5.0]),
@@ -50,16 +56,15 @@ def test_sub_episodes_option_statistics_by_hand():
         sums.note_ends(
             np.array(rows),
             np.array([End.HORIZON, End.OPTION, End.OPTION | End.TRUNCATED], np.uint8),
-            differences=None,
             decisions=np.array([4, 2, 3]),
             steps=np.array([4, 2, 3]),
             returns=np.array([1.0, -2.0, 5.0]),
             options=np.array(options),
         )
 
-    sums = SubEpisodes(LevelDescription(goal_space=OptionSpace(count=3)))
+    sums = of(LevelDescription(goal_space=OptionSpace(count=3)))
     note([0, 1, 2], [2, 0, 2])
-    again = SubEpisodes(LevelDescription(goal_space=OptionSpace(count=3)))
+    again = of(LevelDescription(goal_space=OptionSpace(count=3)))
     again.load_state_dict(sums.state_dict())
     for told in (sums.drain(), again.drain()):
         assert {n: v for n, v in told.items() if n.startswith("option")} == {
@@ -83,10 +88,10 @@ class Directions(OptionSpace):
 
 
 def test_sub_episodes_unnumbered_options_have_no_shares():
-    sums = SubEpisodes(LevelDescription(goal_space=Directions(count=2)))
-    note_one = {"differences": None, "decisions": np.array([2]), "steps": np.array([2])}
+    sums = of(LevelDescription(goal_space=Directions(count=2)))
+    note_one = {"decisions": np.array([2]), "steps": np.array([2])}
     sums.note_ends(np.array([0]), np.array([End.OPTION], np.uint8), **note_one, returns=np.ones(1))
-    again = SubEpisodes(LevelDescription(goal_space=Directions(count=2)))
+    again = of(LevelDescription(goal_space=Directions(count=2)))
     again.load_state_dict({**sums.state_dict(), "options": np.ones((2, 4))})
     for drained in (sums.drain(), again.drain()):
         assert drained["return"] == 1
@@ -98,7 +103,8 @@ def test_sub_episodes_count_only_applies_until_drain():
         sums.note_ends(
             np.array([2, 1]),
             np.array([End.GOAL, End.HORIZON], np.uint8),
-            differences=(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])),
+            distance_at_start=np.array([[1.0], [3.0]]),
+            distance=np.array([[0.0], [3.0]]),
             decisions=np.array([4, 6]),
             steps=np.array([8, 9]),
             returns=np.array([-3.0, -6.0]),
@@ -107,7 +113,7 @@ def test_sub_episodes_count_only_applies_until_drain():
         names = ("sub_episodes", "goal_share", "decisions", "steps", "return", "distance_at_start")
         return [told[name] for name in names]
 
-    sums = SubEpisodes(LEVEL)
+    sums = of(LEVEL)
     sums.count_only(np.array([True, False, True]))
     assert told() == [1, 1, 4, 8, -3, 1]
     assert told() == [2, 0.5, 5, 8.5, -4.5, 2]
@@ -116,26 +122,25 @@ def test_sub_episodes_count_only_applies_until_drain():
 @pytest.mark.parametrize("every", [1, 3, 7])
 def test_sub_episodes_saved_midway_equals_unsaved(every):
     never, often = (
-        SubEpisodes(LEVEL),
-        SubEpisodes(LEVEL),
+        of(LEVEL),
+        of(LEVEL),
     )
     one, other = np.random.default_rng(0), np.random.default_rng(0)
     for tick in range(400):
         note(never, one, tick % 4 + 1)
         note(often, other, tick % 4 + 1)
         if tick % every == 0:
-            restored = SubEpisodes(LEVEL)
+            restored = of(LEVEL)
             restored.load_state_dict(often.state_dict())
             often = restored
     assert never.drain() == often.drain()
 
 
 def test_sub_episodes_no_goals_has_no_goal_statistics():
-    sums = SubEpisodes(LevelDescription())
+    sums = of(LevelDescription())
     sums.note_ends(
         np.array([0]),
         np.array([End.HORIZON], np.uint8),
-        differences=None,
         decisions=np.array([4]),
         steps=np.array([9]),
         returns=np.array([-2.0]),

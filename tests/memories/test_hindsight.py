@@ -16,6 +16,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import goal_steps
 from tests.memories.replay_worlds import build, same_batches
@@ -385,7 +386,7 @@ def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
         agent=still,
         goal_space=goal,
         horizon=7,
-        stops_on_failure="training",
+        parts=(StopOnFailure(),),
         goal_is_terminal=goal_ends_episode,
     )
     below = LevelParameters(name="low", agent=still, goal_space=goal, horizon=5)

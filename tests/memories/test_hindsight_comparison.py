@@ -23,6 +23,8 @@ from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from tests.memories.test_hindsight import GOAL, with_hindsight
 
+OWNER = "agent 'a'"
+
 
 def transitions(distances, reward, terminated=False, **more):
     """Decisions that end at these distances from their goals, along the first element."""
@@ -45,7 +47,7 @@ def transitions(distances, reward, terminated=False, **more):
 
 def warned(*stored, **hindsight):
     """The warnings about transitions that are stored one after the other."""
-    comparison = HindsightComparison.of(with_hindsight(**hindsight), "agent 'a'")
+    comparison = HindsightComparison.of(with_hindsight(**hindsight).layout.hindsight, OWNER)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for each in stored:
@@ -102,7 +104,7 @@ def test_comparison_end_only_in_hindsight_warns():
 
 
 def test_comparison_no_relabelling_is_none():
-    assert HindsightComparison.of(with_hindsight(ratio=0.0), "agent 'a'") is None
+    assert HindsightComparison.of(with_hindsight(ratio=0.0).layout.hindsight, OWNER) is None
 
 
 def test_comparison_failures_are_not_compared():

@@ -61,8 +61,8 @@ def test_prioritised_new_transitions_have_greatest_priority():
     memory.note_errors(torch.from_numpy(kept[:1]), torch.tensor([0.1]))
     memory.add(Stream(2).step([1]))
     newest = np.setdiff1d(memory.store.kept(), kept)
-    assert memory.priorities.priorities(newest) == pytest.approx([7.0 + 1e-6])
-    assert memory.priorities.priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
+    assert memory.sampler.by_name["positions"].priorities(newest) == pytest.approx([7.0 + 1e-6])
+    assert memory.sampler.by_name["positions"].priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
 
 
 def test_prioritised_weights_follow_beta():

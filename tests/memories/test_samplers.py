@@ -89,3 +89,52 @@ def test_sampler_chain_custom_unit_is_saved():
     restored.load_state_dict(memory.state_dict())
     same_batches(memory.sample(4), restored.sample(4))
     assert restored.metrics()["age/batches"] == 4
+
+
+class Notes(SamplerUnit):
+    """Draws nothing; notes what the memory is given."""
+
+    name = "notes"
+
+    def __init__(self):
+        self.added_steps, self.errors, self.is_cleared = 0, [], False
+
+    def __call__(self, batch, size):
+        return {}
+
+    def added(self, positions, environment_steps):
+        self.added_steps += environment_steps
+
+    def note_errors(self, positions, errors):
+        self.errors += errors.tolist()
+
+    def as_shown(self, observation):
+        return {key: values + 1 for key, values in observation.items()}
+
+    def clear(self):
+        self.is_cleared = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotesParameters:
+    after: str = "positions"
+
+    def build(self, context):
+        return Notes()
+
+
+def test_sampler_unit_is_given_additions_errors_and_removals():
+    memory, stream = build(units=(NotesParameters(),)), Stream(2, seed=1)
+    notes = memory.sampler.by_name["notes"]
+    steps = 0
+    for _ in range(5):
+        transition = stream.step([0, 1])
+        memory.add(transition)
+        steps += int(transition.duration.sum())
+    batch = memory.sample(4)
+    assert memory.is_prioritised
+    memory.note_errors(batch.position, torch.tensor([1.0, -2.0, 0.5, 0.0]))
+    memory.clear()
+    assert (notes.added_steps, notes.errors) == (steps, [1.0, -2.0, 0.5, 0.0])
+    assert notes.is_cleared
+    assert memory.as_shown({"x": torch.zeros(1)}) == {"x": torch.ones(1)}

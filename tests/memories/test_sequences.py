@@ -119,7 +119,7 @@ def test_replay_sequences_equal_those_of_plain_lists(length, burn_in, capacity, 
     drawn = set()
     for _ in range(3_000 // length):
         batch = memory.sample(3 * length + length - 1)  # what does not fill a sequence is left out
-        x, mask = (each.view(3, -1).numpy() for each in (batch.observation["x"], batch.mask))
+        x, mask = (each.view(3, -1).numpy() for each in (batch.observation["x"], batch.valid))
         longest = mask.sum(axis=1).max()
         assert longest <= mask.shape[1] <= min(length, max(2 * longest - 2, longest))
         for number in range(3):

@@ -17,7 +17,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.torch_settings import resolved_device
 from coach_rl.runs.checkpoint import write_checkpoint
 from coach_rl.runs.folder import RunFolder, create_run_folder, find_folder, manifests_in, runs_in
-from coach_rl.runs.manifest import Origin, make_manifest
+from coach_rl.runs.manifest import Origin, code_of, experiment_json, make_manifest
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from tests.small_runs import FAKE, QUIET, TWO_LEVELS, change_manifest, preset
@@ -38,7 +38,9 @@ def make(
     manager = preset.configure({**panel, **change})
     origin = Origin(preset=preset, panel=panel)
     task = Runtime(seed=5, device=device)
-    manifest = make_manifest(manager, task, name="walk", origin=origin)
+    experiment = experiment_json(manager, task, manager.parameters.checkpoints)
+    code = code_of(manager, experiment)
+    manifest = make_manifest(manager, experiment, code, name="walk", origin=origin)
     remember_own_code([], (preset.source, str(preset.reference.path)))
     return create_run_folder(root, "walk", manifest, preset.source)
 

@@ -24,7 +24,7 @@ from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, 
 from tests.small_runs import experiment, manifest_of, ppo, state_of
 
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-PROBED = 2_000
+PROBED = 600
 """More steps than the probe at the start takes."""
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -59,7 +60,7 @@ def test_run_of_train_is_resumed_evaluated_and_forked(tmp_path):
     assert result.environment_steps >= 300
     evaluate_run(run, episodes=coach_rl.EnvironmentEpisodes(1))
     fork = fork_experiment(run, name="fork", steps=EnvironmentSteps(400), settings=QUIET)
-    assert json.loads(fork.folder.manifest.read_text())["preset"]["name"] == "any_task_PPO"
+    assert json.loads(fork.folder.manifest.read_text())["preset"]["name"] == "PPO"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,57 @@ def test_vectors_alone_are_normalised():
     assert discrete.agent.input_filter is None
 
 
+class Lever(gymnasium.Env):
+    """Ends after a step."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), float(action), True, False, {}
+
+
+def lever() -> gymnasium.Env:
+    """A lever."""
+    return Lever()
+
+
+@pytest.mark.parametrize("made_by", [Lever, lever])
+def test_train_takes_a_class_or_an_annotated_function(tmp_path, made_by):
+    agent = trained(tmp_path, "PPO", made_by, steps=100)
+    place = f"{__name__}:{made_by.__name__}"
+    assert manifest_of(agent.run)["parameters"]["environment"]["level"] == place
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
+def test_networks_have_the_recurrent_layer_that_is_set(algorithm):
+    level = "CartPole-v1" if algorithm == "DQN" else "MountainCarContinuous-v0"
+    with built(algorithm, level=level, recurrence=coach_rl.GRU(size=8)) as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        (agent,) = manager.graph.agents.values()
+        assert agent.hidden_state.size >= 8
+        next(iter(manager.improve()))
+
+
+def test_short_runs_evaluate_no_policy_twice():
+    parameters = built("PPO", level="MountainCar-v0", steps=20_000).parameters
+    assert parameters.schedule.evaluation_interval.count >= parameters.agent.algorithm.rollout.count
+
+
+def test_preset_on_another_task_has_no_target_unless_one_is_given():
+    preset = load_preset(find_preset("CartPole_PPO"))
+    assert preset.configure({"environment.max_episode_steps": 9}).parameters.validation is not None
+    other = {"environment.level": "Acrobot-v1"}
+    assert preset.configure(other).parameters.validation is None
+    target = coach_rl.ValidationParameters(reward=-90, within=coach_rl.EnvironmentSteps(10_000))
+    given = preset.configure({**other, "validation": target})
+    assert given.parameters.validation == target
+
+
 def test_stopped_training_is_an_error_with_the_command_that_resumes_it(tmp_path):
     stop = AtRecord(
         lambda record: record.environment_steps >= 150,
@@ -134,6 +186,17 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
         ((None, "CartPole-v1"), {}, U, "algorithm 'None' ... allowed: DDPG, DQN, PPO, SAC, TD3"),
         (("PPO", "CartPole-v9"), {}, C, "unknown task 'CartPole-v9'; did you mean 'CartPole-v"),
         (("PPO", 3), {}, P, "level must be ... got 3"),
+        (("PPO", gymnasium.make("CartPole-v1")), {}, C, "give its name, 'CartPole-v1'"),
+        (("PPO", Lever()), {}, C, f"name its class, here '{__name__}:Lever'"),
+        (("PPO", lambda: Lever()), {}, C, "cannot import ... module:Class"),
+        (("PPO", "CartPole-v1"), {"total_timesteps": 8}, U, "did you mean 'steps'"),
+        (("PPO", "CartPole-v1"), {"n_envs": 2}, U, "did you mean 'num_envs'"),
+        (
+            ("PPO", "CartPole-v1"),
+            {"learning_rate": 1e-3},
+            U,
+            "did you mean 'agent.optimizer.learning_rate'",
+        ),
         (("PPO", "CartPole-v1"), {"steps": "many"}, P, "steps must be ... got 'many'"),
         (("PPO", "CartPole-v1"), {"steps": 0}, P, "training must be ... > 0, got"),
         (("PPO", "CartPole-v1"), {"seed": -1}, P, "seed must be ... got -1"),

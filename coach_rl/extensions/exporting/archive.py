@@ -6,6 +6,7 @@ export("experiments/walk/hopper_seed0_2026-05-01_10-00-00", "hopper.zip")
 import importlib.util
 import json
 import zipfile
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,7 +21,7 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
@@ -33,8 +34,10 @@ from coach_rl.extensions.exporting.graphs import (
     ending_graph,
     judge_graph,
 )
-from coach_rl.graph_managers.acting import how_to_act
+from coach_rl.graph_managers.acting import needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph as AgentGraph
+from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
@@ -183,6 +186,11 @@ class _Stack:
         return {"key": masks.pop(), "begins": begins}
 
 
+def _is_written(part: LevelPartParameters) -> bool:
+    """True if a graph can hold what a part of a level does in evaluations."""
+    return isinstance(part, StopOnFailure) or not part.acts_in_evaluations
+
+
 def _check_level(level: LevelDescription) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space, reason = level.goal_space, None
@@ -190,6 +198,8 @@ def _check_level(level: LevelDescription) -> None:
         reason = "its goals or its horizon change while it trains"
     elif level.horizon_of is not None:
         reason = "its horizon is a function of Python"
+    elif strange := [part for part in level.parts if not _is_written(part)]:
+        reason = f"its part {type(strange[0]).__name__} may act in evaluations"
     elif isinstance(space, OptionSpace) and any(space.ends):
         reason = "its options end by functions of Python"
     elif isinstance(space, GoalSpace) and not is_written(space):
@@ -237,7 +247,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
                 "preempt": level.name in stack.preempt,
                 "outer": [*outer],
                 "horizon": level.horizon,
-                "stops_on_failure": level.stops_on_failure == "always",
+                "stops_on_failure": any(part.acts_in_evaluations for part in level.parts),
                 "goals": sizes,
                 "timed": [
                     name for name, each in goals.items() if each and each.sent_size > each.size
@@ -327,4 +337,15 @@ def _page(card: dict[str, Any], acts: str) -> str:
         "Without coach_rl, write `from coach_policy import Policy`, with a copy of its file "
         "`exporting/coach_policy.py` beside your program. This archive holds a copy, too: to "
         'import that one (`sys.path.append("THIS.zip")`) is to run code of the archive\'s author.\n'
+    )
+
+
+def how_to_act(policy: str, levels: Sequence[LevelParameters]) -> str:
+    """Lines of Python in which a policy acts, for pages about it: with `over` where it needs it."""
+    if not any(map(needs_ends, levels)):
+        return f"action = {policy}.act(observation)"
+    over = dict.fromkeys(own_ends_of(levels), False)
+    return (
+        f"over = {over}  # True where the member's own episode is over\n"
+        f"action = {policy}.act(observation, over=over)"
     )

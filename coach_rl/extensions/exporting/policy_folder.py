@@ -23,8 +23,8 @@ from coach_rl.core.file_writing import filled_folder
 from coach_rl.core.log_records import Evaluation
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.extensions.exporting.archive import how_to_act
 from coach_rl.extensions.exporting.card import CARD, card
-from coach_rl.graph_managers.acting import how_to_act
 from coach_rl.graph_managers.graph import MAX_EVALUATION_ENVS
 from coach_rl.runs.checkpoint import LAST, Checkpoint, point, write_checkpoint
 from coach_rl.runs.folder import ONLY_POLICY, RunFolder, write_manifest
@@ -103,7 +103,7 @@ def _is_filmed(run: Opening, file: Path) -> bool:
     """Film an episode of a run; False where that is impossible, with a warning."""
     import_offers("exporting")
     try:
-        require(FILMS, "no extension that is there makes films")
+        require(bool(FILMS), "no extension that is there makes films")
         FILMS[-1](run, file, SEED)
     except (ConfigurationError, RunError) as error:
         warn(f"no episode is filmed: {error}", above=2)

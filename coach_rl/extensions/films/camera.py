@@ -7,11 +7,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, Held, RowState
+from coach_rl.core.agents import AnyAgent, DrawnAgent, Held, NamedDecisions, RowState
 from coach_rl.core.errors import ConfigurationError, RunError, in_one_line
 from coach_rl.core.goals import takes
 from coach_rl.core.interfaces import Environment, GoalPlace, Mark, MarkRenderable, Renderable
-from coach_rl.core.levels import LevelGoals
+from coach_rl.core.level_parts import RowsOfLevel
+from coach_rl.core.levels import LevelDescription, LevelGoals
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, IntArray, Observation
 
 LEVEL_COLOURS = (
@@ -39,6 +41,8 @@ class PicturedAgent(Protocol[Held]):
 class FilmedLevel(Protocol):
     """A level whose goals, marks and pictures are drawn."""
 
+    params: LevelDescription
+    """Description of the level."""
     agent: AnyAgent
     """Its agent."""
     agent_rows: RowState
@@ -50,20 +54,17 @@ class FilmedLevel(Protocol):
         ...
 
     @property
+    def rows(self) -> RowsOfLevel:
+        """The position of each row in its sub-episode."""
+        ...
+
+    @property
     def goals(self) -> LevelGoals | None:
         """Its current goals; None where it has none."""
         ...
 
     def shown(self, rows: IntArray) -> Observation:
         """The agent's newest observation of rows [R], unfiltered, [R, ...] each."""
-        ...
-
-    def marks(self, row: int, place: GoalPlace) -> Sequence[Mark]:
-        """Marks that its agent adds to a frame of a row."""
-        ...
-
-    def acting(self, row: int) -> str:
-        """Its name, with the member or the option that acted last in a row if it has several."""
         ...
 
 
@@ -166,7 +167,7 @@ class Camera:
                 continue
             space = goals.goal_space
             place_of = partial(environment.goal_place, space.key, space.elements)
-            marks += above.marks(self._row, place_of)
+            marks += marks_of(above, self._row, place_of)
             if space.overridden("achieved"):  # the goal is no place of the scene
                 continue
             place = place_of(goals.goal[self._row, : space.size])
@@ -176,6 +177,32 @@ class Camera:
                 colour = (red, green, blue, 1.0)
                 marks.append(Mark(place=place, colour=colour, label=level.name))
         return marks
+
+
+def marks_of(level: FilmedLevel, row: int, place: GoalPlace) -> Sequence[Mark]:
+    """Marks that a level's agent adds to a frame of a row; see `core.agents.DrawnAgent`.
+
+    Raises:
+        RunError: The agent's method failed.
+    """
+    agent = level.agent
+    if not isinstance(agent, DrawnAgent):
+        return ()
+    try:
+        return agent.marks(level.agent_rows, row, place)
+    except Exception as error:
+        name = f"level '{level.name}': {type(agent).__name__}.marks"
+        raise RunError(f"{name} failed: {in_one_line(error)}") from error
+
+
+def acting_of(level: FilmedLevel, row: int) -> str:
+    """The level's name, with what its agent names, or the option that acts in a row."""
+    agent = level.agent
+    if isinstance(agent, NamedDecisions):
+        return f"{level.name}/{agent.acting(level.agent_rows, row)}"
+    if isinstance(level.params.goal_space, OptionSpace):
+        return f"{level.name}/option {level.rows.goal[row].argmax()}"
+    return level.name
 
 
 def _side_by_side(pictures: Sequence[Array]) -> Array:

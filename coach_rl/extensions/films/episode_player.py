@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coach_rl.core.records import EnvResponse, IntArray
-from coach_rl.extensions.films.camera import Camera, FilmedStack
+from coach_rl.extensions.films.camera import Camera, FilmedStack, acting_of
 from coach_rl.extensions.films.video import FrameSink
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.watcher import EvaluationWatcher
@@ -49,13 +49,17 @@ class EpisodePlayer(EvaluationWatcher):
         on_end: Callable[[FilmedEpisode], None] = lambda _: None,
     ) -> None:
         self._new_sink, self._on_end = new_sink, on_end
+        self.lengths: list[int] = []
+        """Steps of the episodes that are over, since the evaluation began."""
+        self.shows = True
+        """False while an evaluation is followed for the lengths of its episodes alone."""
 
     def prepare(self, stack: FilmedStack) -> None:
         """Raise `ConfigurationError` if it cannot be filmed, `RunError` if drawing fails."""
         Camera(stack, 0).start()
 
     def begin(self, stack: FilmedStack, due: IntArray) -> None:
-        self.follow(stack, 0, wanted=range(due[0]))
+        self.follow(stack, 0, wanted=range(due[0] if self.shows else 0))
 
     def follow(self, stack: FilmedStack, row: int, *, wanted: range) -> None:
         """Follow a row of a stack that was just reset.
@@ -69,6 +73,7 @@ class EpisodePlayer(EvaluationWatcher):
         self._camera = Camera(stack, row)
         self._stack, self._row, self._wanted = stack, row, wanted
         self._tracker = EpisodeTracker(stack.simulators.num_envs)
+        self.lengths = []
         self._start(0)
 
     def note_tick(self, answer: EnvResponse) -> None:
@@ -86,6 +91,7 @@ class EpisodePlayer(EvaluationWatcher):
         if self._sink is not None:
             self._show(self._sink)
         if episode.ending:
+            self.lengths.append(episode.step)
             self._start(episode.number + 1)
 
     def _start(self, number: int) -> None:
@@ -121,7 +127,7 @@ class EpisodePlayer(EvaluationWatcher):
         episode = self._episode
         words = [f"step {episode.step}", f"return {episode.reward:.5g}", episode.ending]
         if episode.step:
-            acting = [level.acting(self._row) for level in self._stack.path(self._row)]
+            acting = [acting_of(level, self._row) for level in self._stack.path(self._row)]
             if acting != [level.name for level in self._stack.levels]:
                 words.append(" > ".join(acting))
         return ", ".join(word for word in words if word)

@@ -5,6 +5,7 @@ play_run(Path("experiments/cartpole/..."), Path("pole.gif"))
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -26,10 +27,13 @@ def play_run(
     sampling: bool = False,
     seed: int | None = None,
     on_episode: Callable[[FilmedEpisode], None] = lambda _: None,
+    on_frame: Callable[[int, int], None] = lambda _, __: None,
     is_stopped: Callable[[], bool] = never,
     **opening: Unpack[OpeningArguments],
 ) -> None:
     """Play episodes with a run's agents, and change nothing in the run.
+
+    For a video they are played twice, first without pictures, so that none is drawn in vain.
 
     Args:
         run: A run's folder, one of its checkpoints, or `RUN@STEP`.
@@ -40,6 +44,8 @@ def play_run(
         sampling: Whether agents explore as in training, instead of acting greedily.
         seed: Of the episodes; None takes that of the run's final evaluation.
         on_episode: Called with each episode that is over.
+        on_frame: Called after each frame of a video with the number of frames so far, and of those
+            expected.
         is_stopped: Polled at every step; True ends it.
         **opening: `device`, `threads`, `last_good` and `trust` of `Opening`.
 
@@ -48,7 +54,7 @@ def play_run(
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
         RunError: Its environment cannot be drawn on this machine, or the file cannot be written.
     """
-    film = Film(episodes=episodes.count)
+    film = Film(episodes=episodes.count, on_frame=on_frame)
     if isinstance(to, Path):
         require_writable(to.name)
     sink: FrameSink = film if isinstance(to, Path) else to
@@ -57,7 +63,15 @@ def play_run(
         Opening.of(run, opening), overrides=overrides, num_envs=1, watchers=[player]
     ) as (graph_manager, opened):
         start = opened.runtime.seed if seed is None else seed
+        evaluate = partial(
+            graph_manager.evaluate, episodes, seed=start, sampling=sampling, is_stopped=is_stopped
+        )
         with suppress(EvaluationStopped):
-            graph_manager.evaluate(episodes, seed=start, sampling=sampling, is_stopped=is_stopped)
+            if isinstance(to, Path):  # drawing takes longer than playing twice
+                player.shows = False
+                evaluate()
+                film.expect(player.lengths)
+                player.shows = True
+            evaluate()
     if isinstance(to, Path):
         film.write(to, slow=slow)

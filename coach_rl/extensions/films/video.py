@@ -8,7 +8,8 @@ film.write(folder / "step_2048.gif")
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, NamedTuple, Protocol
@@ -28,6 +29,9 @@ _WHITE = (235, 235, 235)
 _BACKGROUND = (20, 20, 24)
 _CAPTION_HEIGHT = 15
 """Height of the caption, in pixels."""
+_FONT_SIZE = 11
+_MARGIN = 6
+"""Room beside the caption, in pixels."""
 _SAMPLED_FRAMES = 12
 """Frames a GIF's colours are chosen from."""
 _LAST_FRAME_SECONDS = 1.5
@@ -86,9 +90,17 @@ class Film:
     Args:
         parameters: Number and size of the frames.
         episodes: Number of episodes.
+        on_frame: Called after each frame with the number of frames so far, and of those expected.
     """
 
-    def __init__(self, parameters: FilmParameters = _DEFAULTS, *, episodes: int = 1) -> None:
+    def __init__(
+        self,
+        parameters: FilmParameters = _DEFAULTS,
+        *,
+        episodes: int = 1,
+        on_frame: Callable[[int, int], None] = lambda _, __: None,
+    ) -> None:
+        self._on_frame, self._expected = on_frame, 0
         self._max_frames = parameters.max_frames * episodes
         self._max_side = parameters.max_side
         self.frames: list[Frame] = []
@@ -110,6 +122,21 @@ class Film:
             shapes = f"{frame.picture.shape} after {self.frames[0].picture.shape}"
             raise RunError(f"the pictures of a film must have one shape, got {shapes}")
         self.frames.append(frame)
+        self._on_frame(len(self.frames), max(self._expected, len(self.frames)))
+
+    def expect(self, steps: Sequence[int]) -> None:
+        """Take frames as seldom as a film will have them in the end.
+
+        Args:
+            steps: The length of each of its episodes.
+        """
+        while (frames := self._frames_of(steps)) > self._max_frames:
+            self.frame_skip *= 2
+        self._expected = frames
+
+    def _frames_of(self, steps: Sequence[int]) -> int:
+        """Frames of episodes of these lengths: every so many steps, and the last."""
+        return sum(1 + -(-each // self.frame_skip) for each in steps)
 
     def write(self, file: Path, *, slow: float = 1.0) -> None:
         """Write it as a video; a file of that name is replaced.
@@ -123,7 +150,7 @@ class Film:
             RunError: The file cannot be written.
         """
         require_writable(file.name)
-        images = [captioned(frame) for frame in self.frames]
+        images = [captioned(frame) for frame in self._readable()]
         speed = max(1, round(FRAMES_PER_SECOND / slow))
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -131,6 +158,18 @@ class Film:
                 _WRITERS[_format(file.name)](images, unfinished, speed)
         except (OSError, RuntimeError) as error:
             raise RunError(f"cannot write the video {file}: {error}") from error
+
+    def _readable(self) -> list[Frame]:
+        """The frames, enlarged by one whole factor where their captions are wider than they are.
+
+        By less where `max_side` would be exceeded.
+        """
+        if not self.frames:
+            return []
+        height, width = self.frames[0].picture.shape[:2]
+        needed = max(_width(frame.caption) for frame in self.frames)
+        most = max(1, self._max_side // max(height, width))
+        return [enlarged(frame, min(most, -(-needed // width))) for frame in self.frames]
 
     def _make_room(self) -> bool:
         """Drop every second frame; return whether the next one is among the steps that remain."""
@@ -156,9 +195,20 @@ def captioned(frame: Frame) -> Image.Image:
     height, width = frame.picture.shape[:2]
     image = Image.new("RGB", (width, height + _CAPTION_HEIGHT), _BACKGROUND)
     image.paste(Image.fromarray(frame.picture), (0, 0))
-    font = ImageFont.load_default(size=11)
-    ImageDraw.Draw(image).text((6, height), frame.caption, fill=_WHITE, font=font)
+    font = ImageFont.load_default(size=_FONT_SIZE)
+    ImageDraw.Draw(image).text((_MARGIN, height), frame.caption, fill=_WHITE, font=font)
     return image
+
+
+def enlarged(frame: Frame, factor: int) -> Frame:
+    """The frame with a picture that is so many times as wide and as high."""
+    return frame._replace(picture=frame.picture.repeat(factor, 0).repeat(factor, 1))
+
+
+def _width(caption: str) -> int:
+    """Width of a picture that shows a whole caption, in pixels."""
+    text = ImageFont.load_default(size=_FONT_SIZE).getlength(caption)
+    return math.ceil(text) + 2 * _MARGIN
 
 
 def require_writable(*names: str) -> None:

@@ -23,14 +23,9 @@ from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, 
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
-from coach_rl.extensions.groups.member_agents import (
-    WHOLE,
-    ActionPart,
-    AgentGroup,
-    BoundMember,
-    by_part,
-    in_turn,
-)
+from coach_rl.extensions.groups.action_parts import WHOLE, ActionPart, by_part
+from coach_rl.extensions.groups.member_agents import AgentGroup, in_turn
+from coach_rl.extensions.groups.members import BoundMember
 
 if TYPE_CHECKING:
     from coach_rl.extensions.groups.arbiters import Arbiter
@@ -101,7 +96,7 @@ class GroupMember:
 
 
 class ArbiterParameters(Protocol):
-    """A frozen description of who acts, where not all members do; see `agents.arbiters`."""
+    """A frozen description of who acts, where not all members do; see `arbiters`."""
 
     def build(
         self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
@@ -236,20 +231,20 @@ class AgentGroupParameters(LearnerParameters):
                         planned_steps=context.planned_steps * count // acting,
                     )
                 )
-            place = sum(each.agent_name == name for each in bound)
+            slot = sum(each.agent_name == name for each in bound)
             bound.append(
                 member.bound(
                     observations=keys[0] | keys[1],
                     part=part,
-                    place=place,
-                    places=count,
+                    slot=slot,
+                    slots=count,
                     over=context.decision_infos,
                 )
             )
         if self.arbiter is None:
             return AgentGroup(agents, tuple(bound), whole.action)
         # Here, so that members that all act do not load what only turns need.
-        from coach_rl.extensions.groups.arbiters import TurnGroup
+        from coach_rl.extensions.groups.turn_group import TurnGroup
 
         arbiter = self.arbiter.build(agents, tuple(bound), context)
         return TurnGroup(

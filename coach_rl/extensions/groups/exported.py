@@ -17,8 +17,11 @@ from coach_rl.extensions.exporting.decisions import (
     split,
 )
 from coach_rl.extensions.exporting.policies import Tensors
-from coach_rl.extensions.groups.arbiters import Order, Selected, Shown, TurnGroup
-from coach_rl.extensions.groups.member_agents import WHOLE, ActionPart, AgentGroup, BoundMember
+from coach_rl.extensions.groups.action_parts import WHOLE, ActionPart
+from coach_rl.extensions.groups.arbiters import Order, Selected, Shown
+from coach_rl.extensions.groups.member_agents import AgentGroup
+from coach_rl.extensions.groups.members import BoundMember
+from coach_rl.extensions.groups.turn_group import TurnGroup
 
 
 class GroupDecision(Decision):

@@ -1,7 +1,7 @@
 """A level of a graph: others may act in its rows, and one above may take control back."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -9,24 +9,19 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.level_parts import NO_DIFFERENCE, Judgement, LevelPart
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     PLAIN_SUMS,
     ActionRequest,
-    Array,
     BoolArray,
-    End,
-    FloatArray,
     IntArray,
     Sums,
     take,
 )
-from coach_rl.core.state import Stateful
 from coach_rl.extensions.groups.member_agents import switch
-from coach_rl.levels.goal_rewards import GoalRewards
-from coach_rl.levels.judging import Judgement, end_bits
+from coach_rl.extensions.groups.requests import SWITCHED
 from coach_rl.levels.level_manager import LevelManager
-from coach_rl.levels.sub_episodes import SubEpisodes
 
 
 class Standing(Environment, Protocol):
@@ -37,12 +32,8 @@ class Standing(Environment, Protocol):
         ...
 
     @property
-    def is_preempted(self) -> bool:
-        """True if the level may lose control before its sub-episode is over."""
-        ...
-
-    def drain(self) -> dict[str, float]:
-        """Figures of what the level has selected since the last call."""
+    def part(self) -> LevelPart:
+        """A part of the level, which has figures of what the level has selected."""
         ...
 
     def count_only(self, rows: BoolArray) -> None:
@@ -63,6 +54,8 @@ class GraphLevel(LevelManager):
         sums: What its decisions are for the levels above.
     """
 
+    has_one_above: ClassVar[bool] = False
+
     def __init__(
         self,
         params: LevelDescription,
@@ -82,40 +75,28 @@ class GraphLevel(LevelManager):
             seed=seed,
             above=above,
             sums=sums,
+            request=junction.request,
+            parts=(junction.part,),
         )
         self._junction = junction
-        self._request = junction.request
         self._takes_goals = bool(above)  # where it has no goals, to be selected is all it takes
-        if junction.is_preempted:
-            own_ends = self._ending is not None
-            others = {"switched": End.SWITCHED}
-            self.sub_episodes = SubEpisodes(params, own_ends=own_ends, others=others)
-        space = params.goal_space
-        if isinstance(space, GoalSpace) and callable(space.reward):  # it reads no level above:
-            n = junction.num_envs  # there may be several
-            self._rewards = GoalRewards(space.reward, level=params, num_envs=n, above=())
-
-    def target(self, action: Array, rows: IntArray) -> FloatArray:
-        if self.params.goal_space is None:
-            return np.zeros((len(rows), 0), np.float32)
-        return super().target(action, rows)
 
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
         sums = self._rows
-        clock = self._clock.now()
+        clock = self._now()
         space = self.params.goal_space
         seen = take(sums.observation, rows)
         everywhere = np.ones(len(rows), np.bool_)
-        difference = None
-        switch(self.agent, self.agent_rows, rows, self._shown(rows, seen), clock)
+        difference = NO_DIFFERENCE
+        switch(self.agent, self.agent_rows, rows, self._judge.shown(rows, seen), clock)
         if isinstance(space, GoalSpace):
             difference = space.difference(sums.goal[rows], seen)
         ended = Judgement(
             reward=np.zeros(len(rows), np.float64),
             terminated=~everywhere,
             truncated=everywhere,
-            end=end_bits(everywhere, End.SWITCHED),
+            end=everywhere * np.uint8(SWITCHED),
             is_over=everywhere,
             difference=difference,
         )
@@ -123,14 +104,6 @@ class GraphLevel(LevelManager):
         sums.open[rows] = sums.waiting[rows] = False
         sums.starts[rows] = True
 
-    def drain(self) -> dict[str, float]:
-        """The figures of every level, and the shares of those that it selects."""
-        return super().drain() | self._junction.drain()
-
     def count_only(self, rows: BoolArray) -> None:
         super().count_only(rows)
         self._junction.count_only(rows)
-
-    @property
-    def _saved(self) -> dict[str, Stateful]:
-        return {**super()._saved, "junction": self._junction}

@@ -18,6 +18,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.level_parts import LevelPart
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Action,
@@ -33,7 +34,7 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.extensions.groups.graph_level import GraphLevel
-from coach_rl.extensions.groups.requests import GraphRequest
+from coach_rl.extensions.groups.requests import SWITCHED, GraphRequest
 from coach_rl.graph_managers.arrangement import Links
 
 CHOICE = "choice"
@@ -275,6 +276,47 @@ class Routes(Saved):
             self._switch(each, index, rows)
 
 
+class Selection(LevelPart):
+    """Counts the decisions that each level below has carried out, for the log.
+
+    Args:
+        names: Of the levels below.
+        is_preempted: Whether their level may lose control before its sub-episode is over.
+    """
+
+    key = "junction"
+    SAVED: ClassVar[SavedNames] = ("_counts",)
+
+    def __init__(self, names: Sequence[str], *, is_preempted: bool) -> None:
+        self._names = names
+        self._counts = np.zeros(len(names), np.float64)
+        """[K]."""
+        self._counted: BoolArray | None = None
+        if is_preempted:
+            self.ended_by = {"switched": SWITCHED}
+
+    def note(self, below: int, rows: IntArray) -> None:
+        """Count decisions that a level below carries out, by its place among them."""
+        counted = len(rows) if self._counted is None else np.count_nonzero(self._counted[rows])
+        self._counts[below] += counted
+
+    def count_only(self, rows: BoolArray) -> None:
+        """Leave out decisions of other rows than these, [N], until they are drained."""
+        self._counted = rows.copy()
+
+    def metrics(self) -> dict[str, float]:
+        """The share of each level below in the decisions since the last call, where it selects."""
+        counts = self._counts.copy()
+        self._counts[:] = 0.0
+        self._counted = None
+        if len(self._names) < 2 or not counts.sum():
+            return {}
+        shares = (counts / counts.sum()).tolist()
+        return {
+            f"selected_share/{name}": share for name, share in zip(self._names, shares, strict=True)
+        }
+
+
 class Junction(Saved):
     """The environment of a level of a graph: the levels below it, or the simulators.
 
@@ -285,13 +327,13 @@ class Junction(Saved):
         index: The level's number.
     """
 
-    SAVED: ClassVar[SavedNames] = ("_counts",)
-
     def __init__(self, routes: Routes, index: int) -> None:
-        self._routes, self._index = routes, index
-        self._counts = np.zeros(len(routes.links[index]), np.float64)
-        """[K] decisions that each level below has carried out, for the logs."""
-        self._counted: BoolArray | None = None
+        self._routes = routes
+        self._index = index
+        names = [routes.described[each].name for each in routes.links[index]]
+        above = routes.ancestors(index)
+        is_preempted = any(routes.preempts[each] for each in above)
+        self.part = Selection(names, is_preempted=is_preempted)
         routes.junctions[index] = self
 
     @property
@@ -313,12 +355,6 @@ class Junction(Saved):
         above = self._routes.above[self._index]
         return all(len(self._routes.links[each]) > 1 for each in above)
 
-    @property
-    def is_preempted(self) -> bool:
-        """True if the level may lose control before its sub-episode is over."""
-        above = self._routes.ancestors(self._index)
-        return any(self._routes.preempts[each] for each in above)
-
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         return self._routes.reset(seed)
 
@@ -336,22 +372,11 @@ class Junction(Saved):
 
     def note(self, below: int, rows: IntArray) -> None:
         """Count decisions that a level below carries out."""
-        counted = len(rows) if self._counted is None else np.count_nonzero(self._counted[rows])
-        self._counts[self._routes.links[self._index].index(below)] += counted
+        self.part.note(self._routes.links[self._index].index(below), rows)
 
     def count_only(self, rows: BoolArray) -> None:
         """Leave out decisions of other rows than these, [N], until they are drained."""
-        self._counted = rows.copy()
-
-    def drain(self) -> dict[str, float]:
-        """The share of each level below in the decisions since the last call, where it selects."""
-        below, counts = self._routes.links[self._index], self._counts.copy()
-        self._counts[:], self._counted = 0.0, None
-        if len(below) < 2 or not counts.sum():
-            return {}
-        shares = (counts / counts.sum()).tolist()
-        names = (self._routes.described[each].name for each in below)
-        return {f"selected_share/{name}": share for name, share in zip(names, shares, strict=True)}
+        self.part.count_only(rows)
 
 
 def _of(answer: EnvResponse, index: Array) -> EnvResponse:

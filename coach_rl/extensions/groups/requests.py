@@ -1,8 +1,12 @@
-"""The requests of levels that share their rows with others."""
+"""The requests of levels that share their rows with others, and the end that is theirs alone."""
 
 from dataclasses import dataclass
 
-from coach_rl.core.records import ActionRequest, BoolArray
+from coach_rl.core.records import ActionRequest, BoolArray, End
+
+SWITCHED = End.EXTENSION
+"""End of a sub-episode: the level above took control back before any other end, and gave it to
+another level or to another goal."""
 
 
 @dataclass(frozen=True, kw_only=True)

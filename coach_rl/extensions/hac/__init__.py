@@ -1,7 +1,8 @@
 """HAC: hierarchies that learn from sub-goals in hindsight, and test them.
 
 May import what agents and graph managers may. Start with `hac_agent`; `hindsight_actions` is the
-part of its memory, `hac_graph` its graph, `critic_below` a view of the level below for planners.
+part of its memory, `sub_goal_testing` that of its levels, `hac_graph` its graph, `critic_below` a
+view of the level below for planners.
 """
 
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from coach_rl.extensions.hac.hac_agent import HACAgentParameters
     from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
     from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+    from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -22,4 +24,5 @@ __all__ = [
     "HACGraphManager",
     "HACGraphParameters",
     "HindsightActionParameters",
+    "SubGoalTesting",
 ]

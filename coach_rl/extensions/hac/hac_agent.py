@@ -152,7 +152,9 @@ class HACAgentParameters(LearnerParameters):
         low, high = returns
         if low == 0 and place.sub_goal is not None:
             low = -1.0  # of a missed test, see HindsightActionParameters.penalty
-        rewards = {"failure_reward": level.failure_reward}
+        rewards: dict[str, float | None] = {}
+        for part in level.parts:
+            rewards |= part.rewards()
         if self.actions is not None and place.sub_goal is not None:
             rewards["HindsightActionParameters.penalty"] = self.actions.penalty
         for what, reward in rewards.items():

@@ -6,6 +6,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, UnitInterval
+from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
 
@@ -21,10 +22,10 @@ class HACGraphParameters(GraphParameters):
     """Top first, each with a horizon. The top level's goal_space defines how the environment's
     goals are judged; the others' are what the level above acts in."""
     testing_rate: UnitInterval = 0.3
-    """Share of sub-goals that are tested in training, by levels without a testing_rate of their
+    """Share of sub-goals that are tested in training, by levels without a `SubGoalTesting` of their
     own: lambda of the paper."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
-    """The stack, with the testing rates filled in."""
+    """The stack, with the parts that test."""
     reward_discount: float = field(init=False, default=1.0, repr=False)
     """Discount without effect here: no level learns from rewards that were added up."""
 
@@ -41,13 +42,17 @@ class HACGraphParameters(GraphParameters):
                 "bounds its values",
             )
         levels = (
-            replace(level, testing_rate=self.testing_rate)
-            if level.testing_rate is None and below
-            else level
+            self._tested(level) if below else level
             for level, below in zip(self.stack, self.arrangement.links(self.stack), strict=True)
         )
         object.__setattr__(self, "levels", tuple(levels))
         super().__post_init__()
+
+    def _tested(self, level: LevelParameters) -> LevelParameters:
+        """The level, which tests its decisions."""
+        if any(isinstance(part, SubGoalTesting) for part in level.parts):
+            return level
+        return replace(level, parts=(*level.parts, SubGoalTesting(rate=self.testing_rate)))
 
 
 class HACGraphManager(GraphManager):

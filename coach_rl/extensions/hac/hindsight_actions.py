@@ -86,11 +86,11 @@ class HindsightActionParameters(MemoryPartParameters):
                 f"{name}hindsight actions need a level below that has goals; "
                 "leave them out at the lowest level"
             )
-        if place.level is not None and place.level.stops_on_failure != "never":
+        if place.level is not None and place.level.may_end_by(End.FAILURE):
             raise ConfigurationError(
                 f"{name}hindsight actions turn sub-goals that were missed into others that were "
-                "reached, stops_on_failure lets them end the episode; choose one: set "
-                "HACAgentParameters.actions=None, or stops_on_failure='never'"
+                "reached, StopOnFailure lets them end the episode; choose one: set "
+                "HACAgentParameters.actions=None, or leave StopOnFailure out"
             )
         owner = f"{name}hindsight, which replaces actions,"
         place.require_sub_goals_as_actions(owner, restated=True)

@@ -184,7 +184,7 @@ class HIROAgentParameters(TD3AgentParameters):
         params = replace(self, memory=replace(memory, units=units))
         discount = params.algorithm.discount
         make = partial(TD3Learner, params)
-        kind = HIROAgent if self.AGENT is None else self.AGENT
+        kind = HIROAgent if self.AGENT is OffPolicyAgent else self.AGENT
         return kind(params, context, discount=discount, make_learner=make)
 
 

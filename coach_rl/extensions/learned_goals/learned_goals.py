@@ -37,10 +37,10 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
-from coach_rl.core.data_points import stand_before
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, KeptForGoals
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import stand_before
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
@@ -170,7 +170,7 @@ class KeptGoals(ChangingGoals):
         stand_before(agent, "act", acted)
         stand_before(agent, "learn_from_batch", learn_from_batch)
         extras = (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
-        return KeptForGoals(extras=extras, parts=(GoalColumnsPart(),))
+        return super().attach(agent)._replace(extras=extras, parts=(GoalColumnsPart(),))
 
     def learned_from(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> None:
         """Take note of a batch that the level's agent has learned from.

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -64,6 +65,8 @@ class Histograms(RunPart):
     def open(self, run: RunContext) -> Iterator[None]:
         self._graph = run.graph_manager.graph
         self._begin()
+        for level in self._graph.training.levels:
+            level.listeners.append(partial(self._note, level.name))
         yield
 
     def follow(self, record: LogRecord) -> Iterator[LogRecord]:
@@ -93,8 +96,11 @@ class Histograms(RunPart):
         """Begin where training is now."""
         self._due = self._next_after(self._graph.clock.environment_steps)
         for level in self._graph.training.levels:
-            kept = self._seen[level.name] = deque(maxlen=DECISIONS)
-            level.on_decision = lambda seen, action, kept=kept: kept.append(_named(seen, action))
+            self._seen[level.name] = deque(maxlen=DECISIONS)
+
+    def _note(self, level: str, seen: Observation, action: Action) -> None:
+        """Keep decisions of a level."""
+        self._seen[level].append(_named(seen, action))
 
     def _next_after(self, steps: int) -> int:
         return (steps // self._every + 1) * self._every

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from coach_rl.core.data_points import Columns, DataPoint, stand_before
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import stand_before
 from coach_rl.core.ranges import NonEmpty, Positive, RisingPair
 from coach_rl.core.state import State
+from coach_rl.extensions.looking.data_points import Columns, DataPoint
 from coach_rl.extensions.looking.inspector import Check, Finding, Inspector, Reaction
-from coach_rl.graph_managers.data_points import Points, points_of_graph
+from coach_rl.extensions.looking.points import Points, points_of_graph
 from coach_rl.graph_managers.graph import Graph, Tick
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.progress import Progress

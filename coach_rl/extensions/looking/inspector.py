@@ -10,11 +10,11 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from coach_rl.core.data_points import Columns, DataPoint
 from coach_rl.core.errors import RunError, UnknownNameError, warn
 from coach_rl.core.records import Array, BoolArray
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import inside
+from coach_rl.extensions.looking.data_points import Columns, DataPoint
 
 Check = Literal["nan", "shape", "range", "stats", "staleness"]
 Reaction = Literal["warn", "dump", "stop"]

@@ -18,12 +18,11 @@ from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray, IntArray
-from coach_rl.core.shown_text import without_tags
 from coach_rl.extensions.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.extensions.studies.runs import RunFrame, Scored, bounds_of, estimate_of
 from coach_rl.extensions.studies.scores import RunScores
 from coach_rl.extensions.studies.statistics import STATISTICS, Statistic, band, performance_profile
-from coach_rl.telemetry.tables import csv_text, markdown, written
+from coach_rl.telemetry.tables import csv_text, markdown, without_tags, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

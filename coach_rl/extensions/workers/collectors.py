@@ -22,7 +22,7 @@ from coach_rl.core.records import (
     Fault,
     IntArray,
     Observation,
-    joined_blocks,
+    joined,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed
@@ -441,3 +441,8 @@ def put_rows(into: State, tree: State, rows: IntArray, num_envs: int) -> None:
         if name not in into:
             into[name] = np.zeros((num_envs, *part.shape[1:]), part.dtype)
         into[name][rows] = part
+
+
+def joined_blocks(parts: Sequence[EnvResponse]) -> EnvResponse:
+    """Answers of blocks of rows as one, with all faults."""
+    return joined(parts, faults=tuple(fault for part in parts for fault in part.faults))

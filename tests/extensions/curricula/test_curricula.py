@@ -225,7 +225,7 @@ def above_hindsight(low, goals, curriculum, **given):
     params = of(TD3, low, goals=goals, curriculum=curriculum, **given)
     top, low_level = params.levels
     if low is HAC:
-        top = replace(top, agent=HAC, **ON_TOP, testing_rate=0.3)
+        top = replace(top, agent=HAC, **ON_TOP, parts=(rl.SubGoalTesting(rate=0.3),))
     return replace(params, levels=(top, low_level))
 
 
@@ -289,7 +289,7 @@ def test_hac_judges_by_the_thresholds_now():
     params = of(HAC, HAC, goals=GOALS, curriculum={"threshold": SHRINKING}, training=300)
     first, low = params.levels
     own = rl.Curriculum(threshold=rl.LinearSchedule(start=4.0, end=1.0))
-    levels = (replace(first, **top, changes=(own,), testing_rate=0.3), low)
+    levels = (replace(first, **top, changes=(own,), parts=(rl.SubGoalTesting(rate=0.3),)), low)
     manager, _ = run(replace(params, levels=levels))
     for agent in agents_of(manager):
         found = agent.memory.sampler(200)

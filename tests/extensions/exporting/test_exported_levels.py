@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
+from coach_rl.core import End, LevelPart, LevelPartParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoals
 from tests.extensions.exporting.test_export import exported, play_both, run_of
@@ -98,6 +99,45 @@ class JudgingGoals(LESSONGoals):
 def test_learned_goals_with_methods_of_their_own_are_refused(tmp_path):
     run = run_of(two_levels(TD3, TD3, Judging(**vars(SLOW))), tmp_path)
     message = "level 'low' cannot be exported: its goals are a JudgingGoals with methods of its"
+    check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
+
+
+class Drifting(LevelPart):
+    """Ends all sub-episodes after each decision."""
+
+    def ends(self, answer, index):
+        return np.full(len(answer), np.uint8(End.OPTION))
+
+
+@parameter_class
+class DriftingParameters(LevelPartParameters):
+    """A part of a level by another package."""
+
+    def build(self, context):
+        return Drifting()
+
+
+def three_levels(*parts):
+    """A run whose middle level has parts."""
+    params = two_levels(TD3, TD3, GOALS, training=100).parameters
+    top, low = params.levels
+    middle = replace(low, name="middle", horizon=3, parts=parts)
+    levels = (top, middle, replace(low, horizon=2))
+    return rl.GraphManager(replace(params, levels=levels))
+
+
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_exported_level_that_stops_on_failure_decides_as_load_does(tmp_path):
+    run = run_of(three_levels(rl.StopOnFailure(when="always", reward=-1.0)), tmp_path)
+    assert play_both(run, exported(run, tmp_path / "policy.zip"))
+
+
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
+def test_level_with_a_part_that_acts_in_evaluations_is_refused(tmp_path):
+    run = run_of(three_levels(DriftingParameters()), tmp_path)
+    message = (
+        "level 'middle' cannot be exported: its part DriftingParameters may act in evaluations"
+    )
     check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
 
 

@@ -70,18 +70,33 @@ def test_play_run_ends_when_the_screen_is_closed(run: Path) -> None:
 
 
 def test_play_without_a_display_writes_a_gif(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     assert main(["play", str(run), "--slow", "2.5"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("there is no display here; the video is written to ")
-    (file,) = (run / "videos").iterdir()
-    assert file.name.endswith("_play.gif")
+    assert said.startswith("there is no display here: drawing a video instead")
+    (file,) = tmp_path.glob("*.gif")
+    assert file.name.startswith(run.name)
+    assert said.endswith(f"written to {file.name}\n")
     with Image.open(file) as film:
         assert film.info["duration"] == 100  # 25 frames a second, slowed down
+
+
+def test_no_more_frames_are_drawn_than_a_video_has(run: Path, tmp_path: Path) -> None:
+    counts: list[tuple[int, int]] = []
+    episodes = EnvironmentEpisodes(2)
+    play_run(run, tmp_path / "a.gif", episodes=episodes, on_frame=lambda *n: counts.append(n))
+    with Image.open(tmp_path / "a.gif") as film:
+        frames = getattr(film, "n_frames", 1)
+    assert [count for count, _ in counts] == list(range(1, frames + 1))
+    assert {expected for _, expected in counts} == {frames}
 
 
 def test_play_window_shows_the_episode_and_reacts_to_keys(

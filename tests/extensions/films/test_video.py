@@ -104,6 +104,17 @@ def test_video_caption_is_below_the_picture(tmp_path):
     assert frame[:64].max() < 40
 
 
+@pytest.mark.parametrize(
+    ("side", "most", "width"), [(64, 320, 256), (64, 150, 128), (256, 320, 256)]
+)
+def test_small_pictures_are_enlarged_until_captions_fit(tmp_path, side, most, width):
+    film = Film(FilmParameters(max_side=most))
+    film.add(np.zeros((side, side, 3), np.uint8), "step 20, return -20, low: goal 3 missed")
+    film.write(tmp_path / "film.gif")
+    frames, _ = read(tmp_path / "film.gif")
+    assert frames.shape[2] == width
+
+
 def test_video_failed_write_leaves_nothing(tmp_path):
     moving(3).write(tmp_path / "film.gif")
     moving(5).write(tmp_path / "film.gif")

@@ -15,6 +15,8 @@ ALIKE = {
     *(f"ogbench_{body}_maze_{size}" for body in ("ant", "point") for size in ("large", "giant")),
     *(f"robotics_{body}_maze_{size}" for body in ("ant", "point") for size in ("medium", "large")),
     *("ant_key_chest", "ant_push_sparse", "ant_push_stochastic", "ant_fall_sparse"),
+    *(f"ant_maze_{name}" for name in ("complex", "pi", "s", "u24", "w")),
+    *("ant_four_rooms_sparse", "point_maze_large", "point_maze_medium"),
 }
 """Levels of which a sibling runs in every test."""
 

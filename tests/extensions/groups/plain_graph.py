@@ -16,6 +16,7 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.extensions.groups.level_graph import LevelGraph
+from coach_rl.extensions.groups.requests import SWITCHED
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from tests.levels.plain_stack import (
     Answer,
@@ -35,7 +36,7 @@ ENDS = {
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
     "truncated": End.TRUNCATED,
-    "switched": End.SWITCHED,
+    "switched": SWITCHED,
 }
 
 
@@ -269,7 +270,7 @@ class Play:
                 word = yield replace(answer, end=End(0))
                 if isinstance(word, int):  # the step in which it is stopped
                     self.switched(index, self.phase(index, word), order)
-                    self.note(index, End.SWITCHED, decisions, returns)
+                    self.note(index, SWITCHED, decisions, returns)
                     self.stop(index, word)
                     return None
                 quiet, outer = word

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from coach_rl.core.records import End
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, Turns
+from coach_rl.extensions.groups.requests import SWITCHED
 
 CHOICES = 1_000
 """Number of actions of a member that acts by a script."""
@@ -129,7 +130,7 @@ class PlainGroup:
     def switch(self, event):
         """Truncate all that is open."""
         for name in list(self.open):
-            self.close(name, event, False, True, int(End.SWITCHED))
+            self.close(name, event, False, True, int(SWITCHED))
 
     def cut_off(self):
         self.open.clear()

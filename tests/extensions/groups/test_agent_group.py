@@ -23,8 +23,9 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
+from coach_rl.extensions.groups.action_parts import ActionPart
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.extensions.groups.member_agents import ActionPart, Share
+from coach_rl.extensions.groups.members import AgentView, MemberIndex
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
 from coach_rl.graph_managers import (
     BasicGraphParameters,
@@ -574,9 +575,9 @@ def _outcome_with(reward):
     return Outcome(**values, **rest)
 
 
-def _share(member):
+def _view(member):
     bound = member.bound(observations={"x": "x"}, part=None)
-    return Share([(0, bound, np.arange(2))], 2)
+    return AgentView([MemberIndex(0, bound, np.arange(2))], 2)
 
 
 def test_an_end_that_is_both_is_final():
@@ -589,7 +590,7 @@ def test_an_end_that_is_both_is_final():
         end=np.zeros(2, np.uint8),
     )
     member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = _share(member).outcome(outcome)
+    own, ended = _view(member).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
     assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
@@ -602,7 +603,7 @@ def test_long_decision_takes_the_ends_and_rewards_that_levels_report():
         "agents/left/terminated": np.array([True, False]),
         "agents/left/reward": np.array([1.0, 5.0]),
     }
-    own, ended = _share(LEFT).outcome(replace(outcome, info=reported))
+    own, ended = _view(LEFT).outcome(replace(outcome, info=reported))
     assert ended.tolist() == [True, False]
     assert own.reward.tolist() == [1.0, 5.0]
 

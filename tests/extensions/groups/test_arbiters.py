@@ -272,7 +272,7 @@ def transitions_of(group, row):
     """The transitions of one row, by member, with the selector's."""
     found = {}
     for each in group.bound:
-        agent_row = row * each.places + each.place
+        agent_row = row * each.slots + each.slot
         found[each.name] = group.members[each.agent_name].kept.get(agent_row, [])
     if "chooser" in group.members:
         found["chooser"] = group.members["chooser"].kept.get(row, [])

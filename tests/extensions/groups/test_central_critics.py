@@ -53,7 +53,7 @@ def batch_of(rng):
         target=drawn(),
         value=drawn(),
         policy=None,
-        mask=None,
+        valid=None,
     )
 
 

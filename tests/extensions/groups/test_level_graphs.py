@@ -8,6 +8,7 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.extensions.films.camera import acting_of
 from coach_rl.extensions.films.episode_recorder import EpisodePlayer
 from coach_rl.extensions.films.video import Film
 from coach_rl.extensions.testing.states import assert_same_state
@@ -196,7 +197,9 @@ def test_films_of_several_rows_show_who_acts_in_each(kind):
             player.follow(stack, row, wanted=range(1))
         for _ in range(25):
             answer = stack.tick()
-            acting = [" > ".join(each.acting(row) for each in stack.path(row)) for row in (0, 1)]
+            acting = [
+                " > ".join(acting_of(each, row) for each in stack.path(row)) for row in (0, 1)
+            ]
             for row, player in enumerate(players):
                 frames = len(films[row].frames)
                 player.note_tick(answer)
@@ -215,7 +218,7 @@ def test_film_of_members_that_all_act_names_none():
         stack = manager.graph.evaluation
         stack.reset(0)
         stack.tick()
-        assert stack.levels[0].acting(0) == "main"
+        assert acting_of(stack.levels[0], 0) == "main"
 
 
 def test_description_names_every_level_once_and_what_it_selects():

@@ -118,7 +118,8 @@ def test_a_shared_agent_learns_from_what_every_member_does():
     shared = manager(sharing(lambda name: replace(ddpg(name), learning=_never())))
     group = shared.graph.agents["low"]
     seen = []
-    shared.graph.training.levels[0].on_decision = lambda shown, action: seen.append((shown, action))
+    top = shared.graph.training.levels[0]
+    top.listeners.append(lambda shown, action: seen.append((shown, action)))
     list(shared.train_and_act(EnvironmentSteps(3 * 60)))
     ((name, agent),) = group.members.items()
     assert name == "walker"
@@ -167,9 +168,11 @@ def test_rows_of_a_shared_agent_are_independent_of_their_company():
     ways = []
     for num_envs in (1, 3):
         graph_manager, way = manager(sharing(walker), num_envs=num_envs), []
-        graph_manager.graph.training.levels[0].on_decision = lambda shown, action, way=way: (
+
+        def listen(shown, action, way=way):
             way.append([shown["both"][0], action["left"][0], action["right"][0]])
-        )
+
+        graph_manager.graph.training.levels[0].listeners.append(listen)
         list(graph_manager.heatup(EnvironmentSteps(15 * num_envs)))
         ways.append(way)
         graph_manager.close()
@@ -210,7 +213,7 @@ def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_the
     )
     steps, goals = [], []
     training = graph_manager.graph.training
-    training.levels[0].on_decision = lambda shown, action: goals.append((len(steps), action[0]))
+    training.levels[0].listeners.append(lambda shown, action: goals.append((len(steps), action[0])))
     recv = training.simulators.recv
 
     def heard():

@@ -23,9 +23,11 @@ from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import LevelParameters, ScheduleParameters
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from tests.agents.resuming import after, assert_resumes, rows_below
 
@@ -169,7 +171,7 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
 
 def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_path):
     top, *below = stack()
-    strict = replace(top, agent=agent(actions=None), stops_on_failure="training")
+    strict = replace(top, agent=agent(actions=None), parts=(StopOnFailure(),))
 
     def check(whole, records):
         told = [each.scalars for each in records if each.kind == "level" and each.level == "top"]
@@ -269,6 +271,12 @@ def test_penalties_are_for_tests_that_used_up_the_horizon_below():
     manager.close()
 
 
+def rate_of(level):
+    """The share of a level's decisions that it tests; None where it tests none."""
+    (rate,) = [part.rate for part in level.parts] or [None]
+    return rate
+
+
 def quiet_decisions(params):
     """Which decisions of each level were made without exploring, by name, [D] each."""
     manager, quiet = built(params), {}
@@ -294,8 +302,10 @@ def test_nobody_below_explores_while_a_decision_is_tested():
 @pytest.mark.parametrize(("rate", "top_rate"), [(1.0, 0.0), (0.0, 1.0)])
 def test_a_level_of_a_hac_stack_may_have_a_testing_rate_of_its_own(rate, top_rate):
     top, *rest = stack()
-    params = parameters((replace(top, testing_rate=top_rate), *rest), testing_rate=rate, steps=200)
-    assert [level.testing_rate for level in params.levels] == [top_rate, rate, None]
+    params = parameters(
+        (replace(top, parts=(SubGoalTesting(rate=top_rate),)), *rest), testing_rate=rate, steps=200
+    )
+    assert [rate_of(level) for level in params.levels] == [top_rate, rate, None]
     quiet = quiet_decisions(params)
     assert quiet["middle"].mean() == top_rate
     assert quiet["low"].all(), "a test of either level silences it"

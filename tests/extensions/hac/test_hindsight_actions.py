@@ -16,6 +16,7 @@ from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.graph_managers import LevelParameters
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.memories.replay_worlds import same_batches
 
@@ -261,7 +262,7 @@ def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
 
 
 def test_hindsight_failure_at_missed_goal_is_kept():
-    top = replace(level("top", GOAL), stops_on_failure="training")
+    top = replace(level("top", GOAL), parts=(StopOnFailure(),))
     memory = ReplayMemoryParameters(
         capacity=40,
         hindsight=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),

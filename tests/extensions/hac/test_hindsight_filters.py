@@ -18,6 +18,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
 from coach_rl.filters import (
     BoxMasking,
     InputFilter,
@@ -65,7 +66,13 @@ def dqn(**changes):
 def stack(top, low=None, *, sub_goals=SUB_GOALS):
     return GraphParameters(
         levels=(
-            LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, testing_rate=0.3),
+            LevelParameters(
+                name="top",
+                agent=top,
+                goal_space=GOALS,
+                horizon=6,
+                parts=(SubGoalTesting(rate=0.3),),
+            ),
             LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
         ),
         environment=GoalPointMassParameters(terminate=True, threshold=0.2),

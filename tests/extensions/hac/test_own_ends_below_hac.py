@@ -23,7 +23,7 @@ def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
     )
     top, low = params.levels
     own = replace(RELATIVE, relative=False, reach=None, reward="sparse")
-    top = replace(top, goal_space=own, horizon=5, testing_rate=0.5)
+    top = replace(top, goal_space=own, horizon=5, parts=(rl.SubGoalTesting(rate=0.5),))
     manager = built(replace(params, levels=(top, low)))
     list(manager.improve())
     found = agents_of(manager)[0].memory.sampler(400)

@@ -13,7 +13,6 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
@@ -45,24 +44,15 @@ from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
 from coach_rl.memories.samplers import UnitContext
 from tests.agents.decisions import context, transition
+from tests.agents.goal_stacks import RELATIVE as GOALS
+from tests.agents.goal_stacks import TORSO
 from tests.agents.resuming import after, amid, assert_resumes
 
-GOALS = GoalSpace(
-    key="achieved_goal",
-    low=(-1.0, -1.0),
-    high=(1.0, 1.0),
-    threshold=(0.05, 0.05),
-    relative=True,
-    reach=(0.5, 0.25),
-    observed="relative",
-    reward="dense",
-)
-"""Some goals are reached before their time; some lie beyond the bounds and are clipped."""
 SETTINGS = {
     "learning": LearningParameters(batch=16, learning_starts=20, report_every=5),
     "exploration": GaussianNoise(scale=ConstantSchedule(value=0.3)),
-    "actor": ActorParameters(torso=TorsoParameters(middleware=(16,), activation="relu")),
-    "critic": CriticParameters(torso=TorsoParameters(middleware=(16,), activation="relu")),
+    "actor": ActorParameters(torso=TORSO),
+    "critic": CriticParameters(torso=TORSO),
     "update_mode": "eager",
 }
 

@@ -16,6 +16,7 @@ from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.refusals import check_refused
 
@@ -159,7 +160,7 @@ def test_timed_hindsight_other_end_is_kept():
 
 def test_timed_hindsight_end_by_failure_is_kept_where_time_is_up():
     level = LevelParameters(
-        name="top", agent=ScriptedAgentParameters(policy="still"), stops_on_failure="training"
+        name="top", agent=ScriptedAgentParameters(policy="still"), parts=(StopOnFailure(),)
     )
     memory = build(ends=False, place=LevelPlace(level=level))
     missed = np.array([End.HORIZON], np.uint8)

@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.records import End
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.levels.judging import failure_reward, judged
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.levels.test_judging import LOW, answer, judge
 
 ON_TIME = TimedGoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), longest=5)
@@ -34,17 +34,11 @@ def test_judged_timed_goal_real_end_truncates():
 
 
 def test_judged_outer_timed_goal_truncates_when_time_is_up():
-    judgement = judged(
-        answer(),
-        level=LOW,
-        goal=np.full((4, 1), 8, np.float32),
-        decisions=np.ones(4),
-        outer_spaces=[ON_TIME],
-        outer_goals=[AT_TIMES],
-    )
+    goal = np.full((4, 1), 8, np.float32)
+    judgement = judge(LOW, answer(), goal=goal, outer=(AT_TIMES,), outer_space=ON_TIME)
     assert judgement.end.tolist() == [0, End.OUTER, End.OUTER, 0]
     assert judgement.truncated.tolist() == [False, True, True, False]
 
 
 def test_failure_reward_of_timed_goals_is_that_of_their_time():
-    assert failure_reward(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0
+    assert StopOnFailure().worst(replace(LOW, goal_space=ON_TIME, horizon=None)) == 0

@@ -12,13 +12,13 @@ from gymnasium.spaces import Discrete
 
 from coach_rl import PointMassParameters, SourceParameters, TickSource
 from coach_rl.core import parameter_class
-from coach_rl.core.data_points import DataPoint
 from coach_rl.core.errors import (
     CoachWarning,
     ConfigurationError,
     ParameterError,
     UnknownNameError,
 )
+from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import InspectionError

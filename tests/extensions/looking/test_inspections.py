@@ -7,9 +7,10 @@ from coach_rl.core.errors import (
     CoachWarning,
 )
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
+from coach_rl.extensions.looking.points import points_of, points_of_graph
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.graph_managers.data_points import points_of_graph
 from coach_rl.presets import Pendulum_HAC
 from tests.extensions.looking.inspected_runs import ddpg, manager, records_of
 from tests.graph_managers.small_runs import ppo
@@ -157,7 +158,7 @@ def test_without_inspections_nothing_stands_before_any_call():
         agent = graph.agents["main"]
         for each in (graph, graph_manager, agent, agent.input_filter, graph.training.simulators):
             assert not {"tick", "_settling", "act", "store", "observation", "recv"} & {*vars(each)}
-    ours = ("/data_points.py", "agents/points.py", "/inspector.py", "/inspections.py")
+    ours = ("/data_points.py", "looking/points.py", "/inspector.py", "/inspections.py")
     assert not [file for file in called if file.endswith(ours)]
 
 
@@ -175,3 +176,31 @@ def test_points_are_listed_by_level():
     assert [point.name for point in points[""]] == ["environment"]
     rooms = list(dict.fromkeys(point.name.partition("/")[0] for point in points["main"]))
     assert rooms == ["filter", "memory", "sampler", "batch", "network", "update"]
+
+
+class Step:
+    """A part whose class names its points."""
+
+    POINTS = (lambda step: [DataPoint(name="step", watch=step.watch)],)
+
+    def watch(self, observe):
+        """Nothing."""
+
+
+class Stepping:
+    """An agent with two such parts."""
+
+    name = "mine"
+
+    def act(self):
+        """Nothing."""
+
+    observe = train = act
+
+    def parts(self):
+        return {"own": Step(), "guide": Step()}
+
+
+def test_points_of_second_part_have_its_name_in_front():
+    names = [(point.agent, point.name) for point in points_of(Stepping())]
+    assert names == [("mine", "step"), ("mine", "guide/step")]

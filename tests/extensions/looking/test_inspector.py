@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from coach_rl.core.data_points import DataPoint
 from coach_rl.core.errors import CoachWarning
+from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import MOST_DUMPS, InspectionError, Inspector
 

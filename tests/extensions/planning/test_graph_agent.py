@@ -40,8 +40,9 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.extensions.films.camera import Camera
+from coach_rl.extensions.films.camera import Camera, marks_of
 from coach_rl.extensions.testing import assert_same_state
+from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.agents import decisions
 from tests.agents.resuming import after, assert_resumes
 
@@ -224,7 +225,11 @@ def test_a_graph_finds_its_way_above_a_level_that_stops_on_failure(stops):
     goals = low.goal_space
     passes_on = ScriptedAgentParameters(policy=lambda seen, _: seen[GOAL_KEY])
     middle = LevelParameters(
-        name="middle", agent=passes_on, goal_space=goals, horizon=2, stops_on_failure=stops
+        name="middle",
+        agent=passes_on,
+        goal_space=goals,
+        horizon=2,
+        parts=(StopOnFailure(when=stops),),
     )
     manager = HRLGraphManager(replace(manager.parameters, levels=(graph, middle, low)))
     manager.create_graph(Runtime(seed=1))
@@ -739,7 +744,7 @@ def test_films_of_a_level_that_plans_show_its_graph(places):
         assert tried / 2 <= edges <= tried + 1
         assert "low" in {mark.label for mark in shown}
         assert not at_the_start
-        assert not stack.levels[1].marks(0, lambda goal: (0.0, 0.0, 0.0))
+        assert not marks_of(stack.levels[1], 0, lambda goal: (0.0, 0.0, 0.0))
 
 
 def test_policy_of_a_graph_loads_into_an_equal_graph():

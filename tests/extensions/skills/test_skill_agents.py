@@ -52,7 +52,7 @@ def test_each_agent_gets_exactly_the_transitions_of_its_own_option():
     graph_manager = stack(agents, SPACE, num_envs=4)
     seen = []
     low = graph_manager.graph.training.levels[1]
-    low.on_decision = lambda shown, action: seen.append(shown)
+    low.listeners.append(lambda shown, action: seen.append(shown))
     list(graph_manager.train_and_act(EnvironmentSteps(4 * 100)))
     members = low_agent(graph_manager).members
     expected = [[[] for _ in range(4)] for _ in range(3)]

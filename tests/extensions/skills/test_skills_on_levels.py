@@ -37,7 +37,7 @@ def test_a_row_is_the_same_alone_and_among_many(agent, space):
     for num_envs in (1, 4):
         graph_manager, way = stack(agent, space, num_envs=num_envs), []
         low = graph_manager.graph.training.levels[1]
-        low.on_decision = lambda seen, action, way=way: way.append([*seen.values(), action])
+        low.listeners.append(lambda seen, action, way=way: way.append([*seen.values(), action]))
         list(graph_manager.train_and_act(EnvironmentSteps(30 * num_envs)))
         ways.append([[values[0] for values in made] for made in way])
         graph_manager.close()

@@ -145,7 +145,17 @@ TRIALS = {
 }
 
 
-@pytest.mark.parametrize("name", TRIALS)
+SELDOM = {
+    "ppo, choices", "ppo, bits", "ppo, numbers", "ppo, mask", "dqn, mask", "uniform, masks",
+    "uniform", "ddpg", "diayn",
+}  # fmt: skip
+"""Those whose code others run too, which are not tried each time."""
+EACH_TIME = [
+    pytest.param(name, marks=pytest.mark.slow if name in SELDOM else ()) for name in TRIALS
+]
+
+
+@pytest.mark.parametrize("name", EACH_TIME)
 @pytest.mark.parametrize("check", AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_agent_keeps_promise(name, check):
     check(TRIALS[name])

@@ -15,7 +15,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoals, LESSONGoalSpace
 from coach_rl.extensions.testing import AgentTrial, ContractViolation, check_goals, examine_agents
 from coach_rl.extensions.testing.agent_contract import AGENT_CHECKS
-from coach_rl.levels.level_manager import agent_spaces
+from coach_rl.levels.level_checks import agent_spaces
 
 SEEN = spaces.Dict(
     {

@@ -61,7 +61,7 @@ CASES = {
     **{name: partial(group, name) for name in GROUPS},
 }
 MANY = {**CASES, **{f"graph {n}": partial(graph, n) for n in range(8, 60)}}
-EACH_TIME = {*GROUPS, "graph 4", "graph 7"}
+EACH_TIME = {"graph 4", "graph 7", "turns of one agent", "selector"}
 
 
 def cases(names):
@@ -76,7 +76,15 @@ def test_one_worker_makes_the_numbers_of_a_run_without_workers(case):
     assert_same_state(alone[1], collected[1])
 
 
-@pytest.mark.parametrize("case", ["graph 4", "graph 7", "turns of one agent", "function"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param("graph 4", marks=pytest.mark.slow),
+        "graph 7",
+        pytest.param("turns of one agent", marks=pytest.mark.slow),
+        "function",
+    ],
+)
 def test_numbers_do_not_depend_on_where_the_workers_are(case):
     inline, local = (
         finished(with_workers(CASES[case](), on=place)) for place in ("inline", "local")

@@ -149,6 +149,11 @@ def selected():
     return members(SelectedTurns(agent=chooser))
 
 
+def slow(params):
+    """A case whose code others run, too."""
+    return pytest.param(params, marks=pytest.mark.slow)
+
+
 def with_workers(params, workers=2, **more):
     chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **more})
     return replace(params, source=chosen)
@@ -181,16 +186,16 @@ def finished(params):
     "params",
     [
         on_policy,
-        off_policy,
+        slow(off_policy),
         lambda: off_policy(SACAgentParameters),
-        seldom_learning,
-        lambda: seldom_learning(SACAgentParameters),
+        slow(seldom_learning),
+        slow(lambda: seldom_learning(SACAgentParameters)),
         lambda: seldom_learning(TD3AgentParameters),
         two_levels,
         planning,
-        members,
+        slow(members),
         lambda: members(shares="both"),
-        lambda: members(Turns(order=("left",) * 9 + ("right",))),
+        slow(lambda: members(Turns(order=("left",) * 9 + ("right",)))),
         lambda: members(Turns(), shares="both"),
         selected,
     ],
@@ -244,8 +249,8 @@ def test_choices_and_ends_by_what_the_clock_learns_are_the_same_in_a_worker(para
     "params",
     [
         lambda: on_policy(input_filter=EVERY),
-        lambda: off_policy(input_filter=EVERY),
-        two_levels,
+        slow(lambda: off_policy(input_filter=EVERY)),
+        slow(two_levels),
         planning,
     ],
 )
@@ -260,8 +265,8 @@ def test_numbers_do_not_depend_on_where_the_workers_are(params):
     "params",
     [
         lambda: on_policy(input_filter=EVERY),
-        lambda: off_policy(input_filter=EVERY),
-        two_levels,
+        slow(lambda: off_policy(input_filter=EVERY)),
+        slow(two_levels),
         planning,
     ],
 )
@@ -344,6 +349,7 @@ def test_asynchronous_workers_act_within_the_bound_of_staleness():
     assert records[-1].environment_steps >= 180
 
 
+@pytest.mark.slow
 def test_collection_ray_actors_give_the_same_numbers(monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_worker_niceness", "0")  # or other tests leave them no time

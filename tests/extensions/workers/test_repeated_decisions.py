@@ -34,7 +34,13 @@ def test_infos_of_long_decisions_are_what_the_parameter_says(stack):
     test_decision_infos.check_infos_of_long_decisions(**STACKS[stack], source=ONE)
 
 
-@pytest.mark.parametrize(("level", "agent"), test_bonuses.WITH_BONUS.items())
+@pytest.mark.parametrize(
+    ("level", "agent"),
+    [
+        pytest.param(*each, marks=pytest.mark.slow if each[0] == "top" else ())
+        for each in test_bonuses.WITH_BONUS.items()
+    ],
+)
 def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, monkeypatch):
     test_bonuses.check_stored_rewards(level, agent, monkeypatch, source=ASYNCHRONOUS)
 
@@ -53,7 +59,11 @@ WITH_STATE_IN_THE_POLICY = test_policies.experiment(test_policies.ShiftedParamet
 @pytest.mark.parametrize("on", ["inline", pytest.param("local", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "params",
-    [RELABELLING, test_bonuses.WINNING, WITH_STATE_IN_THE_POLICY],
+    [
+        RELABELLING,
+        pytest.param(test_bonuses.WINNING, marks=pytest.mark.slow),
+        WITH_STATE_IN_THE_POLICY,
+    ],
     ids=["relabelling", "stored episodes", "state in the policy"],
 )
 def test_one_worker_makes_the_numbers_of_a_run_without_workers(params, on):
@@ -82,7 +92,7 @@ def test_workers_collect_the_same_in_every_phase():
 
 
 def programs():
-    """All research programs; those of which few run each time differ most from each other."""
+    """All research programs; the few that run each time differ most from each other."""
     each_time = {"learned_latent", "map_of_goals", "planner_with_notes", "won_episodes"}
     for name in test_research_programs.PROGRAMS:
         yield pytest.param(name, marks=() if name in each_time else pytest.mark.slow)

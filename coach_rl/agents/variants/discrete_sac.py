@@ -8,11 +8,12 @@ docs/algorithms/sac.md lists every detail and its source.
 import math
 
 import torch
+from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.learner import ActingPolicy
+from coach_rl.agents.learner import ActingPolicy, Learner
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner
+from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner, sac_learner
 from coach_rl.architectures.continuous_control import (
     Actor,
     ChoiceCritics,
@@ -92,8 +93,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
             target,
             batch.weight / count,
             self._algorithm.huber,
-            batch.mask,
-            batch.mean,
+            batch.summary,
         )
         return loss, metrics | {"td_error": count * metrics["td_error"]}
 
@@ -127,7 +127,7 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
             return algorithm.target_entropy_scale * sum(map(math.log, self.sizes))
         allowed = split_choices(observation[ALLOWED], self.sizes)
         dtype = self.temperature.online.dtype
-        logs = [mask.sum(dim=-1).to(dtype).log() for mask in allowed]
+        logs = [each.sum(dim=-1).to(dtype).log() for each in allowed]
         return algorithm.target_entropy_scale * torch.stack(logs).sum(dim=0)
 
     def _log_prob(self, flat: Tensor, observation: Tensors) -> Tensor:
@@ -141,6 +141,16 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
         """Actions [B] or [B, D] as choices counted from 0, int64 [B, D]."""
         each = action.to(torch.int64).view(len(action), len(self.sizes))
         return each - self._first_actions
+
+
+@sac_learner.register(spaces.Discrete)
+@sac_learner.register(spaces.MultiDiscrete)
+def _(
+    space: spaces.Discrete | spaces.MultiDiscrete,  # noqa: ARG001 - its class chose the function
+    params: SACAgentParameters,
+    agent: OffPolicyAgent,
+) -> Learner:
+    return DiscreteSACLearner(params, agent)
 
 
 def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent) -> None:

@@ -6,15 +6,16 @@ import warnings
 import pytest
 
 import coach_rl
+from coach_rl.configuration.familiar_names import (
+    familiar_fields,
+    familiar_flags,
+    familiar_settings,
+    names_here,
+)
 from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.core.errors import UnknownNameError, near_names
-from coach_rl.core.familiar_names import (
-    SETTINGS,
-    familiar_fields,
-    familiar_settings,
-)
 
 
 def known(preset: Preset) -> set[str]:
@@ -33,7 +34,7 @@ def test_no_name_from_elsewhere_is_a_setting_of_every_preset(
     by_preset: dict[str, set[str]],
 ) -> None:
     """It would never be unknown."""
-    assert not set(SETTINGS) & set.intersection(*by_preset.values())
+    assert not set(names_here("settings")) & set.intersection(*by_preset.values())
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,34 @@ def check_meant(settings: set[str], preset: str, name: str, meant: list[str]) ->
         load_preset(find_preset(preset)).configure({name: 1})
     suggested = re.findall(r"'([\w.]+)'", str(caught.value).partition(";")[2])
     assert suggested == meant
+
+
+@pytest.mark.parametrize(
+    ("preset", "flag", "meant"),
+    [
+        ("CartPole_PPO", "--batch_size", ['-cp "agent.algorithm.minibatch=..."']),
+        ("CartPole_PPO", "--policy-lr", ['-cp "learning_rate=..."']),
+        ("CartPole_PPO", "--clip", ['-cp "agent.algorithm.clip=..."']),
+        ("CartPole_PPO", "--seed", []),
+        (
+            "CartPole_PPO",
+            "--tau",
+            ["the setting agent.algorithm.target_sync.rate of other presets"],
+        ),
+        ("Mujoco_SAC", "--tau", ['-cp "agent.algorithm.target_sync.rate=..."']),
+        ("Mujoco_SAC", "--env-id", ["-lvl"]),
+        ("Mujoco_SAC", "-onnx", ["coach export"]),
+    ],
+)
+def test_flag_from_elsewhere_means_what_the_preset_has(
+    by_preset: dict[str, set[str]], preset: str, flag: str, meant: list[str]
+) -> None:
+    assert familiar_flags(flag, ["-cp", "-lvl"], sorted(by_preset[preset])) == meant
+
+
+def test_setting_of_another_library_is_suggested_where_no_preset_is_named() -> None:
+    assert familiar_flags("--gamma", ["-cp"], []) == ['-cp "discount=..."']
+    assert familiar_flags("--gamma", ["-lvl"], []) == []
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,20 @@
 """Points where data pass, to which observers can be attached.
 
-    for point in points_of(agent):
+    for point in points_of(agent):  # of `points`
         point.watch(lambda shown: print(point.name, *shown()))
 
 A point costs nothing while nothing is attached: `after_calls` and `before_calls` wrap a method of
 one object when an observer comes.
 
-A class names its points: `POINTS = (points_of_updates,)`, functions from an object to its points.
-An object whose points depend on more than its class has a method `data_points()`.
+Those of the engine's own classes are in `points`. Another class names its points: `POINTS =
+(points_of_plans,)`, functions from an object to its points.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.parts import declared, walk
+from coach_rl.core.parts import stand_before
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 
@@ -41,33 +40,6 @@ class DataPoint:
     """Columns that are ages of what is learned from."""
     is_acting: bool = False
     """True if data pass only where the agent acts, which may be in another process."""
-
-
-def points_of(agent: object) -> list[DataPoint]:
-    """The points of an agent and its parts, with the name of the agent that they belong to.
-
-    Where two parts have points of one name, the second gets its part's name in front.
-    """
-    found: list[DataPoint] = []
-    for part in walk(agent):
-        own: list[DataPoint] = []
-        for functions in declared(type(part.value), "POINTS"):
-            for function in functions:
-                own += function(part.value)
-        if hasattr(part.value, "data_points"):
-            own += part.value.data_points()
-        name = getattr(part.agent, "name", "")
-        for each in own:
-            taken = {(other.agent, other.name) for other in found}
-            point = replace(each, agent=each.agent or name)
-            if (point.agent, point.name) in taken:
-                point = replace(point, name=f"{part.name}/{point.name}")
-            found.append(point)
-    return found
-
-
-PointsFunction: TypeAlias = Callable[[Any], Iterable[DataPoint]]
-"""A function from an object to its points, which leave `agent` empty."""
 
 
 def after_calls(
@@ -121,14 +93,3 @@ def flat(tree: Mapping[str, Any]) -> dict[str, Any]:
         for path, leaf in parts.items():
             leaves["/".join(part for part in (name, path) if part)] = leaf
     return leaves
-
-
-def stand_before(owner: object, method: str, watched: Callable[..., object]) -> None:
-    """Replace a method by a wrapper, on this object alone."""
-    try:
-        object.__setattr__(owner, method, watched)  # frozen ones as well
-    except AttributeError as error:
-        kind = type(owner).__name__
-        raise ConfigurationError(
-            f"{kind}.{method} cannot be observed, because {kind} has __slots__; leave them out"
-        ) from error
