@@ -237,6 +237,9 @@ from coach_rl.extensions.looking.profile import (
 from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
 )
+from coach_rl.extensions.parallel.parallel import (
+    ParallelParameters as ParallelParameters,
+)
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
     EdgeLengths as EdgeLengths,
