@@ -95,5 +95,9 @@ def by_key(parts: Sequence[LevelPart], level: str) -> dict[str, LevelPart]:
 
 def named_ends(parts: Sequence[LevelPart], level: LevelDescription) -> dict[str, End]:
     """Reasons for ends that parts bring, by their name in the log."""
-    of_parts = [part.ended_by for part in (*parts, *level.parts)]
-    return {name: end for each in of_parts for name, end in each.items()}
+    found: dict[str, End] = {}
+    for part in parts:
+        found |= part.ended_by
+    for described in level.parts:
+        found |= described.ended_by
+    return found

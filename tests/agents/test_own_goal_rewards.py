@@ -320,8 +320,9 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
     top, low = params.levels
     middle = replace(low, name="middle", goal_space=replace(RELATIVE, reward="sparse"), horizon=3)
     manager = built(replace(params, levels=(top, middle, low)))
-    level, agent = manager.graph.training.levels[2], manager.graph.agents["middle"]
-    seen, wanted, values, judged = [], [], agent.values, level._judge.judgement
+    level = manager.graph.training.levels[2]
+    (above,) = level._judge._above
+    seen, wanted, values, judged = [], [], above.critic.values, level._judge.judgement
 
     def valued(observation, action=None):
         seen.append(observation)
@@ -331,7 +332,7 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
         wanted.append(level.rows.outer_goals[-1][index] - level.rows.observation[PLACE][index])
         return judged(answer, index, end)
 
-    agent.values, level._judge.judgement = valued, rewarded
+    above.critic.values, level._judge.judgement = valued, rewarded
     list(manager.improve())
     assert len(seen) == len(wanted) > 50
     for observation, offset in zip(seen, wanted, strict=True):
