@@ -17,6 +17,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
+from coach_rl.configuration.file_writing import sha256_of_file
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -26,7 +27,6 @@ from coach_rl.configuration.trust import (
     remember_own_code,
 )
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
-from coach_rl.core.file_writing import sha256_of_file
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters

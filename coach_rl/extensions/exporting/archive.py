@@ -15,11 +15,11 @@ import numpy as np
 
 import coach_rl
 from coach_rl.configuration.extensions import import_offers
+from coach_rl.configuration.file_writing import replacing
 from coach_rl.configuration.parameters_json import space_to_json
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
-from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.options import OptionSpace
