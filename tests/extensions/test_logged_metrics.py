@@ -12,7 +12,6 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -36,6 +35,7 @@ from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
