@@ -27,6 +27,13 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
     "PPO, 1 row": ("CartPole_PPO", {"num_envs": 1, "steps": FAR, "agent.algorithm.rollout": FAR}),
     "PPO, 8 rows": ("CartPole_PPO", {"num_envs": 8, "steps": FAR, "agent.algorithm.rollout": FAR}),
     "SAC": ("Pendulum_SAC", {"steps": FAR, "agent.learning.learning_starts": LATE}),
+    "DQN": (
+        "CartPole_DQN",
+        {
+            "steps": FAR,
+            "agent.learning.learning_starts": LATE,
+        },
+    ),
     "HAC": (
         "PointMaze_HAC",
         {

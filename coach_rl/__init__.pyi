@@ -239,6 +239,9 @@ from coach_rl.extensions.optimizers.adamw import (
 from coach_rl.extensions.optimizers.rmsprop import (
     RMSpropParameters as RMSpropParameters,
 )
+from coach_rl.extensions.parallel.parallel import (
+    ParallelParameters as ParallelParameters,
+)
 from coach_rl.extensions.planning.edge_costs import (
     CriticSteps as CriticSteps,
     EdgeLengths as EdgeLengths,

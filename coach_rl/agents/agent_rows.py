@@ -1,6 +1,6 @@
 """The rows of a filtering agent: their state, and decisions as it keeps them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
@@ -129,27 +129,3 @@ def action_of(choice: dict[str, Array]) -> Action:
         return choice.pop("action")
     names = [name for name in choice if name.startswith("action/")]
     return {name.removeprefix("action/"): choice.pop(name) for name in names}
-
-
-def combined(
-    greedy: BoolArray,
-    best: Callable[[], tuple[Array, ...]],
-    explored: Callable[[BoolArray | None], tuple[Array, ...]],
-) -> tuple[Array, ...]:
-    """Greedy choices for some rows, choices with exploration for the others.
-
-    Args:
-        greedy: Which rows do not explore, [R].
-        best: Makes the greedy choices of all rows: an action, and what is kept with it, [R, ...]
-            each.
-        explored: Makes the same with exploration, for the rows of a mask [R] or, given None, for
-            all of them.
-    """
-    if not greedy.any():
-        return explored(None)
-    chosen = best()
-    exploring = ~greedy
-    if exploring.any():
-        for values, others in zip(chosen, explored(exploring), strict=True):
-            values[exploring] = others
-    return chosen

@@ -386,6 +386,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
 
     def parts(self) -> Mapping[str, object]:
         own = {
+            "normaliser": self.normaliser,
             "engine": self.learner.engine,
             "memory": self.memory,
             **self.actor_terms,

@@ -1,18 +1,16 @@
 """The parts of a level that some agents bring: ends of their own, plans, and being frozen."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent
+from coach_rl.core.agents import DrawnAgent, EndingAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import RunError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.level_parts import Judgement, LevelPart
-from coach_rl.core.levels import LevelPartContext
 from coach_rl.core.records import (
     Array,
     BoolArray,
@@ -24,14 +22,9 @@ from coach_rl.core.records import (
     Outcome,
 )
 from coach_rl.core.saved import SavedAttribute
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.draws import Draws
 from coach_rl.levels.judging import end_bits
-from coach_rl.levels.rows import LevelRows
-
-AgentRows = Callable[[], Any]
-"""Source of the agent's state of the level's rows, which changes where streams begin."""
-LevelTime = Callable[[], Clock]
-"""Source of the clock as the level's agent reads it."""
 
 
 class AgentEnds(LevelPart):
@@ -39,25 +32,15 @@ class AgentEnds(LevelPart):
 
     Args:
         agent: The agent.
-        agent_rows: Its state of the level's rows.
-        now: The agent's clock.
         context: Of the level.
     """
 
     by_chance = False
     """True if the agent returns chances."""
 
-    def __init__(
-        self,
-        agent: EndingAgent[Any],
-        agent_rows: AgentRows,
-        now: LevelTime,
-        context: LevelPartContext,
-    ) -> None:
+    def __init__(self, agent: EndingAgent[Any], context: LevelContext) -> None:
         self._agent = agent
-        self._agent_rows = agent_rows
-        self._now = now
-        self._owner = f"level '{context.level.name}': {type(agent).__name__}.ends"
+        self._context = context
         if isinstance(context.level.goal_space, GoalSpace):  # options have figures of their own
             self.ended_by = MappingProxyType({"own_end": End.OPTION})
 
@@ -75,8 +58,10 @@ class AgentEnds(LevelPart):
 
     def _answer(self, rows: IntArray, shown: Observation) -> Array:
         """Ends, or their chances, by the agent, [R]; RunError if it returns something else."""
-        found = self._agent.ends(self._agent_rows(), rows, shown, self._now().for_choices())
-        return checked_ends(found, len(rows), by_chance=self.by_chance, owner=self._owner)
+        context = self._context
+        found = self._agent.ends(context.agent_rows(), rows, shown, context.now().for_choices())
+        owner = f"level '{context.level.name}': {type(self._agent).__name__}.ends"
+        return checked_ends(found, len(rows), by_chance=self.by_chance, owner=owner)
 
 
 class DrawnEnds(AgentEnds):
@@ -84,8 +69,6 @@ class DrawnEnds(AgentEnds):
 
     Args:
         agent: The agent.
-        agent_rows: Its state of the level's rows.
-        now: The agent's clock.
         context: Of the level.
     """
 
@@ -93,16 +76,9 @@ class DrawnEnds(AgentEnds):
     by_chance = True
     SAVED = (SavedAttribute("_draws", inline=True),)
 
-    def __init__(
-        self,
-        agent: EndingAgent[Any],
-        agent_rows: AgentRows,
-        now: LevelTime,
-        context: LevelPartContext,
-    ) -> None:
-        super().__init__(agent, agent_rows, now, context)
-        name = f"ends of {context.level.name}"
-        self._draws = Draws(name, num_envs=context.num_envs, seed=context.seed)
+    def __init__(self, agent: EndingAgent[Any], context: LevelContext) -> None:
+        super().__init__(agent, context)
+        self._draws = Draws(f"ends of {context.level.name}", context)
 
     def begin_streams(self) -> None:
         self._draws.begin_streams()
@@ -118,47 +94,39 @@ class AgentPlans(LevelPart):
 
     Args:
         agent: The agent.
-        agent_rows: Its state of the level's rows.
+        context: Of the level.
     """
 
-    def __init__(self, agent: DrawnAgent[Any], agent_rows: AgentRows) -> None:
+    def __init__(self, agent: DrawnAgent[Any], context: LevelContext) -> None:
         self._agent = agent
-        self._agent_rows = agent_rows
+        self._context = context
 
     def metrics(self) -> dict[str, float]:
-        return self._agent.planning(self._agent_rows())
+        return self._agent.planning(self._context.agent_rows())
 
 
 class FrozenDecisions(LevelPart):
     """Keeps decisions from being learned that an agent made while it was frozen for a time.
 
     Args:
-        agent: The agent.
-        agent_rows: Its state of the level's rows.
-        now: The agent's clock.
-        rows: The level's.
+        context: Of the level.
     """
 
-    def __init__(
-        self, agent: AnyAgent, agent_rows: AgentRows, now: LevelTime, rows: LevelRows
-    ) -> None:
-        self._agent = agent
-        self._agent_rows = agent_rows
-        self._now = now
-        self._rows = rows
+    def __init__(self, context: LevelContext) -> None:
+        self._context = context
 
     def decided(self, rows: IntArray, directive: Directive) -> Directive:
-        self._rows.decision_frozen[rows] = self._now().phase is Phase.TEST
+        context = self._context
+        context.rows.decision_frozen[rows] = context.now().phase is Phase.TEST
         return directive
 
     def observed(self, outcome: Outcome, answer: EnvResponse, clock: Clock) -> Outcome:  # noqa: ARG002
-        if not clock.learns:
-            return outcome
-        frozen = self._rows.decision_frozen[outcome.rows]
-        if not np.count_nonzero(frozen):
+        context = self._context
+        frozen = context.rows.decision_frozen[outcome.rows]
+        if not clock.learns or not np.count_nonzero(frozen):
             return outcome
         in_test = replace(clock, phase=Phase.TEST)
-        self._agent.observe(self._agent_rows(), outcome.rows_of(frozen), in_test)
+        context.agent.observe(context.agent_rows(), outcome.rows_of(frozen), in_test)
         return outcome.rows_of(~frozen)
 
 

@@ -1,82 +1,30 @@
 """The judge and the parts of a level, chosen once, when it is built."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, EndingAgent
+from coach_rl.core.agents import DrawnAgent, EndingAgent
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace, takes
 from coach_rl.core.level_parts import LevelPart
-from coach_rl.core.levels import LevelDescription, LevelPartContext
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.records import InfoWatch
-from coach_rl.levels.agent_parts import (
-    AgentEnds,
-    AgentPlans,
-    AgentRows,
-    DrawnEnds,
-    FrozenDecisions,
-    LevelTime,
-)
+from coach_rl.core.records import End
+from coach_rl.levels.agent_parts import AgentEnds, AgentPlans, DrawnEnds, FrozenDecisions
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.goal_judging import GivenGoals, GoalJudge, OuterGoals
 from coach_rl.levels.goal_rewards import LookingUpJudge, RewardedGoalJudge
 from coach_rl.levels.horizons import FixedHorizon, OwnHorizons
 from coach_rl.levels.judging import OptionJudge, SimulatorJudge
-from coach_rl.levels.rows import LevelRows
 
 
-def judge_of(
-    level: LevelDescription,
-    rows: LevelRows,
-    *,
-    above: Sequence[LevelDescription],
-    watch: InfoWatch,
-    now: LevelTime,
-) -> SimulatorJudge:
-    """The judge of a level.
-
-    Args:
-        level: What the level is like.
-        rows: The level's.
-        above: The levels above it in a chain, top first; empty in other graphs.
-        watch: Warns of infos that rewards read.
-        now: The agent's clock.
-
-    Raises:
-        ConfigurationError: Rewards read the level above, and there is none.
-    """
-    space = level.goal_space
-    if isinstance(space, OptionSpace):
-        return OptionJudge(space, rows)
-    if not isinstance(space, GoalSpace):
-        return SimulatorJudge()
-    function = space.reward
-    if isinstance(function, str):
-        return GoalJudge(space, level, rows)
-    if takes(function, 1):
-        return RewardedGoalJudge(function, space, level, rows, watch=watch, now=now)
-    return LookingUpJudge(function, space, level, rows, watch=watch, now=now, above=above)
-
-
-def parts_of_task(
-    context: LevelPartContext, rows: LevelRows, above: Sequence[LevelDescription]
-) -> Iterator[LevelPart]:
-    """The parts that come before the judge: the environment's goals, the horizon, outer goals.
-
-    Args:
-        context: Of the level.
-        rows: The level's.
-        above: The levels above, top first.
-    """
-    level = context.level
-    if not above and isinstance(level.goal_space, GoalSpace):
-        yield GivenGoals(level.goal_space, rows)
-    if level.horizon is not None:
-        if level.horizon_of is None:
-            yield FixedHorizon(level.horizon, rows)
-        else:
-            yield OwnHorizons(level.horizon_of, level.horizon, context, rows)
-    outer = goal_spaces(above)
-    if outer:
-        yield OuterGoals(outer, rows)
+def clock_of(level: LevelDescription, stack: Clock) -> Callable[[], Clock]:
+    """Source of the clock that a level's agent reads: a frozen one is always in TEST."""
+    if not level.frozen:
+        return partial(stack.of_level, level.name)
+    frozen = Clock(phase=Phase.TEST)
+    return lambda: frozen
 
 
 def goal_spaces(levels: Sequence[LevelDescription]) -> list[GoalSpace]:
@@ -85,44 +33,67 @@ def goal_spaces(levels: Sequence[LevelDescription]) -> list[GoalSpace]:
     return [each for each in spaces if isinstance(each, GoalSpace)]
 
 
-def ends_by(
-    agent: AnyAgent,
-    agent_rows: AgentRows,
-    now: LevelTime,
-    context: LevelPartContext,
-    *,
-    is_top: bool,
-) -> Iterator[LevelPart]:
-    """The ends that a level's agent decides on, where it does.
+def judge_of(context: LevelContext) -> SimulatorJudge:
+    """The judge of a level.
 
-    Args:
-        agent: The agent.
-        agent_rows: Source of its state of the level's rows.
-        now: The agent's clock.
-        context: Of the level.
-        is_top: Whether no level is above.
+    Raises:
+        ConfigurationError: Rewards read the level above, and there is none.
     """
-    if is_top or not isinstance(agent, EndingAgent):
-        return
-    if getattr(agent, "ends_by_chance", False):
-        yield DrawnEnds(agent, agent_rows, now, context)
-    else:
-        yield AgentEnds(agent, agent_rows, now, context)
+    space = context.level.goal_space
+    if isinstance(space, OptionSpace):
+        return OptionJudge(space, context)
+    if not isinstance(space, GoalSpace):
+        return SimulatorJudge()
+    function = space.reward
+    if isinstance(function, str):
+        return GoalJudge(space, context)
+    kind = RewardedGoalJudge if takes(function, 1) else LookingUpJudge
+    return kind(function, space, context)
 
 
-def parts_of_agent(
-    agent: AnyAgent, agent_rows: AgentRows, now: LevelTime, rows: LevelRows, level: LevelDescription
-) -> Iterator[LevelPart]:
-    """The parts that come last: plans of the agent, and what it does while frozen for a time.
+def parts_before(context: LevelContext) -> Iterator[LevelPart]:
+    """The parts that come before the judge: the environment's goals, the horizon, outer goals."""
+    level = context.level
+    outer = goal_spaces(context.above)
+    if not context.above and isinstance(level.goal_space, GoalSpace):
+        yield GivenGoals(level.goal_space, context.rows)
+    if level.horizon is not None:
+        yield (FixedHorizon if level.horizon_of is None else OwnHorizons)(context, level.horizon)
+    if outer:
+        yield OuterGoals(outer, context.rows)
 
-    Args:
-        agent: The agent.
-        agent_rows: Source of its state of the level's rows.
-        now: The agent's clock.
-        rows: The level's.
-        level: What the level is like.
-    """
-    if isinstance(agent, DrawnAgent):
-        yield AgentPlans(agent, agent_rows)
-    if level.may_freeze:
-        yield FrozenDecisions(agent, agent_rows, now, rows)
+
+def ends_by_agent(context: LevelContext) -> Iterator[LevelPart]:
+    """The ends that a level's agent decides on, where it does."""
+    agent = context.agent
+    if context.above and isinstance(agent, EndingAgent):
+        by_chance = getattr(agent, "ends_by_chance", False)
+        yield (DrawnEnds if by_chance else AgentEnds)(agent, context)
+
+
+def parts_behind(context: LevelContext) -> Iterator[LevelPart]:
+    """The parts that come last: plans of the agent, and what it does while frozen for a time."""
+    if isinstance(context.agent, DrawnAgent):
+        yield AgentPlans(context.agent, context)
+    if context.level.may_freeze:
+        yield FrozenDecisions(context)
+
+
+def by_key(parts: Sequence[LevelPart], level: str) -> dict[str, LevelPart]:
+    """The parts that have a state, by its key; ConfigurationError if two have one key."""
+    found: dict[str, LevelPart] = {}
+    for part in parts:
+        if part.key in found:
+            raise ConfigurationError(
+                f"level '{level}' has two parts that save their state as '{part.key}' "
+                f"({type(found[part.key]).__name__} and {type(part).__name__}); leave out one"
+            )
+        if part.key:
+            found[part.key] = part
+    return found
+
+
+def named_ends(parts: Sequence[LevelPart], level: LevelDescription) -> dict[str, End]:
+    """Reasons for ends that parts bring, by their name in the log."""
+    of_parts = [part.ended_by for part in (*parts, *level.parts)]
+    return {name: end for each in of_parts for name, end in each.items()}

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from coach_rl.core.levels import LevelPartContext
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
@@ -12,16 +13,14 @@ class Draws(Saved):
 
     Args:
         name: What they are for.
-        num_envs: N.
-        seed: Row i draws from the stream (seed, i).
+        context: Of the level; row i draws from the stream (seed, i).
     """
 
     SAVED = ("_noise",)
 
-    def __init__(self, name: str, *, num_envs: int, seed: int) -> None:
-        self._new = partial(
-            RowNoise, num_rows=num_envs, size=1, kind="uniform", seed=seed, name=name
-        )
+    def __init__(self, name: str, context: LevelPartContext) -> None:
+        sizes = {"num_rows": context.num_envs, "size": 1, "seed": context.seed}
+        self._new = partial(RowNoise, kind="uniform", name=name, **sizes)
         self._noise = self._new()
 
     def begin_streams(self) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalRounding, GoalSpace
 from coach_rl.core.level_parts import EndBits, Judgement, LevelPart, RowIndex
-from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     BoolArray,
     End,
@@ -19,6 +18,7 @@ from coach_rl.core.records import (
     Outcome,
     take,
 )
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.judging import SimulatorJudge, end_bits
 from coach_rl.levels.rows import LevelRows
 
@@ -28,16 +28,15 @@ class GoalJudge(SimulatorJudge):
 
     Args:
         space: The goals.
-        level: What the level is like.
-        rows: The level's.
+        context: Of the level.
     """
 
-    def __init__(self, space: GoalSpace, level: LevelDescription, rows: LevelRows) -> None:
+    def __init__(self, space: GoalSpace, context: LevelContext) -> None:
         self._space = space
-        self._rows = rows
-        self._rounding = GoalRounding(space, within_bounds=not rows.is_top)
-        self._goal_is_terminal = level.goal_is_terminal
-        self._real_end_is_terminal = level.real_end_is_terminal
+        self._rows = context.rows
+        self._rounding = GoalRounding(space, within_bounds=bool(context.above))
+        self._goal_is_terminal = context.level.goal_is_terminal
+        self._real_end_is_terminal = context.level.real_end_is_terminal
 
     def decided_on(self, rows: IntArray, starts: BoolArray, seen: Observation) -> Observation:
         space = self._space

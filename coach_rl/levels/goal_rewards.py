@@ -6,24 +6,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coach_rl.core.agents import ActionCritic, AnyAgent, ValuingAgent
-from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, RunError
 from coach_rl.core.goals import GoalSpace, GoalStep, ViewOfAbove
 from coach_rl.core.level_parts import EndBits, Judgement, RowIndex
-from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     Array,
     Directive,
     EnvResponse,
     FloatArray,
-    InfoWatch,
     IntArray,
     Observation,
     take,
 )
 from coach_rl.core.saved import SavedAttribute
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.goal_judging import GoalJudge
-from coach_rl.levels.rows import LevelRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,31 +56,20 @@ class RewardedGoalJudge(GoalJudge):
     Args:
         function: Of `GoalSpace.reward`.
         space: The goals.
-        level: What the level is like.
-        rows: The level's.
-        watch: Warns of infos that it reads.
-        now: The agent's clock.
+        context: Of the level.
     """
 
     key = "goal_rewards"
     SAVED = (SavedAttribute("_actions", varies=True),)
 
     def __init__(
-        self,
-        function: Callable[..., FloatArray],
-        space: GoalSpace,
-        level: LevelDescription,
-        rows: LevelRows,
-        *,
-        watch: InfoWatch,
-        now: Callable[[], Clock],
+        self, function: Callable[..., FloatArray], space: GoalSpace, context: LevelContext
     ) -> None:
-        super().__init__(space, level, rows)
+        super().__init__(space, context)
         name = getattr(function, "__qualname__", function)
-        self._owner = f"level '{level.name}': GoalSpace.reward ({name})"
+        self._owner = f"level '{context.level.name}': GoalSpace.reward ({name})"
         self._function = function
-        self._watch = watch
-        self._now = now
+        self._context = context
         self._actions: dict[str, Array] = {}
         """[N, ...] each: the action of each row's open decision, a plain one under an empty key."""
 
@@ -113,7 +99,7 @@ class RewardedGoalJudge(GoalJudge):
         """
         rows = answer.rows
         actions = take(self._actions, rows)
-        noted = self._watch.of(answer) if self._now().learns else answer
+        noted = self._context.watch.of(answer) if self._context.now().learns else answer
         step = GoalStep(
             before=take(self._rows.observation, rows),
             after=answer.observation,
@@ -141,34 +127,21 @@ class LookingUpJudge(RewardedGoalJudge):
     Args:
         function: Of `GoalSpace.reward`.
         space: The goals.
-        level: What the level is like.
-        rows: The level's.
-        watch: Warns of infos that it reads.
-        now: The agent's clock.
-        above: The levels above it in a chain, top first; empty in other graphs.
+        context: Of the level.
 
     Raises:
         ConfigurationError: There is no level above.
     """
 
     def __init__(
-        self,
-        function: Callable[..., FloatArray],
-        space: GoalSpace,
-        level: LevelDescription,
-        rows: LevelRows,
-        *,
-        watch: InfoWatch,
-        now: Callable[[], Clock],
-        above: Sequence[LevelDescription],
+        self, function: Callable[..., FloatArray], space: GoalSpace, context: LevelContext
     ) -> None:
-        super().__init__(function, space, level, rows, watch=watch, now=now)
-        if not above:
+        super().__init__(function, space, context)
+        if not context.sender:
             raise ConfigurationError(
                 f"{self._owner} takes a view of the level above, and there is none, or there may "
                 "be several; use it below another level in a chain, or a function of GoalStep alone"
             )
-        self._own = above[-1].goal_space
         self._above: tuple[LevelAbove, ...] = ()
         """The level above, once its agent is known."""
 
@@ -178,7 +151,7 @@ class LookingUpJudge(RewardedGoalJudge):
         Raises:
             ConfigurationError: That has no critic, or options.
         """
-        own = self._own
+        own = self._context.sender[0].goal_space
         if not isinstance(agent, ValuingAgent) or not isinstance(own, GoalSpace | None):
             raise ConfigurationError(
                 f"{self._owner} reads the level above, which needs TD3, DDPG or SAC there, without "

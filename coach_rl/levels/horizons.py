@@ -1,10 +1,11 @@
 """Horizons of a level's sub-episodes: one for all, or by state and goal, or drawn."""
 
+from typing import Any
+
 import numpy as np
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.level_parts import EndBits, LevelPart, RowIndex
-from coach_rl.core.levels import HorizonFunction, LevelPartContext
 from coach_rl.core.records import (
     BoolArray,
     End,
@@ -15,22 +16,22 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.saved import SavedAttribute
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.draws import Draws
 from coach_rl.levels.judging import end_bits
-from coach_rl.levels.rows import LevelRows
 
 
 class FixedHorizon(LevelPart):
     """Ends sub-episodes after a number of decisions.
 
     Args:
+        context: Of the level.
         longest: That number.
-        rows: The level's.
     """
 
-    def __init__(self, longest: int, rows: LevelRows) -> None:
+    def __init__(self, context: LevelContext, longest: int) -> None:
         self._longest = longest
-        self._rows = rows
+        self._rows = context.rows
 
     def ends(self, answer: EnvResponse, index: RowIndex) -> EndBits:  # noqa: ARG002
         return end_bits(self._rows.decisions[index] >= self._longest, End.HORIZON)
@@ -40,26 +41,21 @@ class OwnHorizons(LevelPart):
     """The horizon of each row's sub-episode, by a function that is called where one begins.
 
     Args:
-        function: Of `LevelDescription.horizon_of`.
+        context: Of the level, which has the function.
         longest: The level's horizon.
-        context: Of the level.
-        rows: The level's.
     """
 
     key = "horizons"
     SAVED = (SavedAttribute("_draws", inline=True), "limit")
 
-    def __init__(
-        self, function: HorizonFunction, longest: int, context: LevelPartContext, rows: LevelRows
-    ) -> None:
-        self._function = function
+    def __init__(self, context: LevelContext, longest: int) -> None:
+        self._function: Any = context.level.horizon_of
         self._longest = longest
         self._level = context.level.name
-        self._rows = rows
-        num_envs = context.num_envs
-        self.limit: IntArray = np.full(num_envs, longest, np.int64)
+        self._rows = context.rows
+        self.limit: IntArray = np.full(context.num_envs, longest, np.int64)
         """[N] decisions after which each row's sub-episode ends."""
-        self._draws = Draws(f"horizon of {self._level}", num_envs=num_envs, seed=context.seed)
+        self._draws = Draws(f"horizon of {self._level}", context)
 
     def begin_streams(self) -> None:
         self._draws.begin_streams()

@@ -9,7 +9,7 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.level_parts import NO_DIFFERENCE, EndBits, Judgement, LevelPart, RowIndex
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import BoolArray, End, EnvResponse, IntArray, Observation, take
-from coach_rl.levels.rows import LevelRows
+from coach_rl.levels.context import LevelContext
 
 REAL_ENDS = np.array(End.TERMINATED | End.TRUNCATED, np.uint8)
 # Arrays, not scalars: they take half the time in arithmetic with other arrays.
@@ -66,12 +66,12 @@ class OptionJudge(SimulatorJudge):
 
     Args:
         space: The options.
-        rows: The level's.
+        context: Of the level.
     """
 
-    def __init__(self, space: OptionSpace, rows: LevelRows) -> None:
+    def __init__(self, space: OptionSpace, context: LevelContext) -> None:
         self._space = space
-        self._rows = rows
+        self._rows = context.rows
 
     def decided_on(self, rows: IntArray, starts: BoolArray, seen: Observation) -> Observation:  # noqa: ARG002
         return self.shown(rows, seen)

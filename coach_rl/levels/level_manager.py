@@ -1,19 +1,18 @@
 """One level: passes observations to its agent and the agent's actions to its environment."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from coach_rl.core.agents import AnyAgent, following
-from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ActionError, ConfigurationError
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import ActionError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import Hooks, Judgement, LevelPart, RowIndex
-from coach_rl.core.levels import LevelDescription, LevelGoals, LevelPartContext, received_by
+from coach_rl.core.levels import LevelDescription, LevelGoals, received_by
 from coach_rl.core.records import (
     NO_ANSWER,
     PLAIN_SUMS,
@@ -22,7 +21,6 @@ from coach_rl.core.records import (
     Array,
     BoolArray,
     Directive,
-    End,
     EnvResponse,
     FloatArray,
     InfoWatch,
@@ -36,12 +34,16 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
 from coach_rl.levels.building import (
-    ends_by,
+    by_key,
+    clock_of,
+    ends_by_agent,
     goal_spaces,
     judge_of,
-    parts_of_agent,
-    parts_of_task,
+    named_ends,
+    parts_before,
+    parts_behind,
 )
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.judging import REAL_ENDS
 from coach_rl.levels.level_checks import check_level
 from coach_rl.levels.rows import LevelRows
@@ -98,7 +100,7 @@ class LevelManager:
         self._seed = seed
         self._clock = clock
         self._request = request
-        self._now = _clock_of(params, clock)
+        self._now = clock_of(params, clock)
         self._above = above[-1].name if above else ""
         self._takes_goals = bool(above) and params.goal_space is not None
         self._received = received_by(params)
@@ -109,28 +111,33 @@ class LevelManager:
             is_top=not above,
             sums=sums,
         )
-        self._judge = judge_of(
-            params,
-            self._rows,
-            above=above if self.has_one_above else (),
-            watch=InfoWatch(sums.infos, f"level '{params.name}'"),
+        context = LevelContext(
+            level=params,
+            rows=self._rows,
+            counts={},
+            clock=clock,
+            num_envs=num_envs,
+            seed=seed,
+            above=above,
+            sender=above[-1:] if self.has_one_above else (),
+            agent=agent,
+            agent_rows=lambda: self.agent_rows,
             now=self._now,
+            watch=InfoWatch(sums.infos, f"level '{params.name}'"),
         )
-        counts: dict[str, float] = {}
-        context = LevelPartContext(
-            level=params, rows=self._rows, counts=counts, clock=clock, num_envs=num_envs, seed=seed
-        )
+        self._judge = judge_of(context)
         self._parts: tuple[LevelPart, ...] = (
-            *parts_of_task(context, self._rows, above),
+            *parts_before(context),
             self._judge,
-            *ends_by(agent, self._rows_of_agent, self._now, context, is_top=not above),
+            *ends_by_agent(context),
             *(part.build(context) for part in params.parts),
             *parts,
-            *parts_of_agent(agent, self._rows_of_agent, self._now, self._rows, params),
+            *parts_behind(context),
         )
         self._hooks = Hooks.of(self._parts)
-        self._saved_parts = _by_key(self._parts, params.name)
-        self.sub_episodes = sub_episodes_of(params, _named_ends(self._parts, params), counts)
+        self._saved_parts = by_key(self._parts, params.name)
+        ends = named_ends(self._parts, params)
+        self.sub_episodes = sub_episodes_of(params, ends, context.counts)
         """Statistics of sub-episodes, for the logs."""
 
     @property
@@ -339,10 +346,6 @@ class LevelManager:
     def close(self) -> None:
         self.environment.close()
 
-    def _rows_of_agent(self) -> Any:
-        """The agent's state of the rows as it is now."""
-        return self.agent_rows
-
     @property
     def _saved(self) -> dict[str, Stateful]:
         """The saved parts of this level, by name."""
@@ -399,38 +402,6 @@ class LevelManager:
                 for key, values in (answer.info | totals).items()
             },
         )
-
-
-def _clock_of(level: LevelDescription, stack: Clock) -> Callable[[], Clock]:
-    """Source of the clock that a level's agent reads: a frozen one is always in TEST."""
-    if not level.frozen:
-        return partial(stack.of_level, level.name)
-    frozen = Clock(phase=Phase.TEST)
-    return lambda: frozen
-
-
-def _by_key(parts: Sequence[LevelPart], level: str) -> dict[str, LevelPart]:
-    """The parts that have a state, by its key."""
-    found: dict[str, LevelPart] = {}
-    for part in parts:
-        if part.key in found:
-            raise ConfigurationError(
-                f"level '{level}' has two parts that save their state as '{part.key}' "
-                f"({type(found[part.key]).__name__} and {type(part).__name__}); leave out one"
-            )
-        if part.key:
-            found[part.key] = part
-    return found
-
-
-def _named_ends(parts: Sequence[LevelPart], level: LevelDescription) -> dict[str, End]:
-    """Reasons for ends that parts bring, by their name in the log."""
-    found: dict[str, End] = {}
-    for part in parts:
-        found |= part.ended_by
-    for described in level.parts:
-        found |= described.ended_by
-    return found
 
 
 def _read_only(values: Array) -> Array:

@@ -90,6 +90,7 @@ class TestWorkers(EnvironmentContract):
         ).build(num_envs=num_envs)
 
 
+@pytest.mark.slow
 class TestRudeWorkers(TestWorkers):
     level = "little_environments:Rude"
 

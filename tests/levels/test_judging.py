@@ -7,10 +7,11 @@ import pytest
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import LevelPartContext, received_by
+from coach_rl.core.levels import received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import PLAIN_SUMS, End, EnvResponse, InfoWatch
-from coach_rl.levels.building import judge_of, parts_of_task
+from coach_rl.levels.building import judge_of, parts_before
+from coach_rl.levels.context import LevelContext
 from coach_rl.levels.goal_judging import moved_goals
 from coach_rl.levels.judging import REAL_ENDS
 from coach_rl.levels.rows import EVERY_ROW, LevelRows
@@ -59,13 +60,14 @@ def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), outer_space=LINE
         rows.goal[:] = goal
     for mine, place in zip(rows.outer_goals, outer, strict=True):
         mine[:] = place
-    context = LevelPartContext(level=level, rows=rows, counts={}, clock=Clock(), num_envs=4, seed=0)
+    context = LevelContext(
+        level=level, rows=rows, counts={}, clock=Clock(), num_envs=4, seed=0, above=above,
+        sender=above[-1:], agent=None, agent_rows=None, now=Clock, watch=InfoWatch({}, "level"),
+    )  # fmt: skip
     end = answered.end & REAL_ENDS
-    for part in parts_of_task(context, rows, above):
+    for part in parts_before(context):
         end |= part.ends(answered, EVERY_ROW)
-    watch = InfoWatch({}, "level")
-    judge = judge_of(level, rows, above=above, watch=watch, now=Clock)
-    judgement = judge.judgement(answered, EVERY_ROW, end)
+    judgement = judge_of(context).judgement(answered, EVERY_ROW, end)
     for part in level.parts:
         judgement = part.build(context).judged(judgement, answered, answered.observation)
     assert judgement.end.dtype == np.uint8

@@ -48,8 +48,15 @@ ALL = {
 TICTACTOE = PettingZooParameters(level="pettingzoo.classic.tictactoe.tictactoe")
 
 
+EACH_TIME = {"hunt", "tag", "speaker_in_turn"}
+"""Those that keep the contract each time; the others have the same adapters."""
+
+
 @needs_pettingzoo
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.slow) for name in ALL],
+)
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_contract(name, check):
     check(Trial(build=lambda num_envs: ALL[name].build(num_envs=num_envs), steps=16))
