@@ -150,7 +150,6 @@ if TYPE_CHECKING:
         TickSource,
         ValidationParameters,
     )
-    from coach_rl.levels import StopOnFailure
     from coach_rl.memories import (
         HindsightParameters,
         PrioritisedParameters,

@@ -268,6 +268,9 @@ from coach_rl.extensions.skills.option_critic_agent import (
 from coach_rl.extensions.skills.skill_agents import (
     SkillAgentsParameters as SkillAgentsParameters,
 )
+from coach_rl.extensions.strict_subgoals.stop_on_failure import (
+    StopOnFailure as StopOnFailure,
+)
 from coach_rl.extensions.studies.job import (
     Needs as Needs,
 )
@@ -321,9 +324,6 @@ from coach_rl.graph_managers import (
     SourceParameters as SourceParameters,
     TickSource as TickSource,
     ValidationParameters as ValidationParameters,
-)
-from coach_rl.levels import (
-    StopOnFailure as StopOnFailure,
 )
 from coach_rl.memories import (
     HindsightParameters as HindsightParameters,

@@ -36,6 +36,7 @@ from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -46,7 +47,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     SignalParameters,
 )
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 

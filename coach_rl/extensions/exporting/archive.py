@@ -37,7 +37,6 @@ from coach_rl.extensions.exporting.graphs import (
 from coach_rl.graph_managers.acting import needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
@@ -186,9 +185,13 @@ class _Stack:
         return {"key": masks.pop(), "begins": begins}
 
 
+WRITTEN_PARTS: list[type[LevelPartParameters]] = []
+"""Parts of levels that a graph holds though they may act in evaluations; offers add theirs."""
+
+
 def _is_written(part: LevelPartParameters) -> bool:
     """True if a graph can hold what a part of a level does in evaluations."""
-    return isinstance(part, StopOnFailure) or not part.acts_in_evaluations
+    return isinstance(part, tuple(WRITTEN_PARTS)) or not part.acts_in_evaluations
 
 
 def _check_level(level: LevelDescription) -> None:

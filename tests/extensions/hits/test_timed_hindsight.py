@@ -14,9 +14,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.refusals import check_refused
 
