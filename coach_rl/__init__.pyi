@@ -159,6 +159,9 @@ from coach_rl.extensions.data.minari_data import (
 from coach_rl.extensions.data.prefill import (
     DataSetParameters as DataSetParameters,
 )
+from coach_rl.extensions.episode_filters.episode_filter import (
+    EpisodeFilter as EpisodeFilter,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
