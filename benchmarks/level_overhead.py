@@ -18,13 +18,13 @@ from statistics import median
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import ActionRequest, Array, End, EnvResponse
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import parameters
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.levels import LevelManager
 

@@ -46,12 +46,12 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.parameters_json import decode, encode, reference, resolve
 from coach_rl.configuration.strict_json import SEAL, sealed, to_json
 from coach_rl.configuration.trust import PRESET_MODULE, TAGS
 from coach_rl.configuration.user_modules import preset_module
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.lazy_names import is_below_package
 from coach_rl.runs.folder import ONLY_POLICY
 

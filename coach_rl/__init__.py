@@ -26,16 +26,13 @@ if TYPE_CHECKING:
         PPOAlgorithmParameters,
         SACAgentParameters,
         SACAlgorithmParameters,
-        ScriptedAgentParameters,
         TD3AgentParameters,
         TD3AlgorithmParameters,
-        UniformAgentParameters,
     )
     from coach_rl.architectures import (
         ActorCriticParameters,
         ActorParameters,
         AdamParameters,
-        AdamWParameters,
         CategoricalHead,
         CriticParameters,
         MeanHead,
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
         OptimizerParameters,
         QNetworkParameters,
         QuantileHead,
-        RMSpropParameters,
         TargetSync,
         TorsoParameters,
     )
@@ -154,7 +150,6 @@ if TYPE_CHECKING:
         TickSource,
         ValidationParameters,
     )
-    from coach_rl.levels import StopOnFailure
     from coach_rl.memories import (
         HindsightParameters,
         PrioritisedParameters,

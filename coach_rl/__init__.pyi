@@ -11,16 +11,13 @@ from coach_rl.agents import (
     PPOAlgorithmParameters as PPOAlgorithmParameters,
     SACAgentParameters as SACAgentParameters,
     SACAlgorithmParameters as SACAlgorithmParameters,
-    ScriptedAgentParameters as ScriptedAgentParameters,
     TD3AgentParameters as TD3AgentParameters,
     TD3AlgorithmParameters as TD3AlgorithmParameters,
-    UniformAgentParameters as UniformAgentParameters,
 )
 from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
     AdamParameters as AdamParameters,
-    AdamWParameters as AdamWParameters,
     CategoricalHead as CategoricalHead,
     CriticParameters as CriticParameters,
     MeanHead as MeanHead,
@@ -28,7 +25,6 @@ from coach_rl.architectures import (
     OptimizerParameters as OptimizerParameters,
     QNetworkParameters as QNetworkParameters,
     QuantileHead as QuantileHead,
-    RMSpropParameters as RMSpropParameters,
     TargetSync as TargetSync,
     TorsoParameters as TorsoParameters,
 )
@@ -163,6 +159,9 @@ from coach_rl.extensions.data.minari_data import (
 from coach_rl.extensions.data.prefill import (
     DataSetParameters as DataSetParameters,
 )
+from coach_rl.extensions.episode_filters.episode_filter import (
+    EpisodeFilter as EpisodeFilter,
+)
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
@@ -237,6 +236,12 @@ from coach_rl.extensions.looking.profile import (
 from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
 )
+from coach_rl.extensions.optimizers.adamw import (
+    AdamWParameters as AdamWParameters,
+)
+from coach_rl.extensions.optimizers.rmsprop import (
+    RMSpropParameters as RMSpropParameters,
+)
 from coach_rl.extensions.parallel.parallel import (
     ParallelParameters as ParallelParameters,
 )
@@ -251,6 +256,10 @@ from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
 )
+from coach_rl.extensions.scripts.scripted_agent import (
+    ScriptedAgentParameters as ScriptedAgentParameters,
+    UniformAgentParameters as UniformAgentParameters,
+)
 from coach_rl.extensions.skills.diayn_agent import (
     DIAYNAgentParameters as DIAYNAgentParameters,
     DiscriminatorParameters as DiscriminatorParameters,
@@ -261,6 +270,9 @@ from coach_rl.extensions.skills.option_critic_agent import (
 )
 from coach_rl.extensions.skills.skill_agents import (
     SkillAgentsParameters as SkillAgentsParameters,
+)
+from coach_rl.extensions.strict_subgoals.stop_on_failure import (
+    StopOnFailure as StopOnFailure,
 )
 from coach_rl.extensions.studies.job import (
     Needs as Needs,
@@ -315,9 +327,6 @@ from coach_rl.graph_managers import (
     SourceParameters as SourceParameters,
     TickSource as TickSource,
     ValidationParameters as ValidationParameters,
-)
-from coach_rl.levels import (
-    StopOnFailure as StopOnFailure,
 )
 from coach_rl.memories import (
     HindsightParameters as HindsightParameters,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.scripted_agent import ActingOnly, ScriptedRows
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, DivergedError, NonFiniteError, require
@@ -20,6 +19,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
+from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,

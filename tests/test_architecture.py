@@ -12,7 +12,7 @@ ALLOWED: dict[str, set[str]] = {
     "architectures": {"core", "functional"},
     "memories": {"core"},
     "exploration_policies": {"core"},
-    "telemetry": {"core", "graph_managers"},
+    "telemetry": {"core", "graph_managers", "configuration"},
     "agents": {"core", "functional", "architectures", "memories", "exploration_policies"},
     "levels": {"core"},
     "processes": {"core"},

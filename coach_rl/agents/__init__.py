@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-    from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -33,6 +32,5 @@ __all__ = [
     "DDPGAlgorithmParameters", "DQNAgentParameters", "DQNAlgorithmParameters", "FilteredAgent",
     "Learner", "LearningParameters", "OffPolicyAgent", "OffPolicyAgentParameters", "PPOAgent",
     "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
-    "ScriptedAgentParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
-    "UniformAgentParameters",
+    "TD3AgentParameters", "TD3AlgorithmParameters",
 ]  # fmt: skip

@@ -81,7 +81,7 @@ class Filtering(Protocol):
 
 
 class TransitionFilter(Stateful, Protocol):
-    """A filter of what an agent stores; `episode_filter.EpisodeFilter` is the base of one."""
+    """A filter of what an agent stores."""
 
     def __call__(self, transition: Transition, outcome: Outcome) -> Sequence[Transition]:
         """Transitions to store now, in this order, whole (sub-)episodes of a row at a time.

@@ -12,7 +12,6 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.architectures.actor_critic import ActorCriticParameters
-    from coach_rl.architectures.adamw import AdamWParameters
     from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters, Critics
     from coach_rl.architectures.gradient_step import (
         AdamParameters,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
         QNetworkParameters,
         QuantileHead,
     )
-    from coach_rl.architectures.rmsprop import RMSpropParameters
     from coach_rl.architectures.torso import TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
     from coach_rl.architectures.user_module import ModuleParameters
@@ -39,9 +37,9 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ActorCriticParameters", "ActorParameters", "AdamParameters", "AdamWParameters",
+    "ActorCriticParameters", "ActorParameters", "AdamParameters",
     "CategoricalHead", "CriticParameters", "Critics", "GradientTransform",
     "GradientTransformParameters", "MeanHead", "ModuleParameters", "NetworkWrapper", "Objective",
-    "OptimizerParameters", "QNetworkParameters", "QuantileHead", "RMSpropParameters", "TargetSync",
+    "OptimizerParameters", "QNetworkParameters", "QuantileHead", "TargetSync",
     "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 May import core and graph_managers. Start with `presets`, which finds preset files, and
 `preset_file`, which loads them; `overrides` changes parameters by path, `parameters_json` writes
-and reads them, `trust` decides which code may be executed.
+and reads them, `trust` decides which code may be executed, `file_writing` never writes through a
+link.
 """
 
 from typing import TYPE_CHECKING

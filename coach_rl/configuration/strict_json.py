@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from coach_rl.configuration.file_writing import replacing, sha256_of
 from coach_rl.core.errors import CheckpointError
-from coach_rl.core.file_writing import replacing, sha256_of
 
 Json = Any
 """A JSON document: dicts with str keys, lists, strings, finite numbers, booleans, None."""

@@ -25,10 +25,10 @@ from typing import Self
 
 import platformdirs
 
+from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.presets import shipped_presets
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.parameter_classes import CodeNamingParameters
 
 OURS = "coach_rl"

@@ -24,10 +24,10 @@ from pathlib import Path
 from types import ModuleType
 
 import coach_rl
+from coach_rl.configuration.file_writing import sha256_of, sha256_of_file
 from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import OURS_ALONE, PRESET_MODULE, own_folders
 from coach_rl.core.errors import ConfigurationError, suggestion
-from coach_rl.core.file_writing import sha256_of, sha256_of_file
 from coach_rl.core.shown_text import shown_error
 
 _INSTALLED = ("site-packages", "dist-packages")

@@ -10,8 +10,7 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.levels.level_manager import LevelManager
-    from coach_rl.levels.stop_on_failure import StopOnFailure
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["LevelManager", "StopOnFailure"]
+__all__ = ["LevelManager"]

@@ -27,6 +27,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import coach_rl
+from coach_rl.configuration.file_writing import make_folder, sha256_of_file, sync, unused
 from coach_rl.configuration.strict_json import (
     MOST_BYTES,
     Json,
@@ -40,7 +41,6 @@ from coach_rl.configuration.strict_json import (
     write_json,
 )
 from coach_rl.core.errors import CheckpointError, UnknownNameError
-from coach_rl.core.file_writing import make_folder, sha256_of_file, sync, unused
 from coach_rl.core.state import State
 from coach_rl.runs.packing import (
     NOTHING_STORED,

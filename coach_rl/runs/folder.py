@@ -27,6 +27,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
+from coach_rl.configuration.file_writing import sync
 from coach_rl.configuration.strict_json import (
     Json,
     read_sealed,
@@ -37,7 +38,6 @@ from coach_rl.configuration.strict_json import (
     write_text,
 )
 from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.core.file_writing import sync
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.runs.checkpoint import checksum_of, find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.runs.lock import locked

@@ -17,6 +17,7 @@ from typing import TextIO
 
 import psutil  # type: ignore[import-untyped]  # has no types
 
+from coach_rl.configuration.file_writing import require_no_links, without_links
 from coach_rl.configuration.strict_json import from_json, require_regular_file, to_json
 from coach_rl.core.errors import (
     CheckpointError,
@@ -24,7 +25,6 @@ from coach_rl.core.errors import (
     require_unix,
     warn,
 )
-from coach_rl.core.file_writing import require_no_links, without_links
 from coach_rl.core.shown_text import printable
 
 require_unix()

@@ -21,9 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from coach_rl.configuration.file_writing import make_folder, without_links
 from coach_rl.configuration.strict_json import Json, read_text, require_regular_file, require_types
 from coach_rl.core.errors import CheckpointError, RunError, close_safely, in_one_line, warn
-from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.log_records import LogRecord, Sink, SinkMaker, SinkParameters, SinkRun
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import torch
 
+from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.parameters_json import (
     ITEMS_TAG,
     LIST_TAG,
@@ -32,7 +33,6 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import code_in_json, code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders, imported_neighbours
 from coach_rl.core.errors import CoachError, ConfigurationError, warn
-from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import RunLength

@@ -14,9 +14,9 @@ from zipfile import ZipFile
 
 import platformdirs
 
+from coach_rl.configuration.file_writing import filled_folder, sha256_of_file
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
-from coach_rl.core.file_writing import filled_folder, sha256_of_file
 
 PREFIX = "trained:"
 """Beginning of the name of a trained agent, where it takes the place of a run."""

@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack
 
 import torch
 
+from coach_rl.configuration.file_writing import make_folder, unused
 from coach_rl.configuration.overrides import format_overrides, overrides_json
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.core.errors import (
@@ -19,7 +20,6 @@ from coach_rl.core.errors import (
     exits_as_errors,
     warn,
 )
-from coach_rl.core.file_writing import make_folder, unused
 from coach_rl.core.log_records import Evaluation
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import shown_level

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 import coach_rl
+from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.overrides import apply_overrides
 from coach_rl.configuration.parameters_json import (
     constructor_fields,
@@ -38,7 +39,6 @@ from coach_rl.configuration.user_modules import (
     preset_module,
 )
 from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
-from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime

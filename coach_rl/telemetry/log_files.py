@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 
 from PIL import Image
 
+from coach_rl.configuration.file_writing import make_folder, replacing, sha256_of, without_links
 from coach_rl.core.clock import Phase
-from coach_rl.core.file_writing import make_folder, replacing, sha256_of, without_links
 from coach_rl.core.log_records import FILES, LogRecord, by_tag
 from coach_rl.core.shown_text import printable, printable_lines
 from coach_rl.telemetry.tables import csv_cell

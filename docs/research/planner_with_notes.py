@@ -6,8 +6,8 @@ import numpy as np
 from two_levels import PLACES, Panel, stack
 
 import coach_rl as rl
-from coach_rl.agents.scripted_agent import ActingOnly, ScriptedRows
 from coach_rl.core import End, parameter_class
+from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 
 CORNERS = np.array([[-0.8, -0.8], [0.8, -0.8], [0.8, 0.8], [-0.8, 0.8]], np.float32)
 

@@ -3,7 +3,7 @@
 from two_levels import SMALL, Panel, stack
 
 import coach_rl as rl
-from coach_rl.agents.episode_filter import EpisodeFilter
+from coach_rl import EpisodeFilter
 from coach_rl.core import BoolArray, End, parameter_class
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import Outcome

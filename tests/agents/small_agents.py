@@ -5,13 +5,13 @@ from functools import partial
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.scripts.scripted_agent import UniformAgentParameters
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,

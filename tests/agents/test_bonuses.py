@@ -9,12 +9,12 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.agents.bonuses import Bonus
-from coach_rl.agents.episode_filter import EpisodeFilter
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Outcome, Transition
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT
+from coach_rl.extensions.episode_filters.episode_filter import EpisodeFilter
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from tests.agents import goal_stacks
 from tests.agents.goal_stacks import TORSO, agents_of, built

@@ -14,7 +14,6 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.agents.stages.info_columns import InfoColumns
 from coach_rl.agents.td3_agent import TD3AlgorithmParameters
 from coach_rl.configuration.parameters_json import encode
@@ -37,6 +36,10 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import (
     OneStepParameters,
+)
+from coach_rl.extensions.scripts.scripted_agent import (
+    ScriptedAgentParameters,
+    UniformAgentParameters,
 )
 from coach_rl.filters import (
     LinearBoxToBoxMap,

@@ -7,11 +7,11 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.scripted_agent import ActingOnly, ScriptedRows
 from coach_rl.core import parameter_class
 from coach_rl.core.errors import ActionError
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 from tests.agents.small_agents import ppo
 
 GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1), elements=(0, 1))

@@ -11,11 +11,11 @@ from decisions import stored_by
 from resuming import after, amid, assert_resumes, rows_below
 from small_agents import ddpg
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 OPTIONS = OptionSpace(count=4)

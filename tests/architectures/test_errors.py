@@ -7,7 +7,6 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.adamw import AdamWParameters
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -23,7 +22,6 @@ from coach_rl.architectures.q_network import (
     QuantileHead,
 )
 from coach_rl.architectures.recorded_steps import resolved_mode
-from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.errors import (
@@ -42,6 +40,8 @@ from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
 )
 from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
+from coach_rl.extensions.optimizers.adamw import AdamWParameters
+from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from tests.architectures import test_continuous_control as control
 from tests.architectures import test_observation_normaliser as normaliser
 from tests.architectures import test_recorded_steps as recorded

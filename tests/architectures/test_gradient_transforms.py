@@ -11,13 +11,13 @@ from coach_rl.architectures.gradient_transforms import (
     GradientTransformParameters,
     NormReport,
 )
-from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import Trust
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.core.saved import SavedAttribute
+from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from coach_rl.extensions.testing import assert_same_state
 from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines

@@ -14,9 +14,9 @@ import pytest
 import coach_rl
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
+from coach_rl.configuration.file_writing import sha256_of_file
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -26,10 +26,10 @@ from coach_rl.configuration.trust import (
     remember_own_code,
 )
 from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
-from coach_rl.core.file_writing import sha256_of_file
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.runs.manifest import Origin

@@ -1,13 +1,13 @@
 """Delete extensions in copies of the checkout, and see that what is left works.
 
     python tests/extensions/deletion.py [NAME ...]      # default: each alone, then all together
-    python tests/extensions/deletion.py --tests         # the core's tests beside testing alone
+    python tests/extensions/deletion.py --tests         # the core's tests, beside what they use
 
 An extension is deleted with its presets, its environments, and the extensions that need it. Then
 all that is left is imported, but for what it offers to the deleted ones, `coach` lists its presets
 and commands, the names for type checkers are written again, and golden runs of what is left have
 their figures. Where all are deleted together, types are checked as well, and all golden runs that
-are left are made. With `--tests` all but `testing` are deleted, and the tests outside
+are left are made. With `--tests` all but `USED` are deleted, and the tests outside
 tests/extensions are run, but for those of pages and ceilings, which are about extensions too.
 """
 
@@ -26,6 +26,8 @@ from coach_rl.configuration.extensions import own_extensions
 CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
+USED = ("testing", "scripts", "optimizers", "strict_subgoals", "episode_filters")
+"""Extensions that the core's tests use: contracts, and small ones with one class or two."""
 KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
 """Variables of the environment that programs in a copy have."""
 IMPORT_ALL = """
@@ -102,10 +104,10 @@ def copy_without(names: Sequence[str]) -> Iterator[Path]:
 
 
 def check_tests_of_the_core() -> None:
-    """Raise SystemExit unless the core's tests pass in a copy with the extension `testing`."""
+    """Raise SystemExit unless the core's tests pass in a copy with the extensions they use."""
     about_extensions = ("tests/extensions", "tests/docs", "tests/test_guards.py")
     left_out = [word for path in about_extensions for word in ("--ignore", path)]
-    with copy_without([each.name for each in own_extensions() if each.name != "testing"]) as copy:
+    with copy_without([each.name for each in own_extensions() if each.name not in USED]) as copy:
         for words in (["init", "-q"], ["add", "-A"]):  # the measures read the files of a checkout
             subprocess.run(["git", *words], cwd=copy, check=True)
         tests = ["-m", "pytest", "-q", "-n", "2", "-m", "not slow", "tests", *left_out]
@@ -137,12 +139,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="extensions that are deleted together")
     parser.add_argument(
-        "--tests", action="store_true", help="only run the tests of the core, beside testing alone"
+        "--tests", action="store_true", help="only run the tests of the core, beside what they use"
     )
     given = parser.parse_args()
     if given.tests:
         check_tests_of_the_core()
-        print("the tests of the core pass with the extension testing alone")
+        print("the tests of the core pass beside the extensions that they use")
         return
     named = given.names
     every = [each.name for each in own_extensions()]

@@ -12,7 +12,6 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -36,6 +35,8 @@ from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -46,7 +47,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     SignalParameters,
 )
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 

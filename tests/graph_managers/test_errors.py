@@ -37,10 +37,10 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.environments.mujoco import MujocoParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.graph_managers import test_levels_of_a_graph as levels_of_a_graph
 from tests.graph_managers import walkers
 from tests.graph_managers.small_runs import parameters, ppo

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.scripts.scripted_agent import UniformAgentParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.evaluations import EvaluationStopped, play

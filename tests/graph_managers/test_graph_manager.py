@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.clock import LinearSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.goals import GoalSpace
@@ -19,6 +18,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import (
     InputFilter,

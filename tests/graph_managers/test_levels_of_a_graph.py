@@ -9,13 +9,14 @@ import torch
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
@@ -23,7 +24,6 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.levels.testing_part import DrawnTests
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))

@@ -9,6 +9,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import parameters as environment_parameters
 from coach_rl.environments.toy import PointMassParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
@@ -19,7 +20,6 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from coach_rl.levels.stop_on_failure import StopOnFailure
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
 TOP = LevelParameters(name="top", agent=PPOAgentParameters(), goal_space=PLACES, horizon=4)

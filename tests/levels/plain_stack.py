@@ -21,7 +21,7 @@ from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.levels.stop_on_failure import StopOnFailure
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from tests.levels.testing_part import DrawnTests
 
 TESTING_SEED = 5

@@ -10,8 +10,8 @@ from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.levels.level_checks import check_level, require_goal_space
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.levels.plain_stack import Level
 from tests.levels.scripted_stack import SPACES, build
 from tests.levels.test_judging import LINE, LOW

@@ -10,12 +10,12 @@ from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import PLAIN_SUMS, End, EnvResponse, InfoWatch
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.levels.building import judge_of, parts_before
 from coach_rl.levels.context import LevelContext
 from coach_rl.levels.goal_judging import moved_goals
 from coach_rl.levels.judging import REAL_ENDS
 from coach_rl.levels.rows import EVERY_ROW, LevelRows
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.levels.plain_stack import Level
 
 LINE = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,))

@@ -11,7 +11,7 @@ from coach_rl.core.level_parts import Hooks, LevelPart
 from coach_rl.core.levels import LevelPartParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
-from coach_rl.levels.stop_on_failure import StopOnFailure
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from tests.levels.plain_stack import Level
 from tests.levels.scripted_stack import build, managers
 from tests.levels.test_level_manager import GOALS

@@ -15,8 +15,8 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import goal_steps
 from tests.memories.replay_worlds import build, same_batches

@@ -13,7 +13,6 @@ import pytest
 
 import coach_rl.presets
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.preset_file import load_preset
@@ -23,6 +22,10 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
+from coach_rl.extensions.scripts.scripted_agent import (
+    ScriptedAgentParameters,
+    UniformAgentParameters,
+)
 from coach_rl.graph_managers import BasicGraphParameters, GraphManager
 from coach_rl.memories import replay_memory
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from coach_rl.configuration.file_writing import make_folder, without_links
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     CheckpointError,
@@ -17,7 +18,6 @@ from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
 )
-from coach_rl.core.file_writing import make_folder, without_links
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.runs import packing

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from psutil import Process
 
+from coach_rl.configuration.file_writing import make_folder, replacing, without_links
 from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
-from coach_rl.core.file_writing import make_folder, replacing, without_links
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.runs.checkpoint import find_checkpoint, list_checkpoints, write_checkpoint
 from coach_rl.runs.lock import RunInUseError, locked

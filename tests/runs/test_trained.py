@@ -9,9 +9,9 @@ import pytest
 
 import coach_rl
 from coach_rl.configuration import trust
+from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.configuration.trust import shipped_preset
-from coach_rl.core.file_writing import sha256_of
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.runs.folder import find_run
 from coach_rl.runs.trained import ARCHIVES, trained_policies

@@ -14,7 +14,6 @@ import coach_rl
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core import errors
 from coach_rl.core.errors import CoachError, RunError
@@ -23,6 +22,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import Greedy
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.graph_managers import BasicRLGraphManager, HRLGraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint

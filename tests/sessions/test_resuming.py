@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

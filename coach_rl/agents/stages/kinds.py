@@ -16,8 +16,11 @@ def kinds_of(agent: type) -> tuple[StageKind, ...]:
 
     Those are the `KIND` of every file of this folder, and the `STAGES` of the class and its bases.
     """
-    names = [each.name for each in iter_modules(stages.__path__)]
-    files = [import_module(f"{stages.__name__}.{name}") for name in names]
-    here = [file.KIND for file in files if hasattr(file, "KIND")]
-    own = [kind for kinds in declared(agent, "STAGES") for kind in kinds]
-    return tuple(sorted((*here, *own), key=attrgetter("order")))
+    found: list[StageKind] = []
+    for each in iter_modules(stages.__path__):
+        file = import_module(f"{stages.__name__}.{each.name}")
+        if hasattr(file, "KIND"):
+            found.append(file.KIND)
+    for own in declared(agent, "STAGES"):
+        found += own
+    return tuple(sorted(found, key=attrgetter("order")))

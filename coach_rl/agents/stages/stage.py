@@ -216,7 +216,34 @@ class Stages:
     def __init__(self, agent: str) -> None:
         self._agent = agent
         self.all: tuple[Stage, ...] = ()
-        self._note_added()
+        self.kept: dict[str, Space] = {}
+        """Spaces of what is kept beside the observation space; see `Stage.kept`."""
+        self.extras: tuple[str, ...] = ()
+        """Names of extras that are added to transitions."""
+        self.needed: tuple[str, ...] = ()
+        """Names of extras of the policy's choices that random ones need."""
+        self.output_rules: tuple[OutputRule, ...] = ()
+        """Rules for the outputs of the agent's networks."""
+        self.own_keys: frozenset[str] = frozenset()
+        """Keys of the level's observation that are about the agent's choices alone."""
+        self.conditions: dict[str, str] = {}
+        """What a policy depends on, by the key under which it is saved."""
+        self.is_stateless = True
+        """True if observations can enter out of turn, with `{}` for their memory."""
+        self.adds_to_reward = False
+        """True if the agent learns from other rewards than those of its level and its filters."""
+        self.sees_whole = False
+        """True if a stage is shown whole observations, also where a goal alone is received."""
+        self.beginning: tuple[Stage, ...] = ()
+        """The stages that override `begin`; the next ones are those of the other methods."""
+        self.checking: tuple[Stage, ...] = ()
+        self.choosing: tuple[Stage, ...] = ()
+        self.leaving: tuple[Stage, ...] = ()
+        self.rewarding: tuple[Stage, ...] = ()
+        self.storing: tuple[Stage, ...] = ()
+        self.advancing: tuple[Stage, ...] = ()
+        self.cutting: tuple[Stage, ...] = ()
+        self._entering: tuple[Stage, ...] = ()
 
     def add(self, stage: Stage | None) -> None:
         """Add a stage further inside than the others, if there is one.
@@ -229,8 +256,25 @@ class Stages:
         alone = [each.single for each in self.all if each.single]
         if alone and stage.remembers:
             raise ConfigurationError(f"agent '{self._agent}': {alone[0]}, and {stage.remembers}")
-        self.all = (*self.all, stage)
-        self._note_added()
+        self.all += (stage,)
+        self.kept |= stage.kept
+        self.extras += stage.extras
+        self.needed += stage.needed
+        self.output_rules += stage.output_rules
+        self.own_keys |= stage.own_keys
+        self.conditions |= stage.conditions
+        self.is_stateless &= stage.is_stateless
+        self.adds_to_reward |= stage.adds_to_reward
+        self.sees_whole |= bool(stage.single)
+        self._entering += _overriding(stage, "enter")
+        self.beginning += _overriding(stage, "begin")
+        self.checking += _overriding(stage, "check")
+        self.choosing += _overriding(stage, "choose")
+        self.leaving = _overriding(stage, "leave") + self.leaving
+        self.rewarding += _overriding(stage, "reward")
+        self.storing += _overriding(stage, "store")
+        self.advancing += _overriding(stage, "advance")
+        self.cutting += _overriding(stage, "cut_off")
 
     def of(self, kind: type[AnyStage]) -> AnyStage | None:
         """The stage of a class; None where the agent has none."""
@@ -257,41 +301,6 @@ class Stages:
             memory |= stage.new_rows(num_rows)
         return memory
 
-    @property
-    def kept(self) -> dict[str, Space]:
-        """Spaces of what is kept beside the observation space; see `Stage.kept`."""
-        return {key: space for stage in self.all for key, space in stage.kept.items()}
-
-    @property
-    def extras(self) -> tuple[str, ...]:
-        """Names of extras that are added to transitions."""
-        return tuple(name for stage in self.all for name in stage.extras)
-
-    @property
-    def output_rules(self) -> tuple[OutputRule, ...]:
-        """Rules for the outputs of the agent's networks."""
-        return tuple(rule for stage in self.all for rule in stage.output_rules)
-
-    @property
-    def own_keys(self) -> set[str]:
-        """Keys of the level's observation that are about the agent's choices alone."""
-        return {key for stage in self.all for key in stage.own_keys}
-
-    @property
-    def conditions(self) -> dict[str, str]:
-        """What a policy depends on, by the key under which it is saved."""
-        return {key: text for stage in self.all for key, text in stage.conditions.items()}
-
-    @property
-    def is_stateless(self) -> bool:
-        """True if observations can enter out of turn, with `{}` for their memory."""
-        return all(stage.is_stateless for stage in self.all)
-
-    @property
-    def adds_to_reward(self) -> bool:
-        """True if the agent learns from other rewards than those of its level and its filters."""
-        return any(stage.adds_to_reward for stage in self.all)
-
     def saved(self, *, acting: bool) -> dict[str, object]:
         """Objects with a state, by key: those that acting needs, or the others."""
         stages = [stage for stage in self.all if stage.acts_by_saved == acting]
@@ -305,20 +314,7 @@ class Stages:
             forward = stage.acting(forward)
         return forward
 
-    def _note_added(self) -> None:
-        """Note which stages override what is called in acting and learning."""
-        self.needed = tuple(name for stage in self.all for name in stage.needed)
-        self.sees_whole = any(stage.single for stage in self.all)
-        self._entering: tuple[Stage, ...] = self._overriding("enter")
-        self.beginning: tuple[Stage, ...] = self._overriding("begin")
-        self.checking: tuple[Stage, ...] = self._overriding("check")
-        self.choosing: tuple[Stage, ...] = self._overriding("choose")
-        self.leaving: tuple[Stage, ...] = self._overriding("leave")[::-1]
-        self.rewarding: tuple[Stage, ...] = self._overriding("reward")
-        self.storing: tuple[Stage, ...] = self._overriding("store")
-        self.advancing: tuple[Stage, ...] = self._overriding("advance")
-        self.cutting: tuple[Stage, ...] = self._overriding("cut_off")
 
-    def _overriding(self, method: str) -> tuple[Stage, ...]:
-        usual = getattr(Stage, method)
-        return tuple(each for each in self.all if getattr(type(each), method) is not usual)
+def _overriding(stage: Stage, method: str) -> tuple[Stage, ...]:
+    """The stage, if its class overrides a method."""
+    return () if getattr(type(stage), method) is getattr(Stage, method) else (stage,)

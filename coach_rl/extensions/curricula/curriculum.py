@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from coach_rl.agents.scripted_agent import ActingOnly
 from coach_rl.core.agents import PacedAgent
 from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
@@ -24,6 +23,7 @@ from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.extensions.learned_goals.learned_goals import KeptGoals, ScaledGoals
+from coach_rl.extensions.scripts.scripted_agent import ActingOnly
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent

@@ -15,11 +15,11 @@ import numpy as np
 
 import coach_rl
 from coach_rl.configuration.extensions import import_offers
+from coach_rl.configuration.file_writing import replacing
 from coach_rl.configuration.parameters_json import space_to_json
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
-from coach_rl.core.file_writing import replacing
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.options import OptionSpace
@@ -37,7 +37,6 @@ from coach_rl.extensions.exporting.graphs import (
 from coach_rl.graph_managers.acting import needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
@@ -186,9 +185,13 @@ class _Stack:
         return {"key": masks.pop(), "begins": begins}
 
 
+WRITTEN_PARTS: list[type[LevelPartParameters]] = []
+"""Parts of levels that a graph holds though they may act in evaluations; offers add theirs."""
+
+
 def _is_written(part: LevelPartParameters) -> bool:
     """True if a graph can hold what a part of a level does in evaluations."""
-    return isinstance(part, StopOnFailure) or not part.acts_in_evaluations
+    return isinstance(part, tuple(WRITTEN_PARTS)) or not part.acts_in_evaluations
 
 
 def _check_level(level: LevelDescription) -> None:

@@ -19,14 +19,12 @@ from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
-from coach_rl.agents.scripted_agent import ScriptedAgent, UniformAgent
 from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.agents.stages.symmetry import SymmetricView
 from coach_rl.architectures.action_masks import masked
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.spaces import Space, first_action, uniform_size
@@ -284,7 +282,7 @@ def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen
         if isinstance(params, LinearBoxToBoxMap):
             steps.insert(0, partial(_stretched, np.ones(given.shape, np.bool_), given, acts_in))
         elif isinstance(params, BoxMasking):
-            steps.insert(0, partial(_clipped, given))
+            steps.insert(0, partial(clipped, given))
         else:
             raise refused(agent, f"no graph for its {type(params).__name__} is known")
         acts_in = given
@@ -303,7 +301,7 @@ def _in_space(space: Space, action: Chosen) -> Any:
         return {key: _in_space(space[key], part) for key, part in action.items()}
     assert isinstance(action, Tensor)
     if isinstance(space, spaces.Box):
-        return _clipped(space, action)
+        return clipped(space, action)
     return action if space.dtype is None else action.to(dtype_of(space))
 
 
@@ -327,7 +325,7 @@ def in_dtypes(space: Space, action: Chosen) -> Tensors:
     return {k: part if dtypes[k] in wide else part.to(dtypes[k]) for k, part in parts.items()}
 
 
-def _clipped(box: spaces.Box, values: Tensor) -> Tensor:
+def clipped(box: spaces.Box, values: Tensor) -> Tensor:
     """Values [R, ...] within a Box, in its dtype."""
     low, high = (torch.from_numpy(each).to(dtype_of(box)) for each in (box.low, box.high))
     return torch.minimum(torch.maximum(values, low), high).to(low.dtype)
@@ -344,45 +342,6 @@ def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor
     dtype = dtype_of(wanted)
     moved = (to_low * (1 - share) + to_high * share).to(dtype)
     return torch.where(chosen, moved, values.to(dtype))
-
-
-@decision_of.register
-def _script_decision(agent: ScriptedAgent, place: Place) -> Decision:
-    if agent.built_in is None:
-        raise refused(agent, "it acts by a function of Python")
-    return ScriptDecision(agent.built_in, place.acts_in)
-
-
-@decision_of.register
-def _random_decision(agent: UniformAgent, place: Place) -> Decision:  # noqa: ARG001 - of no kind
-    raise refused(agent, "it acts at random")
-
-
-class ScriptDecision(Decision):
-    """A script that is built in.
-
-    Args:
-        name: `still` or `desired_goal`.
-        space: Where it acts.
-    """
-
-    def __init__(self, name: str, space: Space) -> None:
-        super().__init__()
-        self._name, self._space = name, space
-
-    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """The goal it receives, or the action that is nearest to 0."""
-        space, rows = self._space, next(iter(request.seen.values()))
-        if self._name == "desired_goal":
-            assert isinstance(space, spaces.Box)
-            return _clipped(space, request.seen[GOAL_KEY].reshape(-1, *space.shape)), {}
-        if isinstance(space, spaces.Box):
-            still = np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
-        else:
-            still = np.asarray(first_action(space), space.dtype)
-        constant = torch.from_numpy(np.asarray(still))
-        zeros = torch.zeros_like(rows.reshape(rows.shape[0], -1)[:, 0], dtype=constant.dtype)
-        return constant + zeros.reshape(-1, *[1] * constant.ndim), {}
 
 
 def split(action: Tensor, flat: FlatParts) -> Tensors:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Unpack
 
 from coach_rl.configuration.extensions import import_offers
+from coach_rl.configuration.file_writing import filled_folder
 from coach_rl.configuration.strict_json import Json, read_text, write_text
 from coach_rl.core.errors import ConfigurationError, RunError, require, warn
-from coach_rl.core.file_writing import filled_folder
 from coach_rl.core.log_records import Evaluation
 from coach_rl.core.records import Array
 from coach_rl.core.steps import EnvironmentEpisodes

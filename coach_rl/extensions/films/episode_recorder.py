@@ -18,8 +18,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from coach_rl.configuration.file_writing import make_folder
 from coach_rl.core.errors import RunError, warn
-from coach_rl.core.file_writing import make_folder
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive

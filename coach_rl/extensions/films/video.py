@@ -18,8 +18,8 @@ import numpy as np
 from annotated_types import Ge
 from PIL import Image, ImageDraw, ImageFont
 
+from coach_rl.configuration.file_writing import replacing
 from coach_rl.core.errors import ConfigurationError, RunError, how_to_install
-from coach_rl.core.file_writing import replacing
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array

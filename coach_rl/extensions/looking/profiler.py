@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table as RichTable
 
+from coach_rl.configuration.file_writing import without_links
 from coach_rl.core.errors import warn
-from coach_rl.core.file_writing import without_links
 from coach_rl.telemetry.tables import Column, rich_table, table
 
 Nanoseconds = int

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+from coach_rl.configuration.file_writing import without_links
 from coach_rl.configuration.overrides import format_overrides, parse_overrides
 from coach_rl.configuration.parameters_json import encode, reference
 from coach_rl.configuration.preset_file import Preset, load_preset
@@ -30,7 +31,6 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.configuration.trust import code_in_parameters
 from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import CheckpointError, ConfigurationError, in_one_line
-from coach_rl.core.file_writing import without_links
 from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.studies.scores import StopOnNote, decisive
 from coach_rl.graph_managers.graph_manager import GraphManager

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from coach_rl.configuration.file_writing import replacing
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
-from coach_rl.core.file_writing import replacing
 from coach_rl.core.records import Array, FloatArray, IntArray
 from coach_rl.extensions.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.extensions.studies.runs import RunFrame, Scored, bounds_of, estimate_of

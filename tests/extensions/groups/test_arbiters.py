@@ -11,7 +11,6 @@ from resuming import after, amid, assert_resumes
 from small_agents import SMALL, ddpg, ppo
 
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.scripted_agent import ActingOnly, ScriptedAgentParameters, ScriptedRows
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.gated_recurrence import GRU
@@ -33,6 +32,11 @@ from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns,
 from coach_rl.extensions.groups.member_agents import switch
 from coach_rl.extensions.groups.requests import GraphRequest
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
+from coach_rl.extensions.scripts.scripted_agent import (
+    ActingOnly,
+    ScriptedAgentParameters,
+    ScriptedRows,
+)
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,

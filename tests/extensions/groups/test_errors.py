@@ -11,7 +11,6 @@ from gymnasium import spaces
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
@@ -26,6 +25,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
 from coach_rl.extensions.groups.members import AgentView, MemberIndex
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents.decisions import request
 from tests.refusals import check_refused

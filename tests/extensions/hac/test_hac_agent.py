@@ -25,9 +25,9 @@ from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameter
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import LevelParameters, ScheduleParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from tests.agents.resuming import after, assert_resumes, rows_below
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.goals import GoalSpace
@@ -15,8 +14,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import LevelParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.memories.replay_worlds import same_batches
 

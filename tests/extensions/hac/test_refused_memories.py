@@ -7,7 +7,7 @@ import pytest
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.memories import ReplayMemoryParameters
 from tests.extensions.hac import test_hindsight_actions as actions
 from tests.refusals import check_refused

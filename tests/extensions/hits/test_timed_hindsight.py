@@ -7,16 +7,16 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.refusals import check_refused
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.core.records import End
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.levels.stop_on_failure import StopOnFailure
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from tests.levels.test_judging import LOW, answer, judge
 
 ON_TIME = TimedGoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), longest=5)

@@ -27,6 +27,7 @@ from tests.extensions.parallel.torchrun import (
     started,
     state_of,
     steps_saved,
+    waiting,
 )
 
 pytestmark = pytest.mark.timeout(600)
@@ -108,7 +109,7 @@ def test_ranks_have_equal_networks_and_a_killed_rank_ends_all_and_all_resume_exa
     ("preset", "steps", "changes"),
     [
         ("Pendulum_SAC", 1_500, ()),
-        ("CartPole_DQN", 3_000, ("agent.memory.draws=PrioritisedParameters()",)),
+        ("CartPole_DQN", 3_000, ("agent.memory.prioritised=Prioritised()",)),
         ("TMaze_PPO", 8_192, ()),
         ("TicTacToe_PPO", 8_192, ()),
         ("Pendulum_HAC", 3_000, ()),
@@ -217,3 +218,15 @@ def test_merged_statistics_are_those_of_all_rows():
         np.testing.assert_allclose(owner.one.mean, rows[:, :2].mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(owner.one.variance, rows[:, :2].var(axis=0), rtol=1e-12)
         np.testing.assert_allclose(owner.many["x"].variance, rows[:, 2].var(), rtol=1e-12)
+
+
+def test_a_request_to_stop_stops_all_ranks_after_the_same_step(tmp_path):
+    words = ("-m", "coach_rl", "-p", "CartPole_PPO", *SHORT, "--steps", "1000000")
+    process = started(*words, "--checkpoint_steps", "2048", folder=tmp_path)
+    folder = tmp_path / "experiments" / "CartPole_PPO"
+    waiting(lambda: all(steps_saved(folder, rank) for rank in range(2)), process)
+    process.terminate()
+    printed, _ = process.communicate(timeout=240)
+    assert "stopped by SIGTERM" in printed, printed
+    first, second = (max(steps_saved(folder, rank)) for rank in range(2))
+    assert first == second

@@ -44,13 +44,18 @@ def workers_of(process):
     return [int(number) for number in children.split()]
 
 
-def kill_one(process, is_time):
-    """Kill a process of torchrun's as soon as it is time; the exit code of torchrun."""
+def waiting(is_time, process):
+    """Wait until it is time, while torchrun lives."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_time():
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def kill_one(process, is_time):
+    """Kill a process of torchrun's as soon as it is time; the exit code of torchrun."""
+    waiting(is_time, process)
     os.kill(workers_of(process)[-1], signal.SIGKILL)
     process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode

@@ -41,8 +41,8 @@ from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.films.camera import Camera, marks_of
+from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.levels.stop_on_failure import StopOnFailure
 from tests.agents import decisions
 from tests.agents.resuming import after, assert_resumes
 

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.scripts.scripted_agent import UniformAgentParameters
 from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from tests.agents.resuming import after, amid, assert_resumes

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.graph_managers import HRLGraphManager
 from tests.environments.test_t_maze import EAST, NORTH, SHOWN, SOUTH
 

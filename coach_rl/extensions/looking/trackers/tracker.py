@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from coach_rl.configuration.file_writing import replacing
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, how_to_install
-from coach_rl.core.file_writing import replacing
 from coach_rl.core.log_records import LogRecord, SinkRun, by_tag, scalars_by_tag
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from coach_rl.configuration.file_writing import require_no_links, separated
 from coach_rl.configuration.overrides import overrides_json
 from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import CheckpointError, ConfigurationError, require
-from coach_rl.core.file_writing import require_no_links, separated
 from coach_rl.core.seeding import integer_seed
 from coach_rl.extensions.studies.job import identity
 from coach_rl.extensions.studies.sweeps.search_space import (

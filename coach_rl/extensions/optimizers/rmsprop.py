@@ -9,8 +9,8 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.extensions.optimizers.rmsprop_step import rmsprop_step
 from coach_rl.functional.adam import SMALLEST_FIRST_MOMENT, SMALLEST_POWER
-from coach_rl.functional.rmsprop import rmsprop_step
 
 MEAN_DECAY = 0.9
 """Decay of the mean of the gradients that RMSprop keeps for inspection."""

@@ -5,8 +5,8 @@ import pytest
 from decisions import context, request
 from gymnasium import spaces
 
-from coach_rl.agents.scripted_agent import UniformAgentParameters
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.extensions.scripts.scripted_agent import UniformAgentParameters
 
 
 def build(space):

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from coach_rl.architectures.adamw import AdamWParameters
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.rmsprop import RMSpropParameters
 from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.extensions.optimizers.adamw import AdamWParameters
+from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from coach_rl.extensions.testing import assert_same_state
 from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines

@@ -5,12 +5,12 @@ import pytest
 from decisions import context, request
 from gymnasium import spaces
 
-from coach_rl.agents.scripted_agent import ScriptedAgentParameters, desired_goal, still
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import Trust
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GOAL_KEY
+from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters, desired_goal, still
 
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([1, -0.5]), dtype=np.float32)
 
