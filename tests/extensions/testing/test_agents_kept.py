@@ -13,7 +13,6 @@ from coach_rl.agents import (
     PPOAgentParameters,
     PPOAlgorithmParameters,
     SACAgentParameters,
-    ScriptedAgentParameters,
     TD3AgentParameters,
     UniformAgentParameters,
 )
@@ -33,6 +32,7 @@ from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMe
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.scripts import ScriptedAgentParameters
 from coach_rl.extensions.skills.diayn_agent import DIAYNAgentParameters
 from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgentParameters
 from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
