@@ -276,7 +276,7 @@ class SettingsWatch:
         self._level = level
         self._settings = (*_SETTINGS, _DEVICE) if with_device else _SETTINGS
         self._getters: tuple[Callable[[], Any], ...] = ()
-        """Of the settings, in their order; empty until torch has been imported."""
+        """The values of the settings, in their order; empty until torch has been imported."""
         self._before: tuple[Any, ...] = ()
         """Values on entering; empty where torch has not been imported."""
         self._warned: set[str] = set()

@@ -37,7 +37,7 @@ def _flattened(output: OutputFilter, params: Any, _owner: str) -> OutputFilter:
 
 
 FORMS: tuple[Form, ...] = (_scaled, _flattened)
-"""What stands between the user's OutputFilter and the policy, from the filter on."""
+"""The filters between the user's OutputFilter and the policy, from the user's on."""
 
 
 def _is_flat(space: Space) -> bool:

@@ -54,7 +54,8 @@ class AgentRows(Saved, Generic[Exploration]):
     choice: dict[str, Array] = field(default_factory=dict)
     """The open decision's ActionInfo by name: `action` or `action/<part>`, and its extras."""
     before: dict[str, Array] | None = None
-    """What the row acts on, unfiltered, and how, for terms of the reward; None: there are none."""
+    """Unfiltered observations that rows act on, and their actions, for terms of the reward; None:
+    there are none."""
     followed: dict[str, Array] = field(default_factory=dict)
     """Choices to follow, made by another copy of the agent; empty: it chooses itself."""
 

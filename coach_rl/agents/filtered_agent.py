@@ -144,7 +144,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self.action_space = self.output_filter.agent_space
         self.observation_space = context.spaces.observation
         self.stages = Stages(params.name)
-        """What observations enter through, and actions leave through."""
+        """Stages through which observations enter, and actions leave."""
         self._kinds = kinds_of(type(self))
         self._build = StageBuild(
             name=params.name,
@@ -165,7 +165,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self._build = replace(self._build, observation_space=self.input_filter.observation_space)
         self._add_stages(kind for kind in self._kinds if kind.order >= INSIDE)
         self.observation_space = self._build.observation_space
-        """What networks observe."""
+        """The space of what networks observe."""
         self.own_keys = self.stages.own_keys
         """Keys of its level's observation that are about its choices alone, such as a mask."""
         self.output_rules = self.stages.output_rules

@@ -57,11 +57,11 @@ class FlatBatches:
         return int(min(settings.minibatch, settings.rollout.count))
 
     def valid(self, rollout: Rollout, count: int) -> Tensor | None:
-        """Which slots hold a transition, bool [capacity]; None where minibatches have no others."""
+        """True for slots that hold a transition, bool [capacity]; None where all of a batch do."""
         return None
 
     def after(self, rollout: Rollout, positions: Tensor, model: Judging) -> dict[str, Tensor]:
-        """What a network observes after transitions [K], [K, ...] each."""
+        """The observations of a network after transitions [K], [K, ...] each."""
         return {key: values[positions] for key, values in rollout.next_observation.items()}
 
     def step(self, engine: UpdateEngine[RolloutBatch], batch: Minibatch) -> Numbers:

@@ -219,7 +219,7 @@ def _presets_of_trained_agents() -> dict[str, str]:
 
 
 def _own(kind: str) -> set[str]:
-    """What own runs on this machine have used, of the lines that begin with a word."""
+    """The code that own runs on this machine have used, of the lines that begin with a word."""
     return {line.removeprefix(kind) for line in _own_code() if line.startswith(kind)}
 
 

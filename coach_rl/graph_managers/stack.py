@@ -57,7 +57,7 @@ class StackSignals(Saved):
         self.notes: tuple[Callable[[EnvResponse], None], ...] = (
             (self.note,) if self._patterns else ()
         )
-        """What is called with each answer of the simulators; empty where no infos are logged."""
+        """Functions called with each answer of the simulators; empty where no infos are logged."""
         self._channel = SignalChannel() if channel is None else channel
         self._windows = SignalWindows()
         self._counted = np.ones(num_envs, np.bool_)

@@ -242,7 +242,7 @@ def changes_since(then: Json, now: Json) -> list[str]:
 
 
 def _deciding(made: Json) -> Json:
-    """What may affect numbers, of what `made_with` returned."""
+    """The entries of `made_with` that may affect numbers."""
     settings = {name.replace("_", " "): value for name, value in made["settings"].items()}
     return {**made["versions"], "processor": made["hardware"]["cpu"], **settings}
 

@@ -1,7 +1,7 @@
-"""Stages: what observations enter through to an agent's policy, and actions leave through.
+"""Stages, through which observations enter to an agent's policy, and actions leave.
 
-`stage` has the interface. Every file with a `KIND` is one that agents here have where it says that
-it applies: deleting the file removes the stage, as nothing else in the engine names it. May import
+`stage` has the interface. Every file with a `KIND` is one that agents have where its builder
+returns one: deleting the file removes the stage, as nothing else in the engine names it. May import
 what `agents` may. Start with `stage`.
 """
 

@@ -117,7 +117,7 @@ class SequenceBatches(FlatBatches):
         )
 
     def size(self, order: IntArray, count: int) -> int:
-        """As many sequences as have that many transitions."""
+        """The number of sequences that have that many transitions."""
         return max(1, round(super().size(order, count) * len(order) / count))
 
     def valid(self, rollout: Rollout, count: int) -> Tensor | None:

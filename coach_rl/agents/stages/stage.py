@@ -65,13 +65,13 @@ class Stage:
     adds_to_reward: bool = False
     """True if agents learn from other rewards than what filters make of those of their level."""
     conditions: Mapping[str, str] = {}
-    """What a policy depends on, by the key under which it is saved with the policy."""
+    """Conditions of a policy, by the key under which they are saved with it."""
     is_stateless: bool = True
     """True if observations can enter out of turn, with `{}` for their memory."""
     single: str = ""
     """The reason why it is shown whole observations that nothing remembers; empty: it isn't."""
     remembers: str = ""
-    """What remembers earlier observations, and a remedy where that is refused; empty: nothing."""
+    """The name of what remembers earlier observations, and a remedy; empty: nothing does."""
 
     def shown(self, space: spaces.Dict) -> spaces.Dict:
         """The space of the observations behind it, of those before it."""
@@ -96,7 +96,7 @@ class Stage:
         starts: BoolArray,
         learn: bool,
     ) -> Observation:
-        """What the next stage is shown, [R, ...] each.
+        """The observations for the next stage, [R, ...] each.
 
         Args:
             memory: What the `new_rows` of all stages made, [N, ...] each.
@@ -165,7 +165,7 @@ class Stage:
         """End the episodes of rows [R] whose open decisions have no outcome."""
 
     def rollout_order(self, order: Any) -> Any:
-        """What replaces the order in which PPO learns from rollouts, a `FlatBatches`."""
+        """The order in which PPO learns from rollouts, in place of a `FlatBatches`."""
         return order
 
 
@@ -174,18 +174,18 @@ AnyStage = TypeVar("AnyStage", bound=Stage)
 
 @dataclass(frozen=True, kw_only=True)
 class StageBuild:
-    """Where a stage of an agent is built."""
+    """The agent that a stage is built for."""
 
     name: str
     """The agent's name."""
     params: Any
     """The agent's parameters, of which each kind reads its own."""
     context: AgentContext
-    """What is known when the agent is built."""
+    """Settings known when the agent is built."""
     observation_space: spaces.Dict
-    """What the stage is shown."""
+    """The space that the stage is shown."""
     action_space: Space
-    """Where the policy acts."""
+    """The space that the policy acts in."""
     output_filter: OutputFilter
     """The user's OutputFilter."""
     networks: tuple[Any, ...] = ()
@@ -227,7 +227,7 @@ class Stages:
         self.own_keys: frozenset[str] = frozenset()
         """Keys of the level's observation that are about the agent's choices alone."""
         self.conditions: dict[str, str] = {}
-        """What a policy depends on, by the key under which it is saved."""
+        """Conditions of a policy, by the key under which they are saved."""
         self.is_stateless = True
         """True if observations can enter out of turn, with `{}` for their memory."""
         self.adds_to_reward = False
@@ -289,7 +289,7 @@ class Stages:
         starts: BoolArray,
         learn: bool,
     ) -> Observation:
-        """What the policy sees of observations that the level shows; see `Stage.enter`."""
+        """The observations for the policy, of those that the level shows; see `Stage.enter`."""
         for stage in self._entering:
             observation = stage.enter(memory, rows, observation, starts=starts, learn=learn)
         return observation
