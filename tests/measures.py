@@ -510,9 +510,8 @@ def of_runs(parts: Sequence[str] = tuple(PARTS)) -> dict[str, dict[str, int]]:
     return found
 
 
-def of_reading() -> dict[str, dict[str, int]]:
+def reading(lines: dict[str, int]) -> dict[str, dict[str, int]]:
     """The files of the loop and their lines, by section of `guards.toml`."""
-    lines = in_own_process("loop", LOOP)
     return {"loop": {"files": len(lines), "code lines": sum(lines.values())}}
 
 
@@ -578,7 +577,7 @@ def main() -> None:
         for preset in CASES:
             print(preset, *in_own_process(options.list, preset)["names"], sep="\n  ")
     else:
-        now = of_source() | of_classes() | of_runs() | of_reading()
+        now = of_source() | of_classes() | of_runs() | reading(in_own_process("loop", LOOP))
         if options.lower:
             GUARDS.write_text(lowered(GUARDS.read_text(), now))
         for section, figures in now.items():

@@ -1,6 +1,7 @@
 """Figures of the code are at most the ceilings of `guards.toml`; what they count is counted."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -31,8 +32,13 @@ def test_functions_entered_by_ticks_and_learning_are_at_most_their_ceilings() ->
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
-def test_files_of_the_loop_are_at_most_their_ceilings() -> None:
-    assert not measures.above(measures.of_reading())
+def test_files_of_the_loop_are_the_reading_list_and_at_most_their_ceilings() -> None:
+    lines = measures.in_own_process("loop", measures.LOOP)
+    page = (measures.ROOT / "docs/architecture.md").read_text()
+    section = page.partition("### The loop of flat PPO")[2].partition("\n### ")[0]
+    listed = [f"coach_rl/{name}" for name in re.findall(r"`([\w/]+\.py)`", section)]
+    assert sorted(listed) == sorted(lines), "docs/architecture.md lists the files of the loop"
+    assert not measures.above(measures.reading(lines))
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def names_here(kind: Kind) -> Mapping[str, tuple[str, ...]]:
     """
     text = resources.files("coach_rl.configuration").joinpath("elsewhere.toml").read_text("utf-8")
     tables = [tomllib.loads(text)[kind]]
-    # Packages are read for messages about commands alone: a program may look for a name in vain.
+    # Packages are read for messages about commands alone: a program may try a name in vain.
     others = () if kind == "classes" else installed_extensions()[0]
     extensions = (*own_extensions(), *others)
     tables += [extension.familiar.get(kind, {}) for extension in extensions]

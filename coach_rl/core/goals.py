@@ -648,7 +648,7 @@ class GoalRounding:
         if self._space is None:
             return
         space = self._space
-        goals = goals[:, : space.size]
+        goals = goals[:, : len(self._fine)]
         if not np.count_nonzero(is_rough := np.abs(goals) >= self._fine):
             return
         apart = np.spacing(np.abs(goals).astype(np.float32))

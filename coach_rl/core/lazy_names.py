@@ -129,7 +129,7 @@ def is_below_package(module: str) -> bool:
 class _MeantNames:
     """Finder of modules that are none: it answers `from PACKAGE import NAME` with what was meant.
 
-    The statement takes a name that a package lacks for a module of it, and asks finders last.
+    The statement takes a name that a package lacks for a module of it, and tries finders last.
 
     Args:
         package: The package.

@@ -22,7 +22,6 @@ from coach_rl.core.records import (
     BoolArray,
     Directive,
     EnvResponse,
-    FloatArray,
     InfoWatch,
     IntArray,
     Observation,
@@ -206,11 +205,8 @@ class LevelManager:
         if np.count_nonzero(is_open):
             busy = int(rows[is_open][0])
             raise ActionError(f"level '{self.name}': row {busy} is still busy with its goal")
-        self._rows.begin(rows, self.target(directive.action, rows), directive)
-
-    def target(self, action: Array, rows: IntArray) -> FloatArray:
-        """The goals that an action of the level above sets in some rows, [R, G]."""
-        return self._received.target(action, take(self._rows.observation, rows))
+        goal = self._received.target(directive.action, take(self._rows.observation, rows))
+        self._rows.begin(rows, goal, directive)
 
     def recv(self) -> EnvResponse:
         """One tick: decide where due, step the environment and process its answer."""

@@ -181,15 +181,11 @@ class LevelRows(Saved):
     def begin(self, rows: IntArray, goal: FloatArray, directive: Directive) -> None:
         """Begin the sub-episodes of a directive from above, with goals [R, G]."""
         self.goal[rows] = goal
-        self.hand_on(rows, directive)
-        self.open[rows] = self.waiting[rows] = self.starts[rows] = True
-        self.restart(rows)
-
-    def hand_on(self, rows: IntArray, directive: Directive) -> None:
-        """Continue the sub-episodes of rows under a directive with the same goal."""
         self.tested[rows] = False if directive.tested is None else directive.tested
         for mine, given in zip(self.outer_goals, directive.outer_goals, strict=True):
             mine[rows] = given
+        self.open[rows] = self.waiting[rows] = self.starts[rows] = True
+        self.restart(rows)
 
     def add(self, answer: EnvResponse, index: RowIndex) -> None:
         """Add a decision: its steps, its reward for the level above, and the time that has passed.

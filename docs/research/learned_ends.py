@@ -83,5 +83,4 @@ class ChoosesGoalsParameters(rl.TD3AgentParameters):
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """Both levels learn; `level/own_end_share` is the share of goals that were ended so."""
     top = {"agent": ChoosesGoalsParameters(**SMALL)}
-    low = {"agent": EndsGoalsParameters(**SMALL)}
-    return stack(panel, top=top, low=low)
+    return stack(panel, top=top, low={"agent": EndsGoalsParameters(**SMALL)})

@@ -192,7 +192,7 @@ def test_import_table_equals_the_enforced_matrix():
 def test_reading_lists_name_files_that_exist():
     section = (DOCS / "architecture.md").read_text().partition("## Reading lists")[2]
     files = re.findall(r"`((?:coach_rl|presets)/[\w/]+\.py)`", section)
-    assert len(files) > 20
+    assert len(files) > 10
     assert [file for file in files if not (CHECKOUT / file).exists()] == []
 
 

@@ -163,9 +163,9 @@ def continue_streams(agent, evaluation):
     """Let a loaded agent draw the numbers of the evaluation's streams, instead of its own."""
     for own, level in zip(agent._actor_for(2)._stack.levels, evaluation.levels, strict=True):
         own.agent_rows.load_state_dict(level.agent_rows.state_dict())
-        for mine, draws in ((own._horizons, level._horizons), (own._drawn_ends, level._drawn_ends)):
-            if draws is not None:
-                mine.load_state_dict(draws.state_dict())
+        for name in {"horizons", "drawn_ends"} & own._saved_parts.keys():
+            draws = level._saved_parts[name]._draws
+            own._saved_parts[name]._draws.load_state_dict(draws.state_dict())
 
 
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
@@ -324,19 +324,21 @@ def test_won_episodes_are_all_that_the_top_stores():
 def test_chosen_horizons_are_the_durations_of_sub_goals():
     manager, found = manager_of("chosen_horizons"), []
     level = manager.graph.training.levels[1]
-    process, begin = level.process, level._horizons.begin
+    horizons = level._saved_parts["horizons"]
+    process, chosen = level.process, horizons._found
     limits = {}
 
     def begun(rows, observation, goal):
-        draw = level._horizons.draw
+        draw = horizons._draws.draw
         uniform = []
-        level._horizons.draw = lambda rows: uniform.append(draw(rows)) or uniform[-1]
-        begin(rows, observation, goal)
-        level._horizons.draw = draw
+        horizons._draws.draw = lambda rows: uniform.append(draw(rows)) or uniform[-1]
+        limit = chosen(rows, observation, goal)
+        horizons._draws.draw = draw
         distance = np.linalg.norm(goal - observation["achieved_goal"], axis=1)
         limits.update(
             zip(rows.tolist(), np.clip(10 * distance * (1 + uniform[0]), 3, 12), strict=True)
         )
+        return limit
 
     def processed(answer):
         upwards = process(answer)
@@ -344,7 +346,7 @@ def test_chosen_horizons_are_the_durations_of_sub_goals():
             found.append((int(lasted), int(limits[row]), int(end)))
         return upwards
 
-    level._horizons.begin, level.process = begun, processed
+    horizons._found, level.process = begun, processed
     list(manager.improve())
     assert all(lasted <= limit for lasted, limit, _ in found)
     alone = [(lasted, limit) for lasted, limit, end in found if end == End.HORIZON]

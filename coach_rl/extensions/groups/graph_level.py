@@ -14,7 +14,10 @@ from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
     PLAIN_SUMS,
     ActionRequest,
+    Array,
     BoolArray,
+    Directive,
+    FloatArray,
     IntArray,
     Sums,
     take,
@@ -80,6 +83,17 @@ class GraphLevel(LevelManager):
         )
         self._junction = junction
         self._takes_goals = bool(above)  # where it has no goals, to be selected is all it takes
+
+    def target(self, action: Array, rows: IntArray) -> FloatArray:
+        """The goals that an action of the level above sets in some rows, [R, G]."""
+        return self._received.target(action, take(self._rows.observation, rows))
+
+    def hand_on(self, rows: IntArray, directive: Directive) -> None:
+        """Continue the sub-episodes of rows under a directive with the same goal."""
+        sums = self._rows
+        sums.tested[rows] = False if directive.tested is None else directive.tested
+        for mine, given in zip(sums.outer_goals, directive.outer_goals, strict=True):
+            mine[rows] = given
 
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""

@@ -245,7 +245,7 @@ class Routes(Saved):
         if np.count_nonzero(is_open):  # the sender preempts it
             goal = level.target(action, rows)
             same = is_open & (goal == level.rows.goal[rows]).all(axis=1)
-            level.rows.hand_on(rows[same], mine.rows_of(same))
+            level.hand_on(rows[same], mine.rows_of(same))
             self._switch(index, sender, rows[is_open & ~same])
             rows, mine = rows[~same], mine.rows_of(~same)
         self._sender[index, rows] = sender

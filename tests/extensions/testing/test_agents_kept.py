@@ -13,9 +13,7 @@ from coach_rl.agents import (
     PPOAgentParameters,
     PPOAlgorithmParameters,
     SACAgentParameters,
-    ScriptedAgentParameters,
     TD3AgentParameters,
-    UniformAgentParameters,
 )
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core import (
@@ -33,6 +31,7 @@ from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMe
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.scripts import ScriptedAgentParameters, UniformAgentParameters
 from coach_rl.extensions.skills.diayn_agent import DIAYNAgentParameters
 from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgentParameters
 from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
