@@ -154,15 +154,15 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
     with manager(with_usual_rates(agent), environment, steps, divergence=skip) as graph_manager:
         graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         agent, calls = graph_manager.graph.agents["main"], itertools.count(1)
-        usual = agent.input_filter.reward
+        usual = agent.store
 
-        def spoilt(*arguments, **options):
-            reward = usual(*arguments, **options).copy()
+        def store_spoilt(transition):
+            reward = transition.reward.copy()
             if next(calls) % 40 == 0:
                 reward[0] = np.nan
-            return reward
+            usual(replace(transition, reward=reward))
 
-        monkeypatch.setattr(agent.input_filter, "reward", spoilt)
+        monkeypatch.setattr(agent, "store", store_spoilt)
         told = [
             record.scalars["train/skipped_updates"]
             for record in graph_manager.improve()
