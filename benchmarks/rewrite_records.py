@@ -9,6 +9,8 @@ moved or gone since the archives were written:
     "coach_rl.agents.planning" = "coach_rl.extensions.planning"
     [names]
     "coach_rl.core.goals:OptionSpace" = "coach_rl.core.options:OptionSpace"
+    [texts]                      # in the texts of presets alone
+    "    recurrence: Recurrence" = "    recurrence: LayerKind"
     [renamed_fields]             # where they are not removed
     "ReplayMemoryParameters.sequences" = "draws"
     [removed_fields]             # with the values under which nothing changes
@@ -72,6 +74,8 @@ class Moves:
     """New paths of modules by earlier ones."""
     names: Mapping[str, str]
     """New `module:name` by earlier ones."""
+    texts: Mapping[str, str]
+    """New pieces of the texts of presets by earlier ones."""
     renamed_fields: Mapping[str, str]
     """New names of fields by earlier ones, `Class.field`."""
     removed_fields: Mapping[str, Json]
@@ -102,7 +106,9 @@ class Moves:
         return name
 
     def text(self, source: str) -> str:
-        """A preset's text with the modules that it imports named as now."""
+        """A preset's text with what it imports named as now."""
+        for old, new in self.texts.items():
+            source = source.replace(old, new)
         return re.sub(r"\bcoach_rl(?:\.\w+)+", lambda found: self.module(found[0]), source)
 
     def name(self, name: str) -> str:
