@@ -8,9 +8,11 @@ Names are imported when they are first used, so `coach -l` answers without waiti
 room lists its other names; docs/architecture.md describes the rooms.
 """
 
+import sys
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from coach_rl.configuration.meant_names import MeantNames
 from coach_rl.core.errors import field_hints
 from coach_rl.core.lazy_names import lazy_names
 
@@ -190,6 +192,7 @@ else:
 
     __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions, _familiar_classes)
     field_hints.append(_familiar_fields)
+    sys.meta_path.append(MeantNames(__name__, _familiar_classes))
 
 
 __version__ = "0.3.0"

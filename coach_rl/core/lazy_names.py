@@ -39,7 +39,6 @@ def lazy_names(
         familiar: Returns the names that an unknown one may stand for.
     """
     module = sys.modules[package]
-    sys.meta_path.append(_MeantNames(package, familiar))
 
     @cache
     def origins() -> dict[str, tuple[str, str]]:
@@ -54,7 +53,7 @@ def lazy_names(
         if name.startswith("__"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
-            raise _unknown(package, name, familiar())
+            raise unknown_name(package, name, familiar())
         origin, name_there = origins()[name]
         try:
             thing = getattr(importlib.import_module(origin), name_there)
@@ -126,30 +125,7 @@ def is_below_package(module: str) -> bool:
     return module.startswith(f"{PACKAGE}.")
 
 
-class _MeantNames:
-    """Finder of modules that are none: it answers `from PACKAGE import NAME` with what was meant.
-
-    The statement takes a name that a package lacks for a module of it, and tries finders last.
-
-    Args:
-        package: The package.
-        familiar: Returns the names that an unknown one may stand for.
-    """
-
-    def __init__(self, package: str, familiar: Callable[[], Mapping[str, Sequence[str]]]) -> None:
-        self._package, self._familiar = package, familiar
-
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise an `ImportError` where an unknown name of a class may stand for others."""
-        package, last = name.rpartition(".")[::2]
-        if package != self._package or (last.islower() and last not in self._familiar()):
-            return
-        meant = str(_unknown(package, last, self._familiar())).partition(";")[2]
-        if meant:
-            raise ImportError(f"cannot import name {last!r} from {package!r};{meant}", name=last)
-
-
-def _unknown(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> AttributeError:
+def unknown_name(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> AttributeError:
     """The error about a name that a module does not have, with those that may have been meant."""
     if name in REMOVED:
         instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
