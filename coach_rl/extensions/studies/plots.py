@@ -6,6 +6,8 @@
 The colours are those of Okabe and Ito, which the colour-blind can distinguish.
 """
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -400,7 +402,12 @@ def drawing() -> Iterator[None]:
 
 
 def require_matplotlib() -> None:
-    """Raise `ConfigurationError` where matplotlib is not installed."""
+    """Raise `ConfigurationError` where matplotlib is not installed; load it for files.
+
+    Jupyter names a backend for what its cells start, which another environment may lack.
+    """
+    if "matplotlib" not in sys.modules:
+        os.environ["MPLBACKEND"] = "agg"
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

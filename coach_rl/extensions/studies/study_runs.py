@@ -269,6 +269,7 @@ def study_of_frame(
             preset=first.preset or "(a program)",
             level=", ".join(frame.where(group=group).levels),
             changes={name: of for name in differing if (of := _setting(first, name)) is not None},
+            steps=_steps(first),
             seeds=tuple(sorted({run.seed for run in frame.where(group=group).runs})),
         )
         for group, first in zip(frame.groups, firsts, strict=True)
@@ -286,6 +287,12 @@ def study_of_frame(
         for row in frame.rows
     ]
     return study, runs
+
+
+def _steps(run: RunScores) -> int | None:
+    """The environment steps that a run trains for; None where its length is another unit's."""
+    steps = run.settings.resolved.get("schedule.training")
+    return steps if isinstance(steps, int) and steps > 0 else None
 
 
 def _setting(run: RunScores, name: str) -> object:
