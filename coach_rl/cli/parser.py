@@ -279,6 +279,8 @@ def underscored(word: str) -> str:
 
 def _settings_of(name: str) -> list[str]:
     """The panel and the paths of the parameters of a preset; empty where it can't be built."""
+    if not name:
+        return []
     from coach_rl.configuration.overrides import parameter_paths
     from coach_rl.configuration.preset_file import load_preset
     from coach_rl.configuration.presets import find_preset

@@ -54,7 +54,7 @@ from tests.agents import test_info_columns as infos
 from tests.agents import test_mixed_actions as mixed
 from tests.agents import test_ppo_agent as ppo
 from tests.agents import test_scaled_output as scaled
-from tests.agents import test_scripted_agent as scripts
+from tests.extensions.scripts import test_scripted_agent as scripts
 from tests.refusals import check_refused
 
 BOX = spaces.Box(-2, 2, (1,))

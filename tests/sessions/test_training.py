@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import coach_rl
+from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets, find_preset
 from coach_rl.core import errors
@@ -141,7 +142,7 @@ def test_networks_have_the_recurrent_layer_that_is_set(algorithm):
     with built(algorithm, level=level, recurrence=coach_rl.GRU(size=8)) as manager:
         manager.create_graph(Runtime(device="cpu"))
         (agent,) = manager.graph.agents.values()
-        assert agent.hidden_state.size >= 8
+        assert agent.stages.of(HiddenStates).state.size >= 8
         next(iter(manager.improve()))
 
 

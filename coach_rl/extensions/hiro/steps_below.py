@@ -214,7 +214,7 @@ def _level_below(place: LevelPlace, owner: str) -> tuple[GoalSpace, RowHistory, 
         raise ConfigurationError(
             f"{below} changes '{GOAL_KEY}' by its InputFilter; use normalise_observations instead"
         )
-    if getattr(low, "stores", None) is not None:
+    if low.params.stores is not None:
         raise ConfigurationError(
             f"{below} holds back or drops what it did (`stores`); leave one of them out"
         )

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from coach_rl.agents.stages.symmetry import SymmetricView
 from tests.presets.test_presets import ONE_THREAD, load_graph_manager, shortened
 
 
@@ -22,7 +23,7 @@ def test_workshop_of_an_ant_trains_with_the_place_of_the_task_ahead(name, panel,
     records = list(manager.improve())
     agents = {name: manager.graph.agents[name] for name in views}
     for agent_name, view in views.items():
-        assert f"task='{view}'" in agents[agent_name].symmetry.description
+        assert f"task='{view}'" in agents[agent_name].stages.of(SymmetricView).symmetry.description
     manager.close()
     assert any(record.kind == "train" for record in records)
     assert all(math.isfinite(value) for record in records for value in record.scalars.values())

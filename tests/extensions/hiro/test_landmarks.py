@@ -5,7 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.own_filters import UnfilteredInput
+from coach_rl.agents.stages.stage import Stages
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -34,7 +34,7 @@ PLACES = np.array([[0, 0], [2, 0], [4, 0], [4, 3], [0, 3], [0, 6], [7, 7]], np.f
 class WalledOff:
     """An agent to which a step to the right is dear and one to the left is cheap."""
 
-    input_filter = UnfilteredInput(SEEN)
+    stages = Stages("walled off")
 
     @property
     def learner(self):
