@@ -23,6 +23,8 @@ FAR = 10**6
 """Steps that no measurement reaches."""
 LATE = 100_000
 """Transitions before off-policy agents learn; a measurement has fewer."""
+VERY_LATE = 1_000_000
+"""The same of levels on several rows, as many as their memories hold."""
 CASES: dict[str, tuple[str, dict[str, object]]] = {
     "PPO, 1 row": ("CartPole_PPO", {"num_envs": 1, "steps": FAR, "agent.algorithm.rollout": FAR}),
     "PPO, 8 rows": ("CartPole_PPO", {"num_envs": 8, "steps": FAR, "agent.algorithm.rollout": FAR}),
@@ -38,8 +40,8 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
         "PointMaze_HAC",
         {
             "steps": FAR,
-            "stack.0.agent.learner.learning.learning_starts": LATE,
-            "stack.1.agent.learner.learning.learning_starts": LATE,
+            "stack.0.agent.learner.learning.learning_starts": VERY_LATE,
+            "stack.1.agent.learner.learning.learning_starts": VERY_LATE,
         },
     ),
 }

@@ -1,4 +1,7 @@
 import csv
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -154,3 +157,9 @@ def test_group_curve_hours_common_grid(tmp_path):
 
 def test_group_curve_missing_metric_none(tmp_path):
     assert curve([run(tmp_path, 0, {})]) is None
+
+
+def test_pictures_need_no_backend_that_a_notebook_has_set():
+    code = "from coach_rl.extensions.studies.plots import drawing\nwith drawing(): pass"
+    environment = os.environ | {"MPLBACKEND": "module://of_another_environment"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
