@@ -111,7 +111,7 @@ def test_ranks_have_equal_networks_and_a_killed_rank_ends_all_and_all_resume_exa
         ("Pendulum_SAC", 1_500, ()),
         ("CartPole_DQN", 3_000, ("agent.memory.prioritised=Prioritised()",)),
         ("TMaze_PPO", 8_192, ()),
-        ("TicTacToe_PPO", 8_192, ()),
+        ("SpeakerListener_PPO", 4_000, ()),
         ("Pendulum_HAC", 3_000, ()),
     ],
     ids=["off-policy", "prioritised", "recurrent", "group", "hierarchy"],
