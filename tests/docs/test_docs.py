@@ -105,7 +105,13 @@ def test_page_programs_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", other_pages("bash"), ids=name_of)
-def test_page_commands_parse(page):
+def test_page_commands_parse(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for block in blocks(page.read_text(), "python"):
+        if block.file:  # which a command may name
+            Path(block.file).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.file).write_text(block.text)
     for block in blocks(page.read_text(), "bash"):
         for line in block.text.replace("\\\n", " ").splitlines():
             understand(line)
