@@ -71,7 +71,9 @@ class Bonus(Saved):
     SAVED: ClassVar[SavedNames] = (SavedAttribute("_state", inline=True),)
 
     def __init__(self, function: BonusFunction, signals: Signals, owner: str) -> None:
-        self._function, self._signals, self._owner = function, signals, owner
+        self._function = function
+        self._signals = signals
+        self._owner = owner
         self._state = function if isinstance(function, Saved) else None
 
     def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:

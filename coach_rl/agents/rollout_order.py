@@ -32,7 +32,8 @@ class FlatBatches:
     """Slots of the memory behind a whole rollout that never hold a transition."""
 
     def __init__(self, settings: Any, agent: str) -> None:
-        self.settings, self.agent = settings, agent
+        self.settings = settings
+        self.agent = agent
 
     def observed(self, rollout: Rollout) -> Rollout:
         """The rollout as networks observe it."""

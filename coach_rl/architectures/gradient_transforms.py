@@ -69,7 +69,8 @@ class L2Penalty(GradientTransform):
     """
 
     def __init__(self, network: NetworkWrapper, factor: float) -> None:
-        self._network, self._factor = network, factor
+        self._network = network
+        self._factor = factor
 
     def __call__(self, gradient: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return gradient + self._factor * self._network.online, {}

@@ -16,7 +16,8 @@ class MeantNames:
     """
 
     def __init__(self, package: str, familiar: Callable[[], Mapping[str, Sequence[str]]]) -> None:
-        self._package, self._familiar = package, familiar
+        self._package = package
+        self._familiar = familiar
 
     def find_spec(self, name: str, *_: object) -> None:
         """Raise an `ImportError` where an unknown name of a class may stand for others."""

@@ -20,7 +20,8 @@ class InfoColumns(Stage):
     """
 
     def __init__(self, names: tuple[str, ...], *, agent: str) -> None:
-        self._names, self._agent = names, agent
+        self._names = names
+        self._agent = agent
         self._missing: set[str] = set()
         self.extras = tuple(f"{INFOS}{name}" for name in names)
 

@@ -100,7 +100,8 @@ class Film:
         episodes: int = 1,
         on_frame: Callable[[int, int], None] = lambda _, __: None,
     ) -> None:
-        self._on_frame, self._expected = on_frame, 0
+        self._on_frame = on_frame
+        self._expected = 0
         self._max_frames = parameters.max_frames * episodes
         self._max_side = parameters.max_side
         self.frames: list[Frame] = []

@@ -28,8 +28,10 @@ class Together:
     """
 
     def __init__(self, agent: Any, number: int, ranks: Ranks, stop: JointStop) -> None:
-        self.agent, self.number = agent, number
-        self.ranks, self.stop = ranks, stop
+        self.agent = agent
+        self.number = number
+        self.ranks = ranks
+        self.stop = stop
         self.statistics = SharedStatistics(agent)
         self.train = agent.train
         setattr(agent, TRAIN, self.learn)
@@ -116,7 +118,9 @@ class AgreedOrder:
     """
 
     def __init__(self, order: Any, ranks: Ranks) -> None:
-        self._order, self._ranks, self._size = order, ranks, 0
+        self._order = order
+        self._ranks = ranks
+        self._size = 0
 
     def order(self, rollout: Any, grid: Any, count: int) -> IntArray:
         """The first entries of the agent's order, so many minibatches."""

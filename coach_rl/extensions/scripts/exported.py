@@ -41,7 +41,8 @@ class ScriptDecision(Decision):
 
     def __init__(self, name: str, space: Space) -> None:
         super().__init__()
-        self._name, self._space = name, space
+        self._name = name
+        self._space = space
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """The goal it receives, or the action that is nearest to 0."""
