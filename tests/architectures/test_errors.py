@@ -34,8 +34,8 @@ from coach_rl.exploration_policies.box_noise import (
     OrnsteinUhlenbeckNoise,
     SquashedGaussianPolicy,
 )
-from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.extensions.exploration.epsilon_z_greedy import EpsilonZGreedy
 from coach_rl.extensions.optimizers.adamw import AdamWParameters
 from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from tests.architectures import test_continuous_control as control
