@@ -11,7 +11,7 @@ from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.parts import stand_before, walk
+from coach_rl.core.parts import walk, wrap_method
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
@@ -177,4 +177,4 @@ def _note(agent: AnyAgent, signals: Signals) -> None:
         action: Action = act(row_state, request, clock)  # type: ignore[arg-type]  # only handed on
         return action
 
-    stand_before(agent, "act", noted)
+    wrap_method(agent, "act", noted)
