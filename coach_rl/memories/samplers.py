@@ -286,6 +286,7 @@ class Window(SamplerUnit):
         _, ends = store.episodes_of(positions)
         steps = store.steps_of(positions)[:, None] + self._ahead
         kept = steps < ends[:, None]
+        # Behind its end a window repeats the newest step, which `kept` leaves out.
         steps = np.where(kept, steps, ends[:, None] - 1)
         where = store.positions_of(store.rows_of(positions)[:, None], steps)
         ledger = store.ledger
@@ -360,6 +361,7 @@ def n_step_returns(
         Float32 sums [B], float32 discounts of what follows [B], and how many transitions were
         summed [B].
     """
+    # The transition that terminates still counts, those behind it don't.
     used = kept.copy()
     used[:, 1:] &= ~np.logical_or.accumulate(terminated[:, :-1], axis=1)
     counts: IntArray = np.count_nonzero(used, axis=1)
@@ -368,6 +370,7 @@ def n_step_returns(
         powers = discount ** np.arange(rewards.shape[1] + 1)
         sums, following = counted @ powers[:-1], powers[counts]
     else:
+        # A reward is discounted by the simulator steps of all transitions before its own.
         elapsed = np.cumsum(np.where(used, durations, 0), axis=1)  # [B, n], after each
         powers = discount**elapsed
         sums, following = (
