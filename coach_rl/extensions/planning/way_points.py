@@ -129,7 +129,7 @@ class WayPointGraph(Saved):
         self._outcomes = np.zeros_like(roadmap.ends)
         """[E] the end and the change of the rest."""
         stays: BoolArray = np.ones(len(roadmap.ends), np.bool_)
-        # Edges that ask the level below for the same thing share what is learned of it: those to one
+        # Edges with the same request to the level below share its statistics: those to one
         # place. Where only the first elements of a place are requested, and the rest follows (a box
         # that is pushed), edges to the same request under the same conditions are a group, and an
         # outcome is an end together with the signs by which the rest changes.
