@@ -5,7 +5,8 @@ Each has a file `extension.toml`:
     summary = "Graphs of places, on which a level plans its way"
     needs = ["hiro"]                               # extensions without which it does not work
     presets = ["AntMaze_Graph"]
-    needed_by = []                                 # presets of other extensions that need it
+    needed_by = []                                 # presets and helpers of others that need it
+    used_by = []                                   # those that need it under some settings alone
     helpers = []                                   # files below presets that its presets import
     environments = []                              # folders and files below environments
     pages = ["algorithms/graph.md"]                # below docs
@@ -66,7 +67,9 @@ Document: TypeAlias = dict[str, object]
 """The content of a table."""
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
-_LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
+_LISTS = (
+    "needs", "presets", "needed_by", "used_by", "helpers", "environments", "pages", "tests",
+)  # fmt: skip
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
 _FAMILIAR = ("settings", "flags", "commands", "classes")
@@ -88,7 +91,9 @@ class Extension:
     presets: tuple[str, ...] = ()
     """Its presets."""
     needed_by: tuple[str, ...] = ()
-    """Presets of other extensions that do not work without it."""
+    """Presets of other extensions, and files that presets import, that do not work without it."""
+    used_by: tuple[str, ...] = ()
+    """Those that do, but for some of their settings."""
     helpers: tuple[str, ...] = ()
     """Files below `presets` that its presets import."""
     environments: tuple[str, ...] = ()
@@ -257,6 +262,7 @@ def _extension(name: str, document: Document) -> Extension:
         needs=lists["needs"],
         presets=lists["presets"],
         needed_by=lists["needed_by"],
+        used_by=lists["used_by"],
         helpers=lists["helpers"],
         environments=lists["environments"],
         pages=lists["pages"],

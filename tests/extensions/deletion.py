@@ -63,12 +63,12 @@ def delete(names: Iterable[str], checkout: Path) -> None:
         if extension.name in names:
             shutil.rmtree(checkout / "coach_rl/extensions" / extension.name)
             shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
-            for preset in (*extension.presets, *extension.needed_by):
-                (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)  # of two
+            for preset in (*extension.presets, *extension.needed_by):  # those of two come twice
+                (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)
                 shutil.rmtree(checkout / "coach_rl/trained" / preset, ignore_errors=True)
                 (checkout / "coach_rl/trained" / f"{preset}.zip").unlink(missing_ok=True)
             for helper in extension.helpers:
-                (checkout / "presets" / helper).unlink()
+                (checkout / "presets" / helper).unlink(missing_ok=True)
             for path in extension.environments:
                 environment = checkout / "environments" / path
                 if environment.is_dir():

@@ -34,7 +34,7 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.extensions.groups.graph_level import GraphLevel
-from coach_rl.extensions.groups.requests import SWITCHED, GraphRequest
+from coach_rl.extensions.members.requests import SWITCHED, GraphRequest
 from coach_rl.graph_managers.arrangement import Links
 
 CHOICE = "choice"

@@ -26,9 +26,9 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import Space
 from coach_rl.extensions.groups.arbiters import Arbiter
-from coach_rl.extensions.groups.member_agents import MemberRows, OneOfMembers
-from coach_rl.extensions.groups.members import AgentView, BoundMember, MemberIndex
-from coach_rl.extensions.groups.requests import SWITCHED
+from coach_rl.extensions.members.member_agents import MemberRows, OneOfMembers
+from coach_rl.extensions.members.members import AgentView, BoundMember, MemberIndex
+from coach_rl.extensions.members.requests import SWITCHED
 
 
 @dataclass(kw_only=True)

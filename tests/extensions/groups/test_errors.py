@@ -24,7 +24,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.groups.members import AgentView, MemberIndex
+from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents.decisions import request
