@@ -128,5 +128,9 @@ def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
 
 
 def _layers(networks: Iterable[nn.Module]) -> list[StatefulLayer]:
-    modules = (module for network in networks for module in network.modules())
-    return [module for module in modules if isinstance(module, StatefulLayer)]
+    return [
+        module
+        for network in networks
+        for module in network.modules()
+        if isinstance(module, StatefulLayer)
+    ]

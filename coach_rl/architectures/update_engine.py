@@ -16,6 +16,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Generic
 
 import numpy as np
@@ -204,8 +205,9 @@ class UpdateEngine(Generic[Batch]):
     def require_finite(self) -> None:
         """Raise a `DivergedError` if a loss, a gradient or a parameter is not finite; waits."""
         self._require_sound()
-        if not all(each.is_finite for each in self._networks()):
-            raise self._diverged()
+        for objective, *_ in self._learners:
+            if not torch.isfinite(objective.network.online).all():
+                raise self._diverged()
 
     def checked(self, outputs: FloatArray) -> FloatArray:
         """A network's outputs for acting, [R, ...], if all of them are finite.
@@ -281,11 +283,12 @@ class UpdateEngine(Generic[Batch]):
 
     def _saved_transforms(self) -> dict[str, GradientTransform]:
         """The transforms that have state, by their objective and their number among them."""
-        return {
-            f"{each.objective.name}/{number}": transform
-            for each in self._learners
-            for number, transform in enumerate(part for part in each.transforms if part.SAVED)
-        }
+        found: dict[str, GradientTransform] = {}
+        for each in self._learners:
+            own = filter(attrgetter("SAVED"), each.transforms)
+            for number, transform in enumerate(own):
+                found[f"{each.objective.name}/{number}"] = transform
+        return found
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
         """The step of these objectives in this engine's mode."""
@@ -333,6 +336,8 @@ class UpdateEngine(Generic[Batch]):
     def _require_sound(self) -> None:
         """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""
         faults = self._metrics.faults()
+        if not faults:
+            return
         most = self._runtime.divergence.most_skipped if self._runtime.divergence.skips else 0
         if (
             any(name.startswith(JUDGED) for name in faults)

@@ -68,19 +68,25 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
         agent: An agent that chooses what others do.
         acting: These others.
     """
-    taken = {key for each in acting for key in _own_keys(each)}
-    for key in sorted(_own_keys(agent) & taken):
-        raise SpaceError(
-            f"the observation '{key}' is the action mask of those that act below, and has as many "
-            "entries as there are choices here; set action_mask=None for the agent that chooses, "
-            "or name the key of its own mask"
-        )
+    own = _own_keys(agent)
+    if not own:
+        return
+    for each in acting:
+        for key in sorted(own & _own_keys(each)):
+            raise SpaceError(
+                f"the observation '{key}' is the action mask of those that act below, and has as "
+                "many entries as there are choices here; set action_mask=None for the agent that "
+                "chooses, or name the key of its own mask"
+            )
 
 
 def _own_keys(agent: "AnyAgent") -> set[str]:
     """The observation keys about the choices of an agent, and of those that it consists of."""
-    agents = (part.value for part in walk(agent) if part.is_agent)
-    return {key for each in agents for key in getattr(each, "own_keys", ())}
+    found: set[str] = set()
+    for part in walk(agent):
+        if part.is_agent:
+            found.update(getattr(part.value, "own_keys", ()))
+    return found
 
 
 def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:

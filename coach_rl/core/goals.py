@@ -357,6 +357,7 @@ class GoalSpace:
                 f"GoalSpace.elements {self.elements} do not all lie in observation '{self.key}' "
                 f"of {size} elements"
             )
+        check_judging(self, observation_space)
 
     def check_given(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError` unless such observations hold the goal that the environment wants."""

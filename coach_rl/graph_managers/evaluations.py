@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from typing import Protocol
+from operator import attrgetter, itemgetter
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.log_records import Evaluation, LogRecord
-from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
+from coach_rl.core.records import Array, EnvResponse, Fault, FloatArray, IntArray
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
@@ -107,7 +108,9 @@ class Scores:
         if with_success or self.reports_success:
             arrays["episode/success"] = episodes.success
             arrays["episode/success_any"] = episodes.success_any
-        return arrays | {f"episode/reward/{name}": own for name, own in episodes.agents.items()}
+        for name, own in episodes.agents.items():
+            arrays[f"episode/reward/{name}"] = own
+        return arrays
 
 
 def play(
@@ -244,14 +247,15 @@ def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResp
 
 def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
     """The episodes of several ticks, one after the other."""
-    names = [each.name for each in fields(FinishedEpisodes) if each.name != "agents"]
-    return FinishedEpisodes(
-        **{name: np.concatenate([getattr(part, name) for part in played]) for name in names},
-        agents={
-            name: np.concatenate([part.agents[name] for part in played])
-            for name in played[0].agents
-        },
-    )
+    columns: dict[str, Any] = {}
+    for each in fields(FinishedEpisodes):
+        if each.name != "agents":
+            columns[each.name] = np.concatenate([*map(attrgetter(each.name), played)])
+    own = [*map(attrgetter("agents"), played)]
+    agents: dict[str, FloatArray] = {}
+    for name in own[0]:
+        agents[name] = np.concatenate([*map(itemgetter(name), own)])
+    return FinishedEpisodes(**columns, agents=agents)
 
 
 @dataclass(frozen=True, kw_only=True)

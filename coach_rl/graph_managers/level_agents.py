@@ -99,9 +99,12 @@ class LevelAgents:
                 agent = self.built[level.name] = level.agent.build(context)
                 _check_learning(agent, level.goal_space, below)
                 if below:
-                    lowest = [low for low, ways in zip(levels, links, strict=True) if not ways]
-                    acting = {low.name for low in lowest} & set(self.built)
-                    require_own_mask(agent, (self.built[name] for name in acting))
+                    acting = (
+                        self.built[low.name]
+                        for low, ways in zip(levels, links, strict=True)
+                        if not ways and low.name in self.built
+                    )
+                    require_own_mask(agent, acting)
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from annotated_types import Interval
@@ -400,7 +401,7 @@ class GraphParameters:
                 yield from change.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
-        names, taken = [level.name for level in self.levels], {"", *FILES.values()}
+        names, taken = [*map(attrgetter("name"), self.levels)], {"", *FILES.values()}
         if len(set(names)) != len(names):
             yield f"levels need different names, got {names}"
         if not taken.isdisjoint(names):
@@ -415,7 +416,7 @@ class GraphParameters:
         yield from self.arrangement.problems(levels)
         for level, below in zip(levels, self.arrangement.links(levels), strict=True):
             for part in level.parts:
-                yield from part.problems(level, [levels[each] for each in below])
+                yield from part.problems(level, [*map(levels.__getitem__, below)])
 
     def _problems_of_size(self) -> Iterator[str]:
         if not 1 <= self.num_envs <= MOST_ENVS:
@@ -431,7 +432,7 @@ class GraphParameters:
         yield from problems_of(
             check_level_phases, self.levels, training=schedule.training, heatup=schedule.heatup
         )
-        learns = any(not level.ends_frozen for level in self.levels)
+        learns = not all(map(attrgetter("ends_frozen"), self.levels))
         for name in ("training", "evaluation_interval"):
             if not learns and isinstance(getattr(schedule, name), TrainingSteps):
                 yield (

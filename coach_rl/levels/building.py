@@ -1,7 +1,7 @@
 """The judge and the parts of a level, chosen once, when it is built."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, singledispatch
 
 from coach_rl.core.agents import DrawnAgent, EndingAgent
 from coach_rl.core.clock import Clock, Phase
@@ -29,26 +29,31 @@ def clock_of(level: LevelDescription, stack: Clock) -> Callable[[], Clock]:
 
 def goal_spaces(levels: Sequence[LevelDescription]) -> list[GoalSpace]:
     """The spaces of goals of those levels that have some."""
-    spaces = (each.goal_space for each in levels)
-    return [each for each in spaces if isinstance(each, GoalSpace)]
+    return [each.goal_space for each in levels if isinstance(each.goal_space, GoalSpace)]
 
 
-def judge_of(context: LevelContext) -> SimulatorJudge:
-    """The judge of a level.
+@singledispatch
+def judge_of(received: object, context: LevelContext) -> SimulatorJudge:  # noqa: ARG001
+    """The judge of a level that receives nothing, goals or options.
 
     Raises:
         ConfigurationError: Rewards read the level above, and there is none.
     """
-    space = context.level.goal_space
-    if isinstance(space, OptionSpace):
-        return OptionJudge(space, context)
-    if not isinstance(space, GoalSpace):
-        return SimulatorJudge()
-    function = space.reward
+    return SimulatorJudge()
+
+
+@judge_of.register
+def _(received: OptionSpace, context: LevelContext) -> SimulatorJudge:
+    return OptionJudge(received, context)
+
+
+@judge_of.register
+def _(received: GoalSpace, context: LevelContext) -> SimulatorJudge:
+    function = received.reward
     if isinstance(function, str):
-        return GoalJudge(space, context)
+        return GoalJudge(received, context)
     kind = RewardedGoalJudge if takes(function, 1) else LookingUpJudge
-    return kind(function, space, context)
+    return kind(function, received, context)
 
 
 def parts_before(context: LevelContext) -> Iterator[LevelPart]:

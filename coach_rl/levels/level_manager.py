@@ -101,8 +101,8 @@ class LevelManager:
         self._request = request
         self._now = clock_of(params, clock)
         self._above = above[-1].name if above else ""
-        self._takes_goals = bool(above) and params.goal_space is not None
         self._received = received_by(params)
+        self._takes_goals = bool(above) and self._received.sent_size > 0
         self._rows = LevelRows.new(
             num_envs,
             space=self._received,
@@ -124,7 +124,7 @@ class LevelManager:
             now=self._now,
             watch=InfoWatch(sums.infos, f"level '{params.name}'"),
         )
-        self._judge = judge_of(context)
+        self._judge = judge_of(self._received, context)
         self._parts: tuple[LevelPart, ...] = (
             *parts_before(context),
             self._judge,
@@ -136,7 +136,7 @@ class LevelManager:
         self._hooks = Hooks.of(self._parts)
         self._saved_parts = by_key(self._parts, params.name)
         ends = named_ends(self._parts, params)
-        self.sub_episodes = sub_episodes_of(params, ends, context.counts)
+        self.sub_episodes = sub_episodes_of(self._received, ends, context.counts)
         """Statistics of sub-episodes, for the logs."""
 
     @property

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Mapping
+from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,6 @@ from gymnasium.spaces import Discrete
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, length_of
 from coach_rl.core.level_parts import Counts, Judgement
-from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
@@ -261,22 +261,31 @@ class OptionSubEpisodes(SubEpisodes):
         self._of_options[:] = 0.0
 
 
+@singledispatch
 def sub_episodes_of(
-    level: LevelDescription, ends: Mapping[str, End], counts: Counts
+    received: object,  # noqa: ARG001 - the kinds below
+    ends: Mapping[str, End],
+    counts: Counts,
 ) -> SubEpisodes:
-    """The statistics of a level's sub-episodes.
+    """The statistics of the sub-episodes of a level that receives nothing, goals or options.
 
     Args:
-        level: What the level is like.
+        received: The space of that.
         ends: Further ends by name, which parts of the level bring.
         counts: Sums of these parts, which are saved and cleared with the level's own.
     """
-    space = level.goal_space
-    if isinstance(space, GoalSpace):
-        return GoalSubEpisodes(ends, counts)
-    if isinstance(space, OptionSpace) and isinstance(space.space, Discrete):
-        return OptionSubEpisodes(ends, counts, options=space.size)
     return SubEpisodes(ends, counts)
+
+
+@sub_episodes_of.register
+def _(_received: GoalSpace, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
+    return GoalSubEpisodes(ends, counts)
+
+
+@sub_episodes_of.register
+def _(received: OptionSpace, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
+    numbered = OptionSubEpisodes(ends, counts, options=received.size)
+    return numbered if isinstance(received.space, Discrete) else SubEpisodes(ends, counts)
 
 
 def _added_in_turn(total: float, values: FloatArray) -> float:

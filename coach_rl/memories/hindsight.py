@@ -17,7 +17,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict, check_judging, is_built
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict, is_built
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -135,7 +135,6 @@ class Hindsight(HindsightParameters):
         self._check_methods()
         self.goal.check(observation_space)
         GoalSpace.check_given(self.goal, observation_space)  # goals with a time have one, too
-        check_judging(self.goal, observation_space)
         kinds = [np.dtype(observation_space[each].dtype) for each in (self.goal.key, GOAL_KEY)]
         if kinds[0].kind == "f" != kinds[1].kind:
             raise SpaceError(

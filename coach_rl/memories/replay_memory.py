@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -207,7 +208,7 @@ class ReplayLayout:
     def gathered(self) -> tuple[str, ...]:
         """The columns that a batch has from the positions drawn themselves."""
         observations = (f"{OBSERVATIONS}{key}" for key in self.observations)
-        return (*observations, *self.actions, *(extra(name) for name in self.extras))
+        return (*observations, *self.actions, *map(extra, self.extras))
 
     @property
     def gathered_next(self) -> tuple[str, ...]:
@@ -220,12 +221,13 @@ class ReplayLayout:
         if not self.keeps:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
-        big = entries * sum(field.bytes for field in self.fields.values())
+        size_of = attrgetter("bytes")
+        big = entries * sum(map(size_of, self.fields.values()))
         for field in self.stacks.values():
             per_row = frames_per_row(self.row_capacity, field.shape[-1])
             big += self.num_rows * per_row * field.bytes // field.shape[-1]
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
-        small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
+        small = sum(map(size_of, (LEDGER | self.ledger).values())) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small
         if self.is_prioritised:

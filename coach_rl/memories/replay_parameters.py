@@ -1,6 +1,7 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import field, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Literal, Protocol, Self
 
@@ -296,7 +297,7 @@ def _with_own(
             raise UnknownNameError("sampler unit", after, (*names, END))
         units.insert(len(units) if after == END else names.index(after) + 1, unit)
     place = units.index(to_device)
-    made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
+    made = dict.fromkeys(chain.from_iterable(map(attrgetter("outputs"), units[:place])))
     units[place] = ToDevice(tuple(made), device)
     return units
 

@@ -297,7 +297,9 @@ def _named(run: Path) -> tuple[RunFolder, str | None]:
         from coach_rl.runs.trained import unpacked
 
         run = unpacked(run)
-    path, name = _split(in_newest_run(run)[0].expanduser().absolute())
+    path, name = _split(run.expanduser().absolute())
+    if not os.path.lexists(RunFolder(path).manifest):  # it may be a folder of runs
+        path, name = _split(in_newest_run(run)[0].expanduser().absolute())
     if name is not None:
         name = f"step_{name}" if name.isdecimal() else name
     folder = RunFolder(path)

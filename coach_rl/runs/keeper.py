@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -210,7 +212,7 @@ class CheckpointKeeper:
         remove_unfinished(checkpoints)
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best, known = self._recall(checkpoint), {path.name for path in kept}
+        best, known = self._recall(checkpoint), set(map(attrgetter("name"), kept))
         point(checkpoints, LAST, checkpoint.path.name)
         point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):
@@ -292,8 +294,7 @@ class CheckpointKeeper:
 
     def _remove_unwanted(self) -> None:
         checkpoints = self._folder.checkpoints
-        pointers = {pointed(checkpoints, pointer) for pointer in POINTERS}
-        pointers |= set(self._awaited.values())
+        pointers = {*map(partial(pointed, checkpoints), POINTERS), *self._awaited.values()}
         for path in list_checkpoints(checkpoints):
             if path.name not in pointers and not self._stays(path):
                 remove_checkpoint(path)
@@ -326,8 +327,9 @@ def check_disk_space(
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    memories = (each for each in _leaves(state) if isinstance(each, Appended) and each.capacity)
-    for memory in memories:
+    for memory in _leaves(state):
+        if not isinstance(memory, Appended) or not memory.capacity:
+            continue
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
         # A checkpoint's files can hold as much again that is not needed any more.
         full = 2 * memory.capacity * (checkpoints or 1)

@@ -233,23 +233,23 @@ def changes_since(then: Json, now: Json) -> list[str]:
         then: What `made_with` returned for an earlier part of the run.
         now: What it returns for this process.
     """
-    before, after = map(_deciding, (then, now))
-    return [
-        f"{name} {before[name]}, now {after.get(name)}"
-        for name in before
-        if before[name] != after.get(name)
-    ]
+    after = _deciding(now)
+    changes: list[str] = []
+    for name, value in _deciding(then).items():
+        if value != after.get(name):
+            changes.append(f"{name.replace('_', ' ')} {value}, now {after.get(name)}")
+    return changes
 
 
 def _deciding(made: Json) -> Json:
     """The entries of `made_with` that may affect numbers."""
-    settings = {name.replace("_", " "): value for name, value in made["settings"].items()}
-    return {**made["versions"], "processor": made["hardware"]["cpu"], **settings}
+    return {**made["versions"], "processor": made["hardware"]["cpu"], **made["settings"]}
 
 
 def versions() -> dict[str, str | None]:
     """Versions of Python and the packages above; None where one is not installed."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+    installed = zip(PACKAGES, map(_version, PACKAGES), strict=True)
+    return {"python": platform.python_version(), **dict(installed)}
 
 
 def settings() -> Json:
@@ -274,13 +274,13 @@ def git_state(folder: Path) -> Json:
 
 def hardware() -> Json:
     """Host, processor, cores, memory in bytes, GPUs, operating system."""
-    gpus = range(torch.cuda.device_count())
+    gpus = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))
     return {
         "host": platform.node(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "gpus": [torch.cuda.get_device_name(index) for index in gpus],
+        "gpus": list(gpus),
         "system": platform.platform(),
     }
 
@@ -406,8 +406,10 @@ def _cpu_model() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
 
 
 def _leaves(document: Json, path: str) -> Iterator[tuple[str, Json]]:

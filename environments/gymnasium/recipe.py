@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import starmap
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_origin, get_type_hints
 
@@ -63,7 +64,7 @@ class Recipe:
         Raises:
             ConfigurationError: It cannot be made with these arguments, or needs a missing package.
         """
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
+        arguments = ", ".join(starmap("{}={!r}".format, self.kwargs.items()))
         given = f" with {arguments}" if arguments else ""
         env = guarded(self._bare, what=f"'{shown_level(self.level)}'{given}")
         if not isinstance(env, gymnasium.Env):

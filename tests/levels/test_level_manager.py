@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import SuccessRate
+from coach_rl.core.levels import NOTHING_RECEIVED, SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
@@ -425,7 +425,7 @@ X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
 
 
 def test_agent_spaces_include_goal_of_level():
-    assert agent_spaces(SPACES, None) is SPACES
+    assert agent_spaces(SPACES, NOTHING_RECEIVED) is SPACES
     seen = agent_spaces(SPACES, X)
     assert seen.observation[GOAL_KEY] == X.space
     assert seen.observation["observation"] == SPACES.observation["observation"]

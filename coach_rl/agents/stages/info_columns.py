@@ -72,10 +72,9 @@ class InfoColumns(Stage):
         )
 
 
-def _info_columns(build: StageBuild) -> InfoColumns | None:
+def _info_columns(build: StageBuild) -> InfoColumns:
     """The stage of an agent whose parameters name infos."""
-    names = build.params.infos
-    return InfoColumns(names, agent=build.name) if names else None
+    return InfoColumns(build.params.infos, agent=build.name)
 
 
-KIND = StageKind(order=40, build=_info_columns)
+KIND = StageKind(order=40, option="infos", build=_info_columns)

@@ -49,10 +49,9 @@ class SymmetricView(Stage):
         return self.symmetry.restored(action, observation)
 
 
-def _symmetric_view(build: StageBuild) -> SymmetricView | None:
+def _symmetric_view(build: StageBuild) -> SymmetricView:
     """The stage of an agent whose parameters set `symmetry`."""
-    params = getattr(build.params, "symmetry", None)
-    return None if params is None else SymmetricView(params.build(build.context))
+    return SymmetricView(build.params.symmetry.build(build.context))
 
 
 def _check_policy(saved: State, own: State, _build: StageBuild) -> None:
@@ -63,4 +62,4 @@ def _check_policy(saved: State, own: State, _build: StageBuild) -> None:
         )
 
 
-KIND = StageKind(order=10, build=_symmetric_view, check_policy=_check_policy)
+KIND = StageKind(order=10, option="symmetry", build=_symmetric_view, check_policy=_check_policy)

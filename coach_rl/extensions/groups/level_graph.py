@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.seeding import integer_seed
@@ -75,7 +75,7 @@ class LevelGraph:
             if not is_top and not junction.is_selected:
                 require_goal_space(params)
             check_level(params, below, is_top=is_top)
-            owned = agent(index, agent_spaces(below, params.goal_space))
+            owned = agent(index, agent_spaces(below, received_by(params)))
             check_ending(params, owned, is_top=is_top)
             routes.levels[index] = GraphLevel(
                 params,
