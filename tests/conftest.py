@@ -54,6 +54,23 @@ def signals_of_a_terminal():
         signal.signal(number, handler)
 
 
+@pytest.fixture(params=["traced", pytest.param("generated", marks=pytest.mark.slow)])
+def compiler(request, monkeypatch):
+    """Kind of compiling, twice: a step that is only traced, and if slow also generated as C++.
+
+    Tracing is where a step of ours can fail to be compiled, or have a number compiled in. C++ for
+    the traced graph is torch's work, and most of what compiling takes.
+    """
+    compile_step = torch.compile
+
+    def traced(function, *, options, **given):
+        kept = {"guard_filter_fn": options["guard_filter_fn"]}
+        return compile_step(function, backend="aot_eager", options=kept, **given)
+
+    if request.param == "traced":
+        monkeypatch.setattr(torch, "compile", traced)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_state_folder(tmp_path_factory):
     """Tests don't write into the user's home which code their runs have used."""
