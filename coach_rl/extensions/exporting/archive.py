@@ -25,7 +25,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
-from coach_rl.extensions.exporting.decisions import Decision, Place, decision_of
+from coach_rl.extensions.exporting.decisions import Decision, Place, checked_decision
 from coach_rl.extensions.exporting.goals import is_written
 from coach_rl.extensions.exporting.graphs import (
     OPSETS,
@@ -142,7 +142,7 @@ class _Stack:
                 own=goals,
                 below=tuple(self.levels[each].goal_space for each in self.links[number]),
             )
-            made = decision_of(agent, place)
+            made = checked_decision(agent, place)
             if isinstance(agent, EndingAgent) and not made.ends_by_chance:
                 ends = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
                 raise refused_level(built.name, ends)

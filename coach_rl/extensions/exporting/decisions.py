@@ -15,6 +15,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
@@ -34,6 +35,7 @@ from coach_rl.extensions.exporting.numpy_functions import (
     samples_of,
     traced,
 )
+from coach_rl.extensions.exporting.own_code import first_actions, is_own, own_acting
 from coach_rl.extensions.exporting.policies import Tensors, policy_of
 from coach_rl.extensions.exporting.torch_filters import torch_filter
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
@@ -126,6 +128,58 @@ def decision_of(agent: object, place: Place) -> Decision:  # noqa: ARG001 - of o
         ConfigurationError: A part of it cannot be exported.
     """
     raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
+
+
+def checked_decision(agent: Any, place: Place) -> Decision:
+    """The decision of an agent that acts by the code which the decision is written from.
+
+    Args:
+        agent: As of `decision_of`.
+        place: Where it decides.
+
+    Raises:
+        ConfigurationError: A part of it cannot be exported, or its class acts in another way.
+    """
+    reason = own_acting(agent)
+    if reason is not None:
+        raise refused(agent, reason)
+    made = decision_of(agent, place)
+    if (
+        is_own(agent)
+        and isinstance(agent, FilteredAgent)
+        and not _acts_alike(agent, made, place.sees)
+    ):
+        raise refused(agent, f"its {type(agent).__name__} acts in another way than its base")
+    return made
+
+
+def _acts_alike(agent: Any, decision: Decision, sees: spaces.Dict) -> bool:
+    """True if a decision equals an agent's first actions in random observations."""
+    seen, wanted = first_actions(agent, sees)
+    rows = len(next(iter(seen.values())))
+    nothing = torch.zeros(rows, dtype=torch.bool)
+    state = {
+        name: torch.from_numpy(np.zeros((rows, *shape), dtype))
+        for name, (shape, dtype) in decision.state.items()
+    }
+    request = Request(
+        seen={key: torch.from_numpy(values) for key, values in seen.items()},
+        state=state,
+        starts=~nothing,
+        episodes=~nothing,
+        below=nothing.to(torch.int64),
+        normal=None,
+        uniform=None,
+        random=None,
+        over=None,
+    )
+    with torch.no_grad():
+        made, _ = decision(request)
+    found = {"": made} if isinstance(made, Tensor) else made
+    return all(
+        np.allclose(found[key].numpy(), values, rtol=1e-5, atol=1e-5)
+        for key, values in (wanted if isinstance(wanted, dict) else {"": wanted}).items()
+    )
 
 
 def refused(agent: Any, reason: str) -> ConfigurationError:
@@ -235,8 +289,6 @@ class NetworkDecision(Decision):
 @decision_of.register(PPOAgent)
 @decision_of.register(OffPolicyAgent)
 def _network_decision(agent: PPOAgent | OffPolicyAgent, place: Place) -> Decision:
-    if not type(agent).__module__.startswith("coach_rl."):  # it may decide in another way
-        raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
     return NetworkDecision(agent, place)
 
 

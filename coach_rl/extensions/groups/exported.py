@@ -11,6 +11,7 @@ from coach_rl.extensions.exporting.decisions import (
     Decision,
     Place,
     Request,
+    checked_decision,
     decision_of,
     dtype_of,
     refused,
@@ -53,7 +54,7 @@ class GroupDecision(Decision):
         agent = self._group.members[each.agent_name]
         named = each.observations or {key: key for key in sees}
         own = spaces.Dict({name: sees[key] for key, name in named.items() if key in sees.spaces})
-        member = decision_of(agent, Place(acts_in=acts_in, prefix=prefix, sees=own))
+        member = checked_decision(agent, Place(acts_in=acts_in, prefix=prefix, sees=own))
         self.members.append(member)
         self.state |= member.state
         self._counts.append(dict(self.noise))
