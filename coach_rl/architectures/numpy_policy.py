@@ -255,7 +255,7 @@ def _is_relu(module: nn.Module) -> bool:
 def _module_layers(module: nn.Module) -> list[Layer] | None:
     match module:
         case FlattenVector():
-            return [_flatten]
+            return [_flatten, _unit][: 1 + module.is_scaled]
         case nn.Linear():
             return [_dense(module)]
         case nn.LayerNorm():
@@ -281,6 +281,10 @@ def _through(layers: Sequence[Layer], values: Array) -> FloatArray:
 def _flatten(values: Array) -> FloatArray:
     row = values if values.ndim == 2 else values.reshape(len(values), prod(values.shape[1:]))
     return row.astype(np.float32, copy=False)
+
+
+def _unit(values: FloatArray) -> FloatArray:
+    return values / np.float32(255)
 
 
 def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:
