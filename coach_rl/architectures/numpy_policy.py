@@ -248,7 +248,7 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
 def _module_layers(module: nn.Module) -> list[Layer] | None:
     match module:
         case FlattenVector():
-            return [_flatten]
+            return [_flatten, _unit][: 1 + module.is_scaled]
         case nn.Linear():
             return [_dense(module)]
         case nn.LayerNorm():
@@ -274,6 +274,10 @@ def _through(layers: Sequence[Layer], values: Array) -> FloatArray:
 def _flatten(values: Array) -> FloatArray:
     row = values if values.ndim == 2 else values.reshape(len(values), prod(values.shape[1:]))
     return row.astype(np.float32, copy=False)
+
+
+def _unit(values: FloatArray) -> FloatArray:
+    return values / np.float32(255)
 
 
 def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:

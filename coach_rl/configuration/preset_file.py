@@ -155,6 +155,9 @@ class Preset:
         for name in to_panel:
             require_given_once(name, to_parameters, self.panel)
         values = self._fitted(to_panel)
+        # A preset may build an environment that its panel names, to see what it observes.
+        named = [value for value in values.values() if isinstance(value, str) and ":" in value]
+        let_import_named(named, Path.cwd())
         graph_manager = self._built(values)
         self._check_steps(values, graph_manager)
         if to_parameters:

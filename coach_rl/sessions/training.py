@@ -12,7 +12,6 @@ from typing import Any
 
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets
-from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError, require
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import name_of_class
@@ -90,7 +89,6 @@ def train(
     if str(algorithm).lower() not in by_lower:
         raise UnknownNameError("algorithm", str(algorithm), presets)
     preset = load_preset(presets[by_lower[str(algorithm).lower()]])
-    let_import_named([level], Path.cwd())
     graph_manager = preset.configure({**panel, **changes})
     if not graph_manager.parameters.checkpoints.enabled:
         raise ConfigurationError(

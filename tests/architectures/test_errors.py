@@ -308,7 +308,10 @@ CASES = {
         (lambda: scale_to(THIN), "element 0 of the action space"),
         (actor(3), "the network Net has 3 outputs where 2 are needed"),
         (q_network(BOX), "a Discrete or a flat MultiDiscrete space, got Box"),
-        (torso(IMAGE), "'x' of (20, 20, 3) ... 'medium' ... use 'shallow'"),
+        (
+            torso(IMAGE, convolutions="medium"),
+            "'x' of (20, 20, 3) ... 'medium'; set TorsoParameters.convolutions to auto",
+        ),
         (torso(spaces.Text(5)), "cannot embed observation 'x'"),
         (torso(spaces.Box(0, 1, (8, 8, 3))), "of (8, 8, 3) float32 may be an image or not; set"),
         (torso(CHANNELS_FIRST), "channels first; set ... images to channels_first"),

@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -53,6 +56,23 @@ def test_train_returns_the_agent_of_an_ordinary_run(tmp_path):
     assert (program, option) == ("python", "-c")
     assert code.startswith("import coach_rl; coach_rl.train('ppo', 'CartPole-v1', steps=200, ")
     compile(code, "command", "exec")
+
+
+def test_command_trains_an_algorithm_on_a_class_of_a_file_in_the_working_directory(
+    tmp_path, monkeypatch
+):
+    """In a process of its own: `coach` does not search the working directory by itself."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shore.py").write_text(
+        "from gymnasium.envs.classic_control import CartPoleEnv\n\n\n"
+        "class Shore(CartPoleEnv):\n    pass\n"
+    )
+    changes = "; ".join(f"{path}={value}" for path, value in SHORT.items())
+    words = ["train", "PPO", "-lvl", "shore:Shore", "--steps", "64", "-ntb", "-c", "-cp", changes]
+    coach = Path(sys.executable).parent / "coach"
+    subprocess.run([coach, *words], check=True, capture_output=True)
+    (run,) = Path("experiments/PPO").iterdir()
+    assert manifest_of(run)["parameters"]["environment"]["level"] == "shore:Shore"
 
 
 def test_run_of_train_is_resumed_evaluated_and_forked(tmp_path):
