@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import Array
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,22 @@ def modules_of(agent: object) -> dict[str, Any]:
             for member in part.members:
                 level = level.setdefault(member, {})
             level[part.name] = part.value.module
+    return found
+
+
+def trajectories_of(agent: Any) -> dict[str, Array]:
+    """The contents of an agent's memory, by the paths of `memories.batches.shown_as`.
+
+    Those of an agent in it are below `/agents/<name>`, [N, T, ...] each: every memory has its own
+    T and `/agents/<name>/mask`. Empty where nothing is kept.
+    """
+    found: dict[str, Array] = {}
+    for part in walk(agent):
+        if part.name == "memory" and len(part.value):
+            below = "".join(f"/agents/{name}" for name in part.members[-1:])
+            for path, values in part.value.trajectories(part.agent.name).items():
+                is_below = not below or path.startswith(f"{below}/")
+                found[path if is_below else f"{below}{path}"] = values
     return found
 
 

@@ -9,11 +9,11 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.stages.info_columns import InfoColumns
 from coach_rl.core.errors import CoachWarning, NonFiniteError
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import ReplayMemoryParameters
-from tests.kept_trajectories import trajectories_of
 
 INFO = "/infos/x_velocity"
 

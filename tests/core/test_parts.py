@@ -8,11 +8,11 @@ from coach_rl.core.parts import (
     description_of,
     modules_of,
     timed_calls,
+    trajectories_of,
     walk,
 )
 from coach_rl.core.runtime import update_modes
 from coach_rl.core.signals import SILENT, note_signals
-from tests.kept_trajectories import trajectories_of
 
 
 class Network:

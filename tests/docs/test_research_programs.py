@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.testing import assert_same_state
@@ -23,7 +24,6 @@ from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from tests.agents.resuming import amid
-from tests.kept_trajectories import trajectories_of
 from tests.small_runs import QUIET, preset, state_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "research"

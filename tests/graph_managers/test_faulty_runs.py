@@ -11,6 +11,7 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.errors import CoachWarning, NonFiniteError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import FaultParameters
@@ -28,7 +29,6 @@ from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.session import RunSettings, run_experiment
 from tests.graph_managers.small_runs import ppo
-from tests.kept_trajectories import trajectories_of
 
 LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
 STEPS = 600

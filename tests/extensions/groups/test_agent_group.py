@@ -16,6 +16,7 @@ from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import End, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -35,7 +36,6 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
 )
 from coach_rl.telemetry.log_files import CsvSink
-from tests.kept_trajectories import trajectories_of
 
 LIMIT, LAST = 7, 5
 NEVER_SEEN = 99.0  # the reward of an agent whose episode is over

@@ -19,7 +19,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import SuccessRate
-from coach_rl.core.parts import description_of
+from coach_rl.core.parts import description_of, trajectories_of
 from coach_rl.core.records import HIDDEN_STATE, Outcome, agent_info
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -45,7 +45,6 @@ from coach_rl.graph_managers import (
     LevelParameters,
     ScheduleParameters,
 )
-from tests.kept_trajectories import trajectories_of
 
 NAMES = ("a", "b", "c")
 CLOCK = Clock(phase=Phase.TRAIN)

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -24,7 +25,6 @@ from coach_rl.graph_managers import (
 )
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.agents.small_agents import ddpg, ppo
-from tests.kept_trajectories import trajectories_of
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
 PUSH = spaces.Box(-1, 1, (1,), np.float32)

@@ -6,11 +6,11 @@ import pytest
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from tests.agents.small_agents import low_agent, ppo, stack
 from tests.extensions.skills.skill_stacks import is_far_off
-from tests.kept_trajectories import trajectories_of
 
 
 def way_of_option_0(before, after, given):

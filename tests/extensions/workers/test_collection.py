@@ -14,6 +14,7 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.core import parameter_class
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.parts import trajectories_of
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -42,7 +43,6 @@ from coach_rl.graph_managers import (
 from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from tests.graph_managers.small_runs import parameters, ppo
-from tests.kept_trajectories import trajectories_of
 
 EVERY = InputFilter(
     observation={
