@@ -35,13 +35,11 @@ if TYPE_CHECKING:
         ActorCriticParameters,
         ActorParameters,
         AdamParameters,
-        CategoricalHead,
         CriticParameters,
         MeanHead,
         ModuleParameters,
         OptimizerParameters,
         QNetworkParameters,
-        QuantileHead,
         TargetSync,
         TorsoParameters,
     )

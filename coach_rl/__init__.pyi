@@ -18,13 +18,11 @@ from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
     AdamParameters as AdamParameters,
-    CategoricalHead as CategoricalHead,
     CriticParameters as CriticParameters,
     MeanHead as MeanHead,
     ModuleParameters as ModuleParameters,
     OptimizerParameters as OptimizerParameters,
     QNetworkParameters as QNetworkParameters,
-    QuantileHead as QuantileHead,
     TargetSync as TargetSync,
     TorsoParameters as TorsoParameters,
 )
@@ -158,6 +156,10 @@ from coach_rl.extensions.data.minari_data import (
 )
 from coach_rl.extensions.data.prefill import (
     DataSetParameters as DataSetParameters,
+)
+from coach_rl.extensions.distributional.heads import (
+    CategoricalHead as CategoricalHead,
+    QuantileHead as QuantileHead,
 )
 from coach_rl.extensions.episode_filters.episode_filter import (
     EpisodeFilter as EpisodeFilter,

@@ -71,6 +71,14 @@ def compiler(request, monkeypatch):
         monkeypatch.setattr(torch, "compile", traced)
 
 
+@pytest.fixture(autouse=True)
+def own_search_path():
+    """A preset's folder stays in front of Python's search path, but not for the next test."""
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_state_folder(tmp_path_factory):
     """Tests don't write into the user's home which code their runs have used."""

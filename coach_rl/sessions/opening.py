@@ -47,7 +47,6 @@ from coach_rl.core.seeding import generator, generator_state, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers.acting import OutsideParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.runs.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
@@ -61,6 +60,7 @@ from coach_rl.runs.folder import (
 )
 from coach_rl.runs.keeper import require_same_seed
 from coach_rl.runs.manifest import changes_since, made_with
+from coach_rl.sessions.acting import OutsideParameters
 from coach_rl.sessions.settings import RunPartParameters
 
 _TORCH_STREAM = "noise"

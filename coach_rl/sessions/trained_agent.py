@@ -26,11 +26,11 @@ from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
-from coach_rl.graph_managers.acting import Actor, needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.shown_facts import ShowsFacts
+from coach_rl.sessions.acting import Actor, needs_ends, own_ends_of
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments, open_run
 
 

@@ -13,12 +13,7 @@ from resuming import after, assert_resumes
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
-from coach_rl.architectures.q_network import (
-    CategoricalHead,
-    MeanHead,
-    QNetworkParameters,
-    QuantileHead,
-)
+from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -28,6 +23,7 @@ from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.filters import BoxDiscretization, OutputFilter
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 

@@ -15,12 +15,7 @@ from coach_rl.architectures.continuous_control import (
 )
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, named_tensors
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.q_network import (
-    CategoricalHead,
-    QNetwork,
-    QNetworkParameters,
-    QuantileHead,
-)
+from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.recorded_steps import resolved_mode
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.user_module import ModuleParameters
@@ -40,6 +35,7 @@ from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
 )
 from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.optimizers.adamw import AdamWParameters
 from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from tests.architectures import test_continuous_control as control
