@@ -420,7 +420,10 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             )
             write_rows(row_state.pending, rows[first], entered, len(row_state.heatup))
         goes_on = request.starts & ~first
-        goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
+        goal: Observation = {}
+        for key in DIRECTIVE_KEYS:
+            if key in observation:
+                goal[key] = observation[key][goes_on]
         if goal and goes_on.any():
             self._enter_goal(row_state, rows[goes_on], take(observation, goes_on), goal)
 

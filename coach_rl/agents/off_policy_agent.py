@@ -143,12 +143,6 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
         clip = self.normalise_observations
         return None if clip is None else ObservationNormaliser(space, clip=clip, device=device)
 
-    def new_agent(
-        self, context: AgentContext, *, discount: float, make_learner: "MakeLearner"
-    ) -> "OffPolicyAgent":
-        """The agent with an algorithm's discount and learner, see `OffPolicyAgent`."""
-        return self.AGENT(self, context, discount=discount, make_learner=make_learner)
-
     def build_actor_terms(
         self,
         agent: FilteredAgent[RowState],

@@ -90,16 +90,6 @@ class UpdateEngine(Generic[Batch]):
         runtime: Runtime = ON_CPU,
     ) -> None:
         self._runtime = runtime
-        self._learners = tuple(
-            TrainedObjective(
-                objective=each,
-                optimizer=each.optimizer.build(each.network),
-                transforms=each.optimizer.gradient_transforms(
-                    each.network, name=each.name, seed=runtime.seed
-                ),
-            )
-            for each in objectives
-        )
         self._targets, self._owner = tuple(targets), owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
@@ -115,8 +105,15 @@ class UpdateEngine(Generic[Batch]):
         self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
         self._taken = 0  # whole steps, which the targets count
+        self._learners: list[TrainedObjective[Batch]] = []
         for each in objectives:
-            self.set_scalars(**{each.named("learning_rate"): each.optimizer.learning_rate})
+            settings = each.optimizer
+            transforms = settings.gradient_transforms(
+                each.network, name=each.name, seed=runtime.seed
+            )
+            optimizer = settings.build(each.network)
+            self._learners.append(TrainedObjective(each, optimizer, transforms))
+            self.set_scalars(**{each.named("learning_rate"): settings.learning_rate})
 
     @property
     def steps(self) -> int:
@@ -302,7 +299,7 @@ class UpdateEngine(Generic[Batch]):
             self.mode, self._reason = "eager", f"'{self.mode}' {reason}"
         if self.mode in FIRST_STEP:
             self._runtime.on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
-        learners, targets = self._learners, self._targets
+        learners, targets = tuple(self._learners), self._targets
         if only is not None:
             learners, targets = tuple(each for each in learners if each.objective.name in only), ()
         step = GradientStep(

@@ -216,11 +216,15 @@ def level_metrics(
         room: The beginning of the figures' names.
         learns: Whether each level learns now, by name; None where all always do.
     """
-    found = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
+    found: dict[str, dict[str, float]] = {}
+    for name, value in (learns or {}).items():
+        found[name] = {f"{room}/learns": value}
     if len(stack.levels) == 1 and stack.levels[0].params.goal_space is None:
         return found
     for level in stack.levels:
-        own = {f"{room}/{name}": value for name, value in level.drain().items()}
+        own: dict[str, float] = {}
+        for name, value in level.drain().items():
+            own[f"{room}/{name}"] = value
         if own:
             found[level.name] = own | found.get(level.name, {})
     return found

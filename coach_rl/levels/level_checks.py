@@ -4,6 +4,7 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AnyAgent, EndingAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.goals import GoalSpace, check_judging
 from coach_rl.core.levels import LevelDescription, LevelSpace, NothingReceived, received_by
 from coach_rl.core.spaces import EnvironmentSpaces
 
@@ -60,6 +61,8 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
     name, space = params.name, received_by(params)
     try:
         space.check(below.observation)
+        if isinstance(space, GoalSpace):
+            check_judging(space, below.observation)
         if not params.goal_is_terminal and space.ages:
             raise SpaceError(
                 "goals with a time have nothing behind it; leave goal_is_terminal at True"

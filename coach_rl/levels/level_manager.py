@@ -295,10 +295,10 @@ class LevelManager:
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes and parts since the last call, and values that change."""
-        of_parts = [part.metrics() for part in self._parts]
-        found = self.sub_episodes.drain()
-        for figures in of_parts:
-            found |= figures
+        of_parts: dict[str, float] = {}
+        for part in self._parts:
+            of_parts |= part.metrics()
+        found = self.sub_episodes.drain() | of_parts
         for change in self.params.changes:
             found |= change.values(self.name, self._clock)
         return found

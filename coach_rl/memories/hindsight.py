@@ -17,7 +17,7 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict, is_built
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict, check_judging, is_built
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -135,11 +135,13 @@ class Hindsight(HindsightParameters):
         self._check_methods()
         self.goal.check(observation_space)
         GoalSpace.check_given(self.goal, observation_space)  # goals with a time have one, too
-        kinds = [np.dtype(observation_space[each].dtype) for each in (self.goal.key, GOAL_KEY)]
-        if kinds[0].kind == "f" != kinds[1].kind:
+        check_judging(self.goal, observation_space)
+        achieved = np.dtype(observation_space[self.goal.key].dtype)
+        shown = np.dtype(observation_space[GOAL_KEY].dtype)
+        if achieved.kind == "f" != shown.kind:
             raise SpaceError(
-                f"hindsight shows achieved goals, {kinds[0]} under '{self.goal.key}', under "
-                f"'{GOAL_KEY}', where {kinds[1]} would cut off their fractions; let the "
+                f"hindsight shows achieved goals, {achieved} under '{self.goal.key}', under "
+                f"'{GOAL_KEY}', where {shown} would cut off their fractions; let the "
                 "environment show both as floats"
             )
 
@@ -236,7 +238,10 @@ class Hindsight(HindsightParameters):
         keys = [self.goal.key]
         if self.goal.overridden("achieved"):  # it may read other keys, too
             keys = [*under(OBSERVATIONS, store.fields)]
-        return {key: (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}") for key in keys}
+        paths: dict[str, tuple[str, str]] = {}
+        for key in keys:
+            paths[key] = (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}")
+        return paths
 
     def _check_methods(self) -> None:
         """Raise `ConfigurationError` where the goals' class judges or shows more than goals."""

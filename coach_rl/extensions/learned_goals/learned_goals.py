@@ -38,7 +38,7 @@ from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
-from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, KeptForGoals, check_judging
+from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, KeptForGoals
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import wrap_method
 from coach_rl.core.ranges import UnitInterval
@@ -381,7 +381,6 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
                     f"{type(self).__name__} reads the observation key '{key}', which is not there; "
                     f"observed: {', '.join(sorted(observation_space.spaces))}"
                 )
-        check_judging(self, observation_space)
 
     def check_given(self, observation_space: spaces.Dict) -> None:
         """Raise `SpaceError`: an environment gives no goals in a learned space."""
