@@ -17,6 +17,7 @@ from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
@@ -51,7 +52,7 @@ class HACAgentParameters(LearnerParameters):
     """
     strategy: Strategy = "future"
     """Source of the hindsight goals: the future of the same sub-episode."""
-    ratio: float = 3.0
+    ratio: NonNegative[float] = 3.0
     """Transitions with hindsight goals for each one with the goal it had."""
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
     """Display of sub-goals in batches above the lowest level; None: as they were sent."""
