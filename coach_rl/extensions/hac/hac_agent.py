@@ -5,12 +5,8 @@ and, above the lowest level, from hindsight actions and tested sub-goals. docs/a
 lists every detail and its source.
 """
 
-import math
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Annotated
-
-from annotated_types import Interval
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -22,6 +18,7 @@ from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, with_values
+from coach_rl.core.ranges import NonNegative
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
@@ -56,7 +53,7 @@ class HACAgentParameters(LearnerParameters):
     """
     strategy: Strategy = "future"
     """Source of the hindsight goals: the future of the same sub-episode."""
-    ratio: Annotated[float, Interval(ge=0, lt=math.inf)] = 3.0
+    ratio: NonNegative[float] = 3.0
     """Transitions with hindsight goals for each one with the goal it had."""
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
     """Display of sub-goals in batches above the lowest level; None: as they were sent."""
