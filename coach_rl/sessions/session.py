@@ -56,6 +56,7 @@ from coach_rl.runs.manifest import (
     now,
     remember_code,
 )
+from coach_rl.runs.sources import keep_differences
 from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
@@ -181,7 +182,13 @@ class Session:
         self.code = code_of(graph_manager, experiment)
         made = make_manifest(graph_manager, experiment, self.code, name=name, origin=origin)
         spaces = spaces_to_json(graph.spaces)
-        return made | {"spaces": spaces} | self.evaluating_part | {"updates": graph.updates}
+        made |= self.message | {"spaces": spaces}
+        return made | self.evaluating_part | {"updates": graph.updates}
+
+    @property
+    def message(self) -> Json:
+        """The entry of the run's purpose in its manifest, where there is one."""
+        return {"message": self.settings.message} if self.settings.message else {}
 
     def await_evaluations(self, opened: OpenedRun) -> None:
         """Add the part that the pending evaluations of a run need, where it is not given.
@@ -215,6 +222,7 @@ class Session:
             remember_own_code(named, None, imported_folders(named))
         folder = create_run_folder(root, name, manifest, source)
         self.hold(folder.path)
+        keep_differences(folder)
         return folder
 
     def check(self, folder: Path) -> None:
@@ -394,12 +402,14 @@ def resume_experiment(
                 "command": list(command),
                 "from": None if checkpoint is None else checkpoint.path.name,
                 "restarted_episodes": how.restart_episodes or not has_episodes,
-                **made_with(),
+                **session.message,
+                **made_with(code_of(graph_manager, manifest)),
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
         manifest |= session.evaluating_part | {"updates": graph_manager.graph.updates}
         write_manifest(folder, manifest)
+        keep_differences(folder)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, manifest, done)
 
