@@ -144,6 +144,7 @@ class Session:
             ConfigurationError: It cannot be built.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
+        graph_manager = self._with_records_at_checkpoints(graph_manager)
         self.graph_manager = graph_manager = recorded(graph_manager)
         parameters = graph_manager.parameters
         runtime = resolved(runtime, parameters.threads, parameters.divergence)
@@ -160,6 +161,20 @@ class Session:
         self.policy = self.settings.checkpoints or parameters.checkpoints
         self._opened.enter_context(graph)
         return graph_manager
+
+    def _with_records_at_checkpoints(self, graph_manager: GraphManager) -> GraphManager:
+        """The experiment with a log record for each of its periodic checkpoints, taken at them."""
+        parameters = graph_manager.parameters
+        every, schedule = parameters.checkpoints.every_steps, parameters.schedule
+        if every is None or every >= schedule.progress_interval:
+            return graph_manager
+        if self.audience.announce is not None:
+            self.audience.announce(
+                f"schedule.progress_interval is {every.count:,} in place of "
+                f"{schedule.progress_interval.count:,}, as checkpoints are taken at log records"
+            )
+        schedule = replace(schedule, progress_interval=every)
+        return type(graph_manager)(replace(parameters, schedule=schedule))
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
