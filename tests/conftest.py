@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from coach_rl.runs import manifest
+from coach_rl.runs import sources
+from coach_rl.sessions import session
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -92,5 +93,6 @@ def no_waiting_for_disk_or_git():
     """Runs of tests need not survive a power cut, and their code stays as it is meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
-        patch.setattr(manifest, "git_state", functools.cache(manifest.git_state))
+        patch.setattr(sources, "git_state", functools.cache(sources.git_state))
+        patch.setattr(session, "keep_differences", lambda _: None)
         yield

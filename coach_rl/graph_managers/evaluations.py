@@ -115,7 +115,7 @@ class Scores:
 
 def play(
     stack: Stack,
-    episodes: EnvironmentEpisodes,
+    episodes: EnvironmentEpisodes | int,
     *,
     seed: int,
     step_limit: int | None = None,
@@ -141,6 +141,7 @@ def play(
         EvaluationStopped: `is_stopped` returned True.
         EnvironmentFault: More episodes were cut short than there are to play.
     """
+    episodes = EnvironmentEpisodes(episodes) if isinstance(episodes, int) else episodes
     require_unit(episodes, EnvironmentEpisodes, "episodes")
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
@@ -423,7 +424,7 @@ class EvaluationSchedule:
 
     def play(
         self,
-        episodes: EnvironmentEpisodes,
+        episodes: EnvironmentEpisodes | int,
         *,
         seed: int | None = None,
         sampling: bool = False,

@@ -262,7 +262,7 @@ class GraphManager:
     @exits_as_errors()
     def evaluate(
         self,
-        episodes: EnvironmentEpisodes,
+        episodes: EnvironmentEpisodes | int,
         *,
         seed: int | None = None,
         sampling: bool = False,

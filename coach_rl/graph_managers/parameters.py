@@ -423,7 +423,7 @@ class GraphParameters:
             yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
-        schedule, every = self.schedule, self.checkpoints.every_steps
+        schedule = self.schedule
         if schedule.until_solved and self.validation is None:
             yield (
                 "schedule.until_solved needs a target, and this experiment has none; give one, "
@@ -439,13 +439,6 @@ class GraphParameters:
                     f"schedule.{name} counts gradient updates, and there are none once every level "
                     "is frozen; give environment steps, episodes or hours"
                 )
-        interval = schedule.progress_interval
-        if every is not None and every < interval:
-            yield (
-                f"checkpoints.every_steps must be schedule.progress_interval ({interval.count}) or "
-                f"more, because checkpoints are taken at log records, got {every.count}; raise it, "
-                "or lower that as well"
-            )
 
 
 @parameter_class

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Literal
@@ -167,7 +166,9 @@ class CheckpointKeeper:
             self.best = candidate(record, self._policy, path.name)
         if not self._policy.enabled:
             return
-        if "periodic" in reasons:
+        if "periodic" not in reasons and steps == self._periodic.environment_steps > 0:
+            reasons = {*reasons, "periodic"}  # in place of the one that is there, of these steps
+        elif "periodic" in reasons:
             number = self._periodic.number + 1
             self._periodic = Periodic(
                 number=number, environment_steps=steps, seconds=record.wall_seconds
@@ -294,21 +295,34 @@ class CheckpointKeeper:
 
     def _remove_unwanted(self) -> None:
         checkpoints = self._folder.checkpoints
-        pointers = {*map(partial(pointed, checkpoints), POINTERS), *self._awaited.values()}
-        for path in list_checkpoints(checkpoints):
-            if path.name not in pointers and not self._stays(path):
+        pointers = {pointed(checkpoints, pointer) for pointer in POINTERS}
+        pointers |= set(self._awaited.values())
+        numbers: set[int] = set()
+        for path in reversed(list_checkpoints(checkpoints)):
+            stays = self._stays(path, numbers)
+            if path.name not in pointers and not stays:
                 remove_checkpoint(path)
 
-    def _stays(self, path: Path) -> bool:
-        """Return whether a checkpoint stays that is neither best nor last; a damaged one does."""
+    def _stays(self, path: Path, newer: set[int]) -> bool:
+        """Return whether a checkpoint stays that is neither best nor last; a damaged one does.
+
+        Args:
+            path: The checkpoint.
+            newer: Numbers of newer periodic ones, which take the place of those of the same number;
+                its own is added.
+        """
         try:
             notes = read_notes(path)
         except CheckpointError:
             return True
+        number = notes["periodic"]
+        is_replaced = number in newer
+        if number is not None:
+            newer.add(number)
         if "asked" in notes["reasons"]:
             return True
-        number = notes["periodic"]
-        return number is not None and self._policy.stays(number, self._periodic.number)
+        has_place = number is not None and not is_replaced
+        return has_place and self._policy.stays(number, self._periodic.number)
 
 
 def check_disk_space(

@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import platform
 import shlex
-import subprocess
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,12 +39,26 @@ from coach_rl.core.steps import RunLength
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters, ScheduleParameters
 from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
+from coach_rl.runs.sources import git_states
 from coach_rl.telemetry.tables import markdown, written
 from coach_rl.telemetry.tensorboard import Introduction
 
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
-"""Packages whose versions may change a run's numbers."""
-_GIT_SECONDS = 10
+"""Packages whose versions may change any run's numbers."""
+WORLDS = {
+    "Box2D": ("box2d", "box2d-py"),
+    "ale_py": ("ale-py",),
+    "dm_control": ("dm-control",),
+    "gymnasium_robotics": ("gymnasium-robotics",),
+    "minari": ("minari",),
+    "mpe2": ("mpe2",),
+    "ogbench": ("ogbench",),
+    "pettingzoo": ("pettingzoo",),
+    "popgym": ("popgym",),
+    "shimmy": ("shimmy",),
+}
+"""Packages of environments and data by the modules that import them, which matter where they are
+imported."""
 P = TypeVar("P")
 _COUNT = "count"
 """The only value of a step unit."""
@@ -100,7 +114,7 @@ def make_manifest(
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "module_folders": folders,
         **experiment,
-        **made_with(),
+        **made_with(code),
         "resumes": [],
     }
 
@@ -213,15 +227,16 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
-def made_with() -> Json:
-    """Return the manifest's record of this process: versions, settings, source, hardware."""
+def made_with(code: Sequence[str] = ()) -> Json:
+    """The manifest's record of this process: versions, settings, source, hardware.
+
+    Args:
+        code: What `code_of` returned of the experiment; the versions of its packages are included.
+    """
     return {
-        "versions": versions(),
+        "versions": versions(code),
         "settings": settings(),
-        "git": {
-            "working_directory": git_state(Path.cwd()),
-            "coach_rl": git_state(Path(__file__).parent),
-        },
+        "git": git_states(),
         "hardware": hardware(),
     }
 
@@ -233,12 +248,15 @@ def changes_since(then: Json, now: Json) -> list[str]:
         then: What `made_with` returned for an earlier part of the run.
         now: What it returns for this process.
     """
+    before = _deciding(then)
     after = _deciding(now)
-    changes: list[str] = []
-    for name, value in _deciding(then).items():
-        if value != after.get(name):
-            changes.append(f"{name.replace('_', ' ')} {value}, now {after.get(name)}")
-    return changes
+    others = then["versions"].keys() - now["versions"].keys()  # their modules are imported later
+    after |= {name: _version(name) for name in others}
+    return [
+        f"{name.replace('_', ' ')} {value}, now {after.get(name)}"
+        for name, value in before.items()
+        if value != after.get(name)
+    ]
 
 
 def _deciding(made: Json) -> Json:
@@ -246,10 +264,20 @@ def _deciding(made: Json) -> Json:
     return {**made["versions"], "processor": made["hardware"]["cpu"], **made["settings"]}
 
 
-def versions() -> dict[str, str | None]:
-    """Versions of Python and the packages above; None where one is not installed."""
-    installed = zip(PACKAGES, map(_version, PACKAGES), strict=True)
-    return {"python": platform.python_version(), **dict(installed)}
+def versions(code: Sequence[str] = ()) -> dict[str, str | None]:
+    """Versions of Python and of packages that may change numbers; None where one is not installed.
+
+    Args:
+        code: Code that an experiment names, `module:name` each, whose packages are included.
+    """
+    imported = [name for module, names in WORLDS.items() if module in sys.modules for name in names]
+    own = [each.partition(":")[0].partition(".")[0] for each in code]
+    others = {name: _version(name) for name in (*imported, *own) if name != "coach_rl"}
+    return {
+        "python": platform.python_version(),
+        **{name: _version(name) for name in PACKAGES},
+        **{name: version for name, version in others.items() if version is not None},
+    }
 
 
 def settings() -> Json:
@@ -263,15 +291,6 @@ def settings() -> Json:
     }
 
 
-def git_state(folder: Path) -> Json:
-    """Commit of the checkout `folder` lies in, and whether files differ; None outside of one."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
-        return None
-    changes = _git(folder, "status", "--porcelain")
-    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
-
-
 def hardware() -> Json:
     """Host, processor, cores, memory in bytes, GPUs, operating system."""
     gpus = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))
@@ -279,6 +298,7 @@ def hardware() -> Json:
         "host": platform.node(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
+        "load_per_core": _load_per_core(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "gpus": list(gpus),
         "system": platform.platform(),
@@ -295,6 +315,7 @@ def introduction(manifest: Json, preset: str, levels: str) -> Introduction:
     """
     changed = manifest.get("differences", {})
     texts = {
+        **({"message": manifest["message"]} if "message" in manifest else {}),
         "command": _command(manifest),
         "differences": _changes_text(manifest),
         "levels": _code(levels),
@@ -383,22 +404,11 @@ def _numpy_threads() -> int | None:
     return os.cpu_count()
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return git's output; None if git is missing or too slow, or `folder` is no checkout.
-
-    Without optional locks: a run killed meanwhile would leave one behind, and git refuse to commit.
-    """
-    try:
-        answer = subprocess.run(
-            ["git", "--no-optional-locks", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=_GIT_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+def _load_per_core() -> float | None:
+    """Processes that wanted to run in the last minute, for each core; None where it is unknown."""
+    if not hasattr(os, "getloadavg"):
         return None
-    return answer.stdout.strip()
+    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
 
 
 def _cpu_model() -> str:

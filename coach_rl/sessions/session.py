@@ -56,6 +56,7 @@ from coach_rl.runs.manifest import (
     now,
     remember_code,
 )
+from coach_rl.runs.sources import keep_differences
 from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
@@ -144,6 +145,7 @@ class Session:
             ConfigurationError: It cannot be built.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
+        graph_manager = self._with_records_at_checkpoints(graph_manager)
         self.graph_manager = graph_manager = recorded(graph_manager)
         parameters = graph_manager.parameters
         runtime = resolved(runtime, parameters.threads, parameters.divergence)
@@ -160,6 +162,20 @@ class Session:
         self.policy = self.settings.checkpoints or parameters.checkpoints
         self._opened.enter_context(graph)
         return graph_manager
+
+    def _with_records_at_checkpoints(self, graph_manager: GraphManager) -> GraphManager:
+        """The experiment with a log record for each of its periodic checkpoints, taken at them."""
+        parameters = graph_manager.parameters
+        every, schedule = parameters.checkpoints.every_steps, parameters.schedule
+        if every is None or every >= schedule.progress_interval:
+            return graph_manager
+        if self.audience.announce is not None:
+            self.audience.announce(
+                f"schedule.progress_interval is {every.count:,} in place of "
+                f"{schedule.progress_interval.count:,}, as checkpoints are taken at log records"
+            )
+        schedule = replace(schedule, progress_interval=every)
+        return type(graph_manager)(replace(parameters, schedule=schedule))
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
@@ -182,7 +198,13 @@ class Session:
         self.code = code_of(graph_manager, experiment)
         made = make_manifest(graph_manager, experiment, self.code, name=name, origin=origin)
         spaces = spaces_to_json(graph.spaces)
-        return made | {"spaces": spaces} | self.evaluating_part | {"updates": graph.updates}
+        made |= self.message | {"spaces": spaces}
+        return made | self.evaluating_part | {"updates": graph.updates}
+
+    @property
+    def message(self) -> Json:
+        """The entry of the run's purpose in its manifest, where there is one."""
+        return {"message": self.settings.message} if self.settings.message else {}
 
     def await_evaluations(self, opened: OpenedRun) -> None:
         """Add the part that the pending evaluations of a run need, where it is not given.
@@ -216,6 +238,7 @@ class Session:
             remember_own_code(named, None, imported_folders(named))
         folder = create_run_folder(root, name, manifest, source)
         self.hold(folder.path)
+        keep_differences(folder)
         return folder
 
     def check(self, folder: Path, saved: Checkpoint | None = None) -> None:
@@ -407,12 +430,14 @@ def resume_experiment(
                 "command": list(command),
                 "from": None if checkpoint is None else checkpoint.path.name,
                 "restarted_episodes": how.restart_episodes or not has_episodes,
-                **made_with(),
+                **session.message,
+                **made_with(code_of(graph_manager, manifest)),
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
         manifest |= session.evaluating_part | {"updates": graph_manager.graph.updates}
         write_manifest(folder, manifest)
+        keep_differences(folder)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, manifest, done)
 

@@ -70,6 +70,8 @@ class RunSettings:
     """Episodes of the evaluation at the end; 0 for none."""
     tensorboard: bool = True
     """If True, TensorBoard files are written."""
+    message: str = ""
+    """Purpose of the run, in words, for its manifest; empty: none."""
     parts: tuple[RunPartParameters, ...] = ()
     """Participants in the run, such as films of its evaluations, in the order in which they are
     opened and follow its records. A run that is resumed is given them again."""

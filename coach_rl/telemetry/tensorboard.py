@@ -58,6 +58,7 @@ _LEVELS = "Sub-goals reached in evaluations, by level", "[^/]+/evaluation_level/
 _SPEED = (
     ("Environment steps per second", "time/steps_per_second"),
     ("Processor, percent of a core", "resources/cpu_percent"),
+    ("Cores, percent", "resources/busiest_core_percent resources/cores_percent"),
     ("Memory, MiB", "resources/memory_mib"),
     ("GPU memory, MiB", "resources/gpu_memory_mib resources/gpu_memory_reserved_mib"),
 )
