@@ -17,8 +17,8 @@ CELLS = [
     for cell in json.loads(NOTEBOOK.read_text())["cells"]
     if cell["cell_type"] == "code"
 ]
-MOST_LINES = 250
-"""Lines that a cell prints at most: a panel redrawn into it took 1,837."""
+MOST_LINES = 500
+"""Lines that a cell prints at most: `describe` takes 250, a panel redrawn into it took 1,837."""
 
 
 def test_commands_run_in_the_kernels_python_in_plain_lines() -> None:
