@@ -170,6 +170,9 @@ from coach_rl.extensions.exporting.archive import (
 from coach_rl.extensions.films.episode_recorder import (
     VideoParameters as VideoParameters,
 )
+from coach_rl.extensions.films.playing import (
+    play_run as play_run,
+)
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,
     GroupMember as GroupMember,

@@ -22,7 +22,7 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
-    [familiar.flags]                               # likewise `settings`, `commands`, `classes`
+    [familiar.flags]                               # likewise settings, commands, classes, presets
     "stride pace" = ["--gait"]                     # names of other libraries, and those here
 
     [commands.gait]                                # see `Command` of `cli.parser`
@@ -72,7 +72,7 @@ _LISTS = (
 )  # fmt: skip
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
-_FAMILIAR = ("settings", "flags", "commands", "classes")
+_FAMILIAR = ("settings", "flags", "commands", "classes", "presets")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"

@@ -103,7 +103,7 @@ class RunFolder(ShowsFacts):
     """The folder of pictures of notes; exists once there are some."""
 
     def facts(self) -> Mapping[str, object]:
-        """Its path, and what its manifest and its summary say, for notebooks."""
+        """Its path, and the facts in its manifest and its summary, for notebooks."""
         facts: dict[str, object] = {"run": self.path}
         try:
             manifest = read_manifest(self)

@@ -17,8 +17,8 @@ CELLS = [
     for cell in json.loads(NOTEBOOK.read_text())["cells"]
     if cell["cell_type"] == "code"
 ]
-MOST_LINES = 150
-"""Lines that a cell prints at most: a panel redrawn into it took 1,837."""
+MOST_LINES = 500
+"""Lines that a cell prints at most: `describe` takes 250, a panel redrawn into it took 1,837."""
 
 
 def test_commands_run_in_the_kernels_python_in_plain_lines() -> None:
@@ -65,7 +65,9 @@ def test_notebook_runs_from_a_bare_folder(tmp_path: Path, monkeypatch: pytest.Mo
     nbclient.NotebookClient(notebook, timeout=900, resources=resources).execute()
     printed = [text_of(cell) for cell in notebook.cells if cell.cell_type == "code"]
     for source, text in zip(CELLS, printed, strict=True):
-        assert not re.search(r"error|Traceback|not found", text), f"{source}\n{text}"
+        assert not re.search(r"coach: error|Traceback|not found|No module", text), (
+            f"{source}\n{text}"
+        )
         assert len(text.splitlines()) <= MOST_LINES, source
     docked = re.search(r"(\d+) of 10 episodes docked", printed[-1])
     assert docked is not None

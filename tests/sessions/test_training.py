@@ -210,13 +210,13 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
         (("PPO", gymnasium.make("CartPole-v1")), {}, C, "give its name, 'CartPole-v1'"),
         (("PPO", Lever()), {}, C, f"name its class, here '{__name__}:Lever'"),
         (("PPO", lambda: Lever()), {}, C, "cannot import ... module:Class"),
-        (("PPO", "CartPole-v1"), {"total_timesteps": 8}, U, "did you mean 'steps'"),
-        (("PPO", "CartPole-v1"), {"n_envs": 2}, U, "did you mean 'num_envs'"),
+        (("PPO", "CartPole-v1"), {"total_timesteps": 8}, U, "did you mean 'steps=...'"),
+        (("PPO", "CartPole-v1"), {"n_envs": 2}, U, "did you mean 'num_envs=...'"),
         (
             ("PPO", "CartPole-v1"),
             {"learning_rate": 1e-3},
             U,
-            "did you mean 'agent.optimizer.learning_rate'",
+            "changes={'agent.optimizer.learning_rate': ...}",
         ),
         (("PPO", "CartPole-v1"), {"steps": "many"}, P, "steps must be ... got 'many'"),
         (("PPO", "CartPole-v1"), {"steps": 0}, P, "training must be ... > 0, got"),
@@ -251,3 +251,41 @@ def test_train_invalid_input_error(tmp_path, given, arguments, kind, message):
     arguments = {"folder": tmp_path, "audience": Audience(), **arguments}
     check_refused(lambda: coach_rl.train(*given, **arguments), kind, message)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("total_timesteps", "steps=..."),
+        ("n_envs", "num_envs=..."),
+        ("env", "level=..."),
+        ("tensorboard_log", "folder=..."),
+        ("verbose", "audience=..."),
+        ("gamma", "changes={'agent.algorithm.discount': ...}"),
+        ("learning_rate", "changes={'agent.optimizer.learning_rate': ...}"),
+        ("clip", "changes={'agent.algorithm.clip': ...}"),
+        ("stepz", "steps"),
+        ("recurrent", "recurrence"),
+    ],
+)
+def test_argument_of_another_library_is_answered_with_the_one_here(tmp_path, name, meant):
+    with pytest.raises(errors.UnknownNameError) as caught:
+        trained(tmp_path, "PPO", "CartPole-v1", **{name: 1})
+    message = str(caught.value)
+    assert message.startswith(f"unknown argument '{name}' of train(); did you mean ")
+    assert meant in message
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "meant"),
+    [
+        ("A2C", "PPO"),
+        ("rainbow", "DQN"),
+        ("Mujoco_TD3", "TD3"),
+        (coach_rl.DQNAgentParameters, "DQN"),
+    ],
+)
+def test_algorithm_of_another_name_is_answered_with_the_one_here(tmp_path, algorithm, meant):
+    with pytest.raises(errors.UnknownNameError, match=f"did you mean '{meant}'"):
+        trained(tmp_path, algorithm, "CartPole-v1")
