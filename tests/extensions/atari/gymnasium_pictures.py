@@ -45,7 +45,7 @@ def record() -> None:
 
     gymnasium.register_envs(ale_py)
     pictures = []
-    for game, name in GAMES.items():
+    for name in GAMES.values():
         bare = gymnasium.make(f"ALE/{name}-v5", frameskip=1, repeat_action_probability=0.0)
         env = gymnasium.wrappers.AtariPreprocessing(bare, noop_max=0, frame_skip=4)
         chosen = actions(env.action_space.n)
