@@ -197,8 +197,8 @@ class ImageScale(nn.Module):
         self.channels_first, self.is_bytes = channels_first, is_bytes
 
     def forward(self, values: Tensor) -> Tensor:
-        values = (values if self.channels_first else values.permute(0, 3, 1, 2)).to(torch.float32)
-        return values / 255 if self.is_bytes else values
+        values = values if self.channels_first else values.permute(0, 3, 1, 2)
+        return values / 255 if self.is_bytes else values.to(torch.float32)  # bytes in one pass
 
 
 AnyTorsoParameters = TorsoParameters | ModuleParameters
