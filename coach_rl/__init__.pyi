@@ -73,6 +73,15 @@ from coach_rl.core import (
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
 )
+from coach_rl.environments.atari.game import (
+    AtariGame as AtariGame,
+)
+from coach_rl.environments.atari.games import (
+    GAMES as GAMES,
+)
+from coach_rl.environments.atari.parameters import (
+    AtariParameters as AtariParameters,
+)
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
 )
@@ -146,6 +155,9 @@ from coach_rl.exploration_policies import (
     OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
     ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
+)
+from coach_rl.extensions.atari.terminal_info import (
+    TerminalInfo as TerminalInfo,
 )
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,

@@ -208,8 +208,8 @@ class ImageScale(nn.Module):
         self.channels_first, self.is_scaled = channels_first, is_scaled
 
     def forward(self, values: Tensor) -> Tensor:
-        values = (values if self.channels_first else values.permute(0, 3, 1, 2)).to(torch.float32)
-        return values / 255 if self.is_scaled else values
+        values = values if self.channels_first else values.permute(0, 3, 1, 2)
+        return values / 255 if self.is_scaled else values.to(torch.float32)  # bytes in one pass
 
 
 AnyTorsoParameters = TorsoParameters | ModuleParameters

@@ -18,7 +18,7 @@ from coach_rl.core.errors import (
     require_no_problems,
 )
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
@@ -448,11 +448,11 @@ class BasicGraphParameters(GraphParameters):
     agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
     """The agent that learns."""
     load: str | None = None
-    """A run, or one of its checkpoints, whose agent it starts from; `RUN:LEVEL` for an agent of a
-    hierarchy. None: from nothing."""
+    """A run, or checkpoint, whose agent it starts from; `RUN:LEVEL` of a hierarchy; None: none."""
     load_partly: bool = False
-    """If True, `load` takes what fits, and a report lists what was not loaded and why; otherwise
-    all of it has to fit."""
+    """If True, `load` takes what fits, and a report lists the rest; otherwise all has to fit."""
+    parts: tuple[LevelPartParameters, ...] = ()
+    """Parts of the agent's level, see `LevelParameters.parts`."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
     arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
@@ -461,6 +461,8 @@ class BasicGraphParameters(GraphParameters):
     """Discount without effect here: one level adds nothing up."""
 
     def __post_init__(self) -> None:
-        level = LevelParameters(agent=self.agent, load=self.load, load_partly=self.load_partly)
+        level = LevelParameters(
+            agent=self.agent, load=self.load, load_partly=self.load_partly, parts=self.parts
+        )
         object.__setattr__(self, "levels", (level,))
         super().__post_init__()

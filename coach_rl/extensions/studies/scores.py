@@ -126,6 +126,14 @@ class RunScores(ShowsFacts):
     """The machines that it was made on."""
     command: tuple[str, ...] = ()
     """The command line that began it; empty where it is not recorded."""
+    frames_per_step: int | None = None
+    """Frames of an environment step, where its environment counts frames; None elsewhere."""
+
+    @property
+    def frames(self) -> int | None:
+        """Frames so far; None where they are not counted."""
+        per_step = self.frames_per_step
+        return None if per_step is None else per_step * self.environment_steps
 
     def facts(self) -> Mapping[str, object]:
         """Its task, seed and state, its length, and its scores."""
@@ -218,9 +226,17 @@ def read_scores(run: Path) -> RunScores:
             code=tuple(dict.fromkeys(map(_code, parts))),
             hosts=tuple(dict.fromkeys(filter(None, map(_host, parts)))),
             command=tuple(map(printable, manifest.get("command", ()))),
+            frames_per_step=_frames_per_step(manifest["parameters"]),
         )
     except _OF_ANOTHER_SHAPE as error:
         raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
+
+
+def _frames_per_step(parameters: Json) -> int | None:
+    """The `frames_per_step` of an environment's parameters; None where they have none."""
+    environment = parameters.get("environment")
+    has_frames = isinstance(environment, dict) and "frames_per_step" in environment
+    return _count(environment, "frames_per_step") if has_frames else None
 
 
 def _code(part: Json) -> str:
