@@ -220,7 +220,7 @@ def hindsight_ddpg(
     *,
     updates: float,
     learning_starts: int,
-    exploration: rl.EpsilonGreedyNoise | rl.EpsilonZGreedy,
+    exploration: "rl.EpsilonGreedyNoise | rl.EpsilonZGreedy",
     bounded: bool,
 ) -> rl.DDPGAgentParameters:
     """DDPG for a level of HAC.

@@ -24,8 +24,9 @@ from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.records import ALLOWED
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy, EpsilonZGreedy
+from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.extensions.exploration import EpsilonZGreedy
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.sequences import SequenceParameters

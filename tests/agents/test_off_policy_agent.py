@@ -40,7 +40,8 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
 )
-from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
+from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
+from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
 

@@ -34,8 +34,8 @@ from coach_rl.exploration_policies.box_noise import (
     OrnsteinUhlenbeckNoise,
     SquashedGaussianPolicy,
 )
-from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead
+from coach_rl.extensions.exploration.epsilon_z_greedy import EpsilonZGreedy
 from tests.architectures import test_continuous_control as control
 from tests.architectures import test_observation_normaliser as normaliser
 from tests.architectures import test_recorded_steps as recorded

@@ -15,13 +15,12 @@ from coach_rl.exploration_policies import (
     Categorical,
     EpsilonGreedy,
     EpsilonGreedyNoise,
-    EpsilonZGreedy,
     GaussianNoise,
     Greedy,
     OrnsteinUhlenbeckNoise,
-    ParameterNoise,
     TruncatedNormalNoise,
 )
+from coach_rl.extensions.exploration import EpsilonZGreedy, ParameterNoise
 
 BOX = spaces.Box(-1, 3, (2,))
 BUTTONS = spaces.Discrete(4)

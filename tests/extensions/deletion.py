@@ -26,7 +26,10 @@ from coach_rl.configuration.extensions import own_extensions
 CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
-USED = ("testing", "distributional", "scripts", "optimizers", "strict_subgoals", "episode_filters")
+USED = (
+    "testing", "discrete_maps", "distributional", "episode_filters", "exploration",
+    "image_filters", "optimizers", "scripts", "strict_subgoals",
+)  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
 KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
 """Variables of the environment that programs in a copy have."""

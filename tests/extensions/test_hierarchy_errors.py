@@ -22,6 +22,7 @@ from coach_rl.environments.toy import (
     GoalPointMassParameters,
     PointMassParameters,
 )
+from coach_rl.extensions.discrete_maps import BoxDiscretization
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.planning.edge_costs import CriticSteps
@@ -31,7 +32,6 @@ from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
 from coach_rl.extensions.skills.diayn_agent import DiscriminatorParameters
 from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
-    BoxDiscretization,
     BoxMasking,
     InputFilter,
     LinearBoxToBoxMap,

@@ -83,13 +83,18 @@ def with_needs(names: set[str]) -> set[str]:
 
 @cache
 def used_by_preset(name: str) -> frozenset[str]:
-    """The extensions that a file below presets uses, and those of the files there it imports."""
+    """The extensions that a file below presets uses, and those of the files there it imports.
+
+    What such a file needs under some of its settings alone is listed for that file.
+    """
     source = (CHECKOUT / f"presets/{name}.py").read_text()
     found = used(source)
     for module in modules_of(source):
         *folder, other = module.split(".")
         if folder == ["coach_rl", "presets"] and other in PRESETS - {name}:
-            found |= used_by_preset(other)
+            found |= {
+                each for each in used_by_preset(other) if other not in EXTENSIONS[each].used_by
+            }
             found |= {each.name for each in own_extensions() if f"{other}.py" in each.helpers}
     return frozenset(found)
 

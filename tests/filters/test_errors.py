@@ -14,22 +14,26 @@ from coach_rl.core.errors import (
     SpaceError,
     UnknownNameError,
 )
-from coach_rl.filters import (
+from coach_rl.extensions.discrete_maps import (
     BoxDiscretization,
-    BoxMasking,
     FullDiscreteActionSpaceMap,
+    PartialDiscreteActionSpaceMap,
+)
+from coach_rl.extensions.image_filters import (
+    ObservationCropFilter,
+    ObservationRescaleSizeByFactorFilter,
+    ObservationRescaleToSizeFilter,
+    ObservationToUInt8Filter,
+)
+from coach_rl.filters import (
+    BoxMasking,
     InputFilter,
     LinearBoxToBoxMap,
     ObservationClippingFilter,
-    ObservationCropFilter,
     ObservationNormalizationFilter,
     ObservationReductionBySubPartsNameFilter,
-    ObservationRescaleSizeByFactorFilter,
-    ObservationRescaleToSizeFilter,
     ObservationStackingFilter,
-    ObservationToUInt8Filter,
     OutputFilter,
-    PartialDiscreteActionSpaceMap,
     RewardClippingFilter,
     RewardNormalizationFilter,
     RewardRescaleFilter,
