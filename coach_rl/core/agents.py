@@ -69,9 +69,7 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
         acting: These others.
     """
     own = _own_keys(agent)
-    if not own:
-        return
-    for each in acting:
+    for each in acting if own else ():
         for key in sorted(own & _own_keys(each)):
             raise SpaceError(
                 f"the observation '{key}' is the action mask of those that act below, and has as "

@@ -205,15 +205,11 @@ class ReplayLayout:
         return fields
 
     @property
-    def gathered(self) -> tuple[str, ...]:
-        """The columns that a batch has from the positions drawn themselves."""
-        observations = (f"{OBSERVATIONS}{key}" for key in self.observations)
-        return (*observations, *self.actions, *map(extra, self.extras))
-
-    @property
-    def gathered_next(self) -> tuple[str, ...]:
-        """The columns that a batch has from where the n-step returns end."""
-        return tuple(f"{NEXT_OBSERVATIONS}{key}" for key in self.observations)
+    def gathered(self) -> tuple[list[str], list[str]]:
+        """The columns of a batch from the positions drawn, and from where n-step returns end."""
+        here = [*map(OBSERVATIONS.__add__, self.observations)]
+        ends = [*map(NEXT_OBSERVATIONS.__add__, self.observations)]
+        return [*here, *self.actions, *map(extra, self.extras)], ends
 
     @property
     def size(self) -> MemorySize:
