@@ -411,22 +411,6 @@ class LevelPlace:
                 "`space` as it is"
             )
 
-    def require_standard_sub_goals(self, owner: str) -> None:
-        """Raise `ConfigurationError` unless sub-goals are elements of an observation, untimed.
-
-        Args:
-            owner: What computes with them as if they were.
-        """
-        self.require_untimed_sub_goals(owner)
-        goal = self.sub_goal
-        names = ("achieved", "difference", "difference_of", "show", "shown_from", "target", "space")
-        if goal is not None and (own := goal.overridden(*names)):
-            raise ConfigurationError(
-                f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
-            )
-        self.require_sub_goals_as_actions(owner)
-
 
 def explores(agent: AnyAgent) -> bool:
     """True if an agent, or one that it consists of, may act otherwise in training than greedily."""
