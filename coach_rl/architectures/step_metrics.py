@@ -180,11 +180,6 @@ class Learner:
     max_gradient_norm: float | None
     """None never clips."""
 
-    @property
-    def is_finite(self) -> bool:
-        """True if all online parameters are finite."""
-        return bool(torch.isfinite(self.network.online).all())
-
 
 def diagnosis(
     owner: str,
@@ -211,7 +206,7 @@ def diagnosis(
         found.append(f"at gradient step {step:,} its {name} was {value}, the first such number")
     if skipped:
         found.append(f"steps skipped in a row: {skipped:,}")
-    broken = [each for each in learners if not each.is_finite]
+    broken = [each for each in learners if not torch.isfinite(each.network.online).all()]
     found += [_broken(each) for each in broken]
     if answer is not None:
         sound = "" if broken else " though its parameters are finite"

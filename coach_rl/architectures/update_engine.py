@@ -280,12 +280,11 @@ class UpdateEngine(Generic[Batch]):
 
     def _saved_transforms(self) -> dict[str, GradientTransform]:
         """The transforms that have state, by their objective and their number among them."""
-        found: dict[str, GradientTransform] = {}
-        for each in self._learners:
-            own = filter(attrgetter("SAVED"), each.transforms)
-            for number, transform in enumerate(own):
-                found[f"{each.objective.name}/{number}"] = transform
-        return found
+        return {
+            f"{each.objective.name}/{number}": transform
+            for each in self._learners
+            for number, transform in enumerate(filter(attrgetter("SAVED"), each.transforms))
+        }
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
         """The step of these objectives in this engine's mode."""
@@ -342,8 +341,8 @@ class UpdateEngine(Generic[Batch]):
         ):
             raise self._diverged()
 
-    def _networks(self) -> list[Learner]:
-        return [
+    def _diverged(self, answer: float | None = None) -> DivergedError:
+        learners = [
             Learner(
                 name=each.name,
                 network=each.network,
@@ -352,13 +351,11 @@ class UpdateEngine(Generic[Batch]):
             )
             for each, *_ in self._learners
         ]
-
-    def _diverged(self, answer: float | None = None) -> DivergedError:
         return DivergedError(
             diagnosis(
                 self._owner,
                 faults=self._metrics.faults(),
-                learners=self._networks(),
+                learners=learners,
                 batch=named_tensors(self._last_batch),
                 answer=answer,
                 skipped=self._metrics.skipped_in_a_row,

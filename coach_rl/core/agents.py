@@ -69,9 +69,7 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
         acting: These others.
     """
     own = _own_keys(agent)
-    if not own:
-        return
-    for each in acting:
+    for each in acting if own else ():
         for key in sorted(own & _own_keys(each)):
             raise SpaceError(
                 f"the observation '{key}' is the action mask of those that act below, and has as "
@@ -412,22 +410,6 @@ class LevelPlace:
                 f"{goal.space.shape}; override asked_in_hindsight() to return those, or leave "
                 "`space` as it is"
             )
-
-    def require_standard_sub_goals(self, owner: str) -> None:
-        """Raise `ConfigurationError` unless sub-goals are elements of an observation, untimed.
-
-        Args:
-            owner: What computes with them as if they were.
-        """
-        self.require_untimed_sub_goals(owner)
-        goal = self.sub_goal
-        names = ("achieved", "difference", "difference_of", "show", "shown_from", "target", "space")
-        if goal is not None and (own := goal.overridden(*names)):
-            raise ConfigurationError(
-                f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
-            )
-        self.require_sub_goals_as_actions(owner)
 
 
 def explores(agent: AnyAgent) -> bool:

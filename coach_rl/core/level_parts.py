@@ -71,6 +71,8 @@ class RowsOfLevel(Protocol):
     """[N, ...] each: what the row's decision is, or was, made on."""
     goal: FloatArray
     """[N, G] the goal or option received last; G is 0 where the level receives none."""
+    open: BoolArray
+    """[N] the level above waits for the end of this sub-episode."""
     decisions: IntArray
     """[N] decisions in this sub-episode so far; while one is judged, it included."""
     tested: BoolArray

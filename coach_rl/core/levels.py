@@ -16,7 +16,7 @@ from coach_rl.core.level_parts import Counts, LevelPart, RowsOfLevel
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
-from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, End, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
@@ -37,8 +37,7 @@ class NothingReceived:
     def check(self, observation_space: spaces.Dict) -> None:
         """Any observations will do."""
 
-    def check_given(self, observation_space: spaces.Dict) -> None:
-        """They need not give anything."""
+    check_given = check
 
     def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002
         """Nothing, float32 [R, 0]: to be selected is all that the level is sent."""
@@ -268,20 +267,3 @@ def received_by(level: LevelDescription) -> LevelSpace | NothingReceived:
 
 
 LevelT = TypeVar("LevelT", bound=LevelDescription)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LevelGoals:
-    """The current goals of a level, row by row; read only."""
-
-    goal_space: GoalSpace
-    goal: FloatArray
-    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
-    given: BoolArray
-    """[N] a goal was given since the last reset."""
-    open: BoolArray
-    """[N] the goal is neither reached nor abandoned."""
-    decisions: IntArray
-    """[N] decisions of the level since it was given."""
-    own_return: FloatArray
-    """[N] sum of the level's own rewards since then."""

@@ -195,12 +195,8 @@ def _loaded(now: Any, saved: Any, path: str, *, extra: bool = False) -> Any:
             "saved with"
         )
     if isinstance(now, dict):
-        parts: dict[str, Any] = {}
-        is_same = True
-        for key, part in now.items():
-            parts[key] = _loaded(part, _part(saved, key, path), path)
-            is_same &= parts[key] is part
-        return now if is_same else parts
+        parts = {key: _loaded(part, _part(saved, key, path), path) for key, part in now.items()}
+        return now if all(parts[key] is part for key, part in now.items()) else parts
     if isinstance(now, list):
         return [_loaded(part, old, path) for part, old in zip(now, saved, strict=True)]
     return saved

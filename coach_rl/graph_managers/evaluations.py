@@ -108,9 +108,7 @@ class Scores:
         if with_success or self.reports_success:
             arrays["episode/success"] = episodes.success
             arrays["episode/success_any"] = episodes.success_any
-        for name, own in episodes.agents.items():
-            arrays[f"episode/reward/{name}"] = own
-        return arrays
+        return arrays | {f"episode/reward/{name}": own for name, own in episodes.agents.items()}
 
 
 def play(
@@ -217,9 +215,7 @@ def level_metrics(
         room: The beginning of the figures' names.
         learns: Whether each level learns now, by name; None where all always do.
     """
-    found: dict[str, dict[str, float]] = {}
-    for name, value in (learns or {}).items():
-        found[name] = {f"{room}/learns": value}
+    found = {name: {f"{room}/learns": value} for name, value in (learns or {}).items()}
     if len(stack.levels) == 1 and stack.levels[0].params.goal_space is None:
         return found
     for level in stack.levels:

@@ -103,12 +103,9 @@ class LevelAgents:
                 agent = self.built[level.name] = described.build(context)
                 _check_learning(agent, level.goal_space, below)
                 if below:
-                    acting = (
-                        self.built[low.name]
-                        for low, ways in zip(levels, links, strict=True)
-                        if not ways and low.name in self.built
-                    )
-                    require_own_mask(agent, acting)
+                    pairs = zip(levels, links, strict=True)
+                    acting = {low.name for low, ways in pairs if not ways} & self.built.keys()
+                    require_own_mask(agent, map(self.built.__getitem__, acting))
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]

@@ -61,13 +61,9 @@ class LevelPhases(Saved):
             return
         named = {level.name: level for level in levels}
         counts: dict[str, int] = {}
-        for level, _, moment in _moments(self._levels):
-            if isinstance(moment, SuccessRate):
-                whose = moment.level or level.name
-                counts[whose] = max(counts.get(whose, 0), moment.over)
-        for level, _, schedule in self._in_steps:
-            whose = schedule.level or level.name
-            counts[whose] = max(counts.get(whose, 0), schedule.over)
+        for awaited, level, _ in _success_rates(self._levels):
+            whose = awaited.level or level.name
+            counts[whose] = max(counts.get(whose, 0), awaited.over)
         for name, count in counts.items():
             named[name].sub_episodes.remember(count)
 
@@ -197,8 +193,8 @@ def check_level_phases(
         training: Length of the run.
         heatup: Length of its heat-up.
     """
-    for of, level, field in _success_rates(levels):
-        _check_success_rate(of, level, field, levels)
+    for awaited, level, field in _success_rates(levels):
+        _check_success_rate(awaited.level, level, field, levels)
     for index, level in enumerate(levels):
         if level.warmup is None and not level.may_freeze:
             continue
@@ -303,16 +299,16 @@ def _moments(
 
 def _success_rates(
     levels: Sequence[LevelDescription],
-) -> Iterator[tuple[str | None, LevelDescription, str]]:
-    """Every success rate that a level waits for: of which level, for whom, and the field."""
+) -> Iterator[tuple[SuccessRate | SuccessSchedule, LevelDescription, str]]:
+    """Every success rate that is waited for, with the level that waits, and the field."""
     for level, field, moment in _moments(levels):
         if isinstance(moment, SuccessRate):
-            yield moment.level, level, field
+            yield moment, level, field
     for level in levels:
         for change in level.changes:
             for setting, schedule in change.scheduled.items():
                 if isinstance(schedule, SuccessSchedule):
-                    yield schedule.level, level, f"{type(change).__name__}.{setting}"
+                    yield schedule, level, f"{type(change).__name__}.{setting}"
 
 
 def _key(level: LevelDescription, field: str, moment: SuccessRate) -> str:

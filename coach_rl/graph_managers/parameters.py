@@ -393,7 +393,8 @@ class GraphParameters:
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
         yield from self._problems_of_levels()
-        yield from self._problems_of_size()
+        if not 1 <= self.num_envs <= MOST_ENVS:
+            yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
         yield from self._problems_of_schedule()
         yield from self.source.problems(self)
         for level in self.levels:
@@ -417,10 +418,6 @@ class GraphParameters:
         for level, below in zip(levels, self.arrangement.links(levels), strict=True):
             for part in level.parts:
                 yield from part.problems(level, [*map(levels.__getitem__, below)])
-
-    def _problems_of_size(self) -> Iterator[str]:
-        if not 1 <= self.num_envs <= MOST_ENVS:
-            yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
         schedule = self.schedule

@@ -1,7 +1,8 @@
 """The judge and the parts of a level, chosen once, when it is built."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, singledispatch
+from functools import partial
+from typing import Any
 
 from coach_rl.core.agents import DrawnAgent, EndingAgent
 from coach_rl.core.clock import Clock, Phase
@@ -32,28 +33,22 @@ def goal_spaces(levels: Sequence[LevelDescription]) -> list[GoalSpace]:
     return [each.goal_space for each in levels if isinstance(each.goal_space, GoalSpace)]
 
 
-@singledispatch
-def judge_of(received: object, context: LevelContext) -> SimulatorJudge:  # noqa: ARG001
-    """The judge of a level that receives nothing, goals or options.
+def judge_of(context: LevelContext) -> SimulatorJudge:
+    """The judge of a level.
 
     Raises:
         ConfigurationError: Rewards read the level above, and there is none.
     """
+    match context.level.goal_space:
+        case OptionSpace() as options:
+            return OptionJudge(options, context)
+        case GoalSpace(reward=str()) as goals:
+            return GoalJudge(goals, context)
+        case GoalSpace() as goals:
+            function: Any = goals.reward  # texts have been
+            kind = RewardedGoalJudge if takes(function, 1) else LookingUpJudge
+            return kind(function, goals, context)
     return SimulatorJudge()
-
-
-@judge_of.register
-def _(received: OptionSpace, context: LevelContext) -> SimulatorJudge:
-    return OptionJudge(received, context)
-
-
-@judge_of.register
-def _(received: GoalSpace, context: LevelContext) -> SimulatorJudge:
-    function = received.reward
-    if isinstance(function, str):
-        return GoalJudge(received, context)
-    kind = RewardedGoalJudge if takes(function, 1) else LookingUpJudge
-    return kind(function, received, context)
 
 
 def parts_before(context: LevelContext) -> Iterator[LevelPart]:

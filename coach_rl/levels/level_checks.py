@@ -71,11 +71,3 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
             space.check_given(below.observation)
     except SpaceError as error:
         raise SpaceError(f"level '{name}': {error}") from error
-
-
-def require_goal_space(params: LevelDescription) -> None:
-    """Raise a ConfigurationError unless a level can receive what the level above sends."""
-    if params.goal_space is None:
-        raise ConfigurationError(
-            f"level '{params.name}' needs a goal_space: the level above acts in it"
-        )

@@ -9,16 +9,14 @@ import numpy as np
 from coach_rl.core.agents import AnyAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import Hooks, Judgement, LevelPart, RowIndex
-from coach_rl.core.levels import LevelDescription, LevelGoals, received_by
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.records import (
     NO_ANSWER,
     PLAIN_SUMS,
     Action,
     ActionRequest,
-    Array,
     BoolArray,
     Directive,
     EnvResponse,
@@ -124,7 +122,7 @@ class LevelManager:
             now=self._now,
             watch=InfoWatch(sums.infos, f"level '{params.name}'"),
         )
-        self._judge = judge_of(self._received, context)
+        self._judge = judge_of(context)
         self._parts: tuple[LevelPart, ...] = (
             *parts_before(context),
             self._judge,
@@ -160,22 +158,6 @@ class LevelManager:
     def rows(self) -> LevelRows:
         """The position of each row in its sub-episode."""
         return self._rows
-
-    @property
-    def goals(self) -> LevelGoals | None:
-        """The current goals from the level above; None at the top and under options."""
-        rows = self._rows
-        space = self.params.goal_space
-        if rows.is_top or not isinstance(space, GoalSpace):
-            return None
-        return LevelGoals(
-            goal_space=space,
-            goal=_read_only(rows.goal),
-            given=_read_only(rows.open | (rows.decisions > 0)),
-            open=_read_only(rows.open),
-            decisions=_read_only(rows.decisions),
-            own_return=_read_only(rows.own_return),
-        )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         response = self.environment.reset(seed)
@@ -398,9 +380,3 @@ class LevelManager:
                 for key, values in (answer.info | totals).items()
             },
         )
-
-
-def _read_only(values: Array) -> Array:
-    view = values.view()
-    view.flags.writeable = False
-    return view

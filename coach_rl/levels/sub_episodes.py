@@ -3,7 +3,6 @@
 import math
 from collections import deque
 from collections.abc import Mapping
-from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
@@ -261,31 +260,20 @@ class OptionSubEpisodes(SubEpisodes):
         self._of_options[:] = 0.0
 
 
-@singledispatch
-def sub_episodes_of(
-    received: object,  # noqa: ARG001 - the kinds below
-    ends: Mapping[str, End],
-    counts: Counts,
-) -> SubEpisodes:
-    """The statistics of the sub-episodes of a level that receives nothing, goals or options.
+def sub_episodes_of(received: object, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
+    """The statistics of the sub-episodes of a level.
 
     Args:
-        received: The space of that.
+        received: The space of what it receives.
         ends: Further ends by name, which parts of the level bring.
         counts: Sums of these parts, which are saved and cleared with the level's own.
     """
+    match received:
+        case GoalSpace():
+            return GoalSubEpisodes(ends, counts)
+        case OptionSpace(space=Discrete()):
+            return OptionSubEpisodes(ends, counts, options=received.size)
     return SubEpisodes(ends, counts)
-
-
-@sub_episodes_of.register
-def _(_received: GoalSpace, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
-    return GoalSubEpisodes(ends, counts)
-
-
-@sub_episodes_of.register
-def _(received: OptionSpace, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
-    numbered = OptionSubEpisodes(ends, counts, options=received.size)
-    return numbered if isinstance(received.space, Discrete) else SubEpisodes(ends, counts)
 
 
 def _added_in_turn(total: float, values: FloatArray) -> float:

@@ -238,10 +238,7 @@ class Hindsight(HindsightParameters):
         keys = [self.goal.key]
         if self.goal.overridden("achieved"):  # it may read other keys, too
             keys = [*under(OBSERVATIONS, store.fields)]
-        paths: dict[str, tuple[str, str]] = {}
-        for key in keys:
-            paths[key] = (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}")
-        return paths
+        return {key: (f"{OBSERVATIONS}{key}", f"{NEXT_OBSERVATIONS}{key}") for key in keys}
 
     def _check_methods(self) -> None:
         """Raise `ConfigurationError` where the goals' class judges or shows more than goals."""

@@ -250,7 +250,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             if self.prioritised is None
             else PrioritisedPositions(store, rng, self.prioritised)
         ]
-        gather = Gather(store, layout.gathered, layout.gathered_next)
+        gather = Gather(store, *layout.gathered)
         units += self.draws.units(self._return_units(store, relabel, discount), gather)
         if relabel is not None:
             units.append(relabel.observations)

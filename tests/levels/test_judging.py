@@ -67,7 +67,7 @@ def judge(level, answered, *, decisions=(1, 1, 1, 1), outer=(), outer_space=LINE
     end = answered.end & REAL_ENDS
     for part in parts_before(context):
         end |= part.ends(answered, EVERY_ROW)
-    judgement = judge_of(received_by(context.level), context).judgement(answered, EVERY_ROW, end)
+    judgement = judge_of(context).judgement(answered, EVERY_ROW, end)
     for part in level.parts:
         judgement = part.build(context).judged(judgement, answered, answered.observation)
     assert judgement.end.dtype == np.uint8

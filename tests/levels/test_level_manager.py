@@ -407,20 +407,6 @@ def test_level_manager_reset_response_is_not_written_to():
     assert_same_state(response.first_observation, before)
 
 
-def test_level_manager_goals_are_read_only():
-    top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
-    low = top.environment
-    assert top.goals is None
-    assert not low.goals.given.any()
-    top.recv()
-    goals = low.goals
-    assert goals.goal_space == GOALS
-    assert goals.given.all()
-    assert goals.goal.shape == (3, 2)
-    for values in (goals.goal, goals.open, goals.given):
-        assert not values.flags.writeable
-
-
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
 
 

@@ -238,8 +238,9 @@ class Stages:
         """True if observations can enter out of turn, with `{}` for their memory."""
         self.adds_to_reward = False
         """True if the agent learns from other rewards than those of its level and its filters."""
-        self.sees_whole = False
-        """True if a stage is shown whole observations, also where a goal alone is received."""
+        self.sees_whole = ""
+        """The reason why a stage is shown whole observations, also where a goal alone is received;
+        empty: none is."""
         self.beginning: list[Stage] = []
         """The stages that override `begin`; the next ones are those of the other methods."""
         self.checking: list[Stage] = []
@@ -251,7 +252,6 @@ class Stages:
         self.advancing: list[Stage] = []
         self.cutting: list[Stage] = []
         self._entering: list[Stage] = []
-        self._single = ""
 
     def add(self, stage: Stage) -> None:
         """Add a stage further inside than the others.
@@ -259,11 +259,9 @@ class Stages:
         Raises:
             ConfigurationError: It remembers observations, and another one transforms them alone.
         """
-        if self._single and stage.remembers:
-            raise ConfigurationError(
-                f"agent '{self._agent}': {self._single}, and {stage.remembers}"
-            )
-        self._single = self._single or stage.single
+        if self.sees_whole and stage.remembers:
+            reasons = f"{self.sees_whole}, and {stage.remembers}"
+            raise ConfigurationError(f"agent '{self._agent}': {reasons}")
         self.all += (stage,)
         self.kept |= stage.kept
         self.extras += stage.extras
@@ -273,7 +271,7 @@ class Stages:
         self.conditions |= stage.conditions
         self.is_stateless &= stage.is_stateless
         self.adds_to_reward |= stage.adds_to_reward
-        self.sees_whole |= bool(stage.single)
+        self.sees_whole = self.sees_whole or stage.single
         inwards = {
             "enter": self._entering,
             "begin": self.beginning,

@@ -22,12 +22,7 @@ from coach_rl.extensions.groups.graph_stack import GraphStack
 from coach_rl.extensions.groups.junction import Junction, Routes
 from coach_rl.graph_managers.arrangement import AgentSource, Links
 from coach_rl.graph_managers.stack import StackSignals
-from coach_rl.levels.level_checks import (
-    agent_spaces,
-    check_ending,
-    check_level,
-    require_goal_space,
-)
+from coach_rl.levels.level_checks import agent_spaces, check_ending, check_level
 
 
 @parameter_class
@@ -72,8 +67,6 @@ class LevelGraph:
             junction = Junction(routes, index)
             below = junction.spaces
             is_top = index == 0
-            if not is_top and not junction.is_selected:
-                require_goal_space(params)
             check_level(params, below, is_top=is_top)
             owned = agent(index, agent_spaces(below, received_by(params)))
             check_ending(params, owned, is_top=is_top)
