@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs import manifest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -80,6 +81,21 @@ def compiler(request, monkeypatch):
 
     if request.param == "traced":
         monkeypatch.setattr(torch, "compile", traced)
+
+
+@pytest.fixture
+def served_evaluations(monkeypatch):
+    """Background evaluations are forked by a server that has imported what they need.
+
+    That they can be spawned as well is tested where they are defined.
+    """
+
+    def started(make, *, start_method, **given):
+        assert start_method == "spawn"
+        return WorkerProcess(make, start_method="forkserver", **given)
+
+    place = "coach_rl.extensions.workers.evaluation_process.WorkerProcess"
+    monkeypatch.setattr(place, started)
 
 
 @pytest.fixture(scope="session", autouse=True)

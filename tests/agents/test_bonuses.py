@@ -22,7 +22,9 @@ from tests.agents.resuming import after, amid, assert_resumes
 
 KEY = "observation"
 SETTINGS = {
-    "learning": rl.LearningParameters(batch=16, learning_starts=20, report_every=5),
+    "learning": rl.LearningParameters(
+        batch=16, updates_per_step=0.5, learning_starts=20, report_every=5
+    ),
     "exploration": rl.GaussianNoise(scale=rl.ConstantSchedule(value=0.3)),
     "actor": rl.ActorParameters(torso=TORSO),
     "critic": rl.CriticParameters(torso=TORSO),

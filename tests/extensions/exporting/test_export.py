@@ -34,7 +34,7 @@ pytestmark = [
 ]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "runs"
-ROWS, STEPS = 2, 70
+ROWS, STEPS = 2, 45
 FUNCTION = "it acts by a function of Python"
 REFUSED = {
     "AntMaze_Graph": "it has a symmetry",

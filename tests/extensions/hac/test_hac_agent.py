@@ -359,7 +359,7 @@ def test_values_lie_between_minus_the_horizon_and_nothing():
     manager.close()
 
 
-@pytest.mark.parametrize("kind", ["ddpg", "td3"])
+@pytest.mark.parametrize("kind", ["ddpg", pytest.param("td3", marks=pytest.mark.slow)])
 def test_a_state_that_was_hopeless_for_long_is_soon_worth_something_again(kind):
     """Targets below minus the horizon would push the squashed value where no gradient is left."""
     manager = built(parameters(stack((10, 3), kinds=(kind, kind)), num_envs=1))
