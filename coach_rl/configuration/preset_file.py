@@ -195,6 +195,8 @@ class Preset:
         ]
         if missing:
             advice = f'give it with -cp "{missing[0]}=..."'
+            if missing[0] == "level":
+                advice = "give it with -lvl, such as -lvl CartPole-v1, or -lvl my_env:MyEnv"
             if "panel" in missing:
                 advice = "a panel is annotated with its class: graph_manager(panel: Panel)"
             raise ConfigurationError(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from coach_rl.configuration.entry_points import PRESETS, installed_entries, require_usable
 from coach_rl.configuration.familiar_names import familiar_presets
+from coach_rl.configuration.own_classes import classes_meant
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
 from coach_rl.core.shown_text import printable
 
@@ -72,6 +73,12 @@ def find_preset(text: str) -> PresetReference:
     shipped = shipped_presets()
     algorithms = any_task_presets() if function is None else {}
     by_lower = {name.lower(): preset for name, preset in (shipped | algorithms).items()}
+    if location.lower() not in by_lower and function is not None:
+        for environment in classes_meant(text)[:1]:
+            raise ConfigurationError(
+                f"'{text}' is an environment, and no preset; train an algorithm on it with "
+                f"`coach train PPO -lvl {environment}`"
+            )
     found = by_lower.get(location.lower()) or _installed(location, shipped)
     return found if function is None else replace(found, function=function, title="")
 
