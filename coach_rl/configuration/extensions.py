@@ -67,7 +67,10 @@ Document: TypeAlias = dict[str, object]
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
-_TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
+_TEXTS = (
+    "after_run", "arguments", "description", "run", "flags", "subject", "limits", "flag_group",
+    "shown",
+)  # fmt: skip
 _REQUIRED = ("arguments", "description")
 _FAMILIAR = ("settings", "flags", "commands", "classes")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
