@@ -274,7 +274,7 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
         reason = _lacking(error) or f"a package is missing: {shown_value(error, form=str)}"
         raise ConfigurationError(f"{what} cannot be made: {reason}") from error
     except BaseException as error:
-        advice = "check its kwargs"
+        advice = "check its kwargs, such as -cp \"environment.kwargs={'size': 3}\""
         if isinstance(error, TypeError) and "render_mode" in f"{what} {shown_error(error)}":
             advice = (
                 "to be filmed or played, it takes render_mode and has render(); else film nothing"
