@@ -134,6 +134,7 @@ def commands_of(extension: Extension) -> dict[str, Command]:
             limits=fields.get("limits", ""),
             flag_group=fields.get("flag_group", ""),
             shown=fields.get("shown", ""),
+            after_run=fields.get("after_run", ""),
         )
         for name, fields in extension.commands.items()
     }

@@ -70,7 +70,10 @@ _MOST_BYTES = 100_000
 _LISTS = (
     "needs", "presets", "needed_by", "used_by", "helpers", "environments", "pages", "tests",
 )  # fmt: skip
-_TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
+_TEXTS = (
+    "after_run", "arguments", "description", "run", "flags", "subject", "limits", "flag_group",
+    "shown",
+)  # fmt: skip
 _REQUIRED = ("arguments", "description")
 _FAMILIAR = ("settings", "flags", "commands", "classes", "presets")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import starmap
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -65,7 +64,7 @@ class Recipe:
         Raises:
             ConfigurationError: It cannot be made with these arguments, or needs a missing package.
         """
-        arguments = ", ".join(starmap("{}={!r}".format, self.kwargs.items()))
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
         given = f" with {arguments}" if arguments else ""
         env = guarded(self._bare, what=f"'{shown_level(self.level)}'{given}")
         if not isinstance(env, gymnasium.Env):
@@ -293,7 +292,7 @@ def guarded(make: Callable[..., T], *arguments: object, what: str, **kwargs: obj
         reason = _lacking(error) or f"a package is missing: {shown_value(error, form=str)}"
         raise ConfigurationError(f"{what} cannot be made: {reason}") from error
     except BaseException as error:
-        advice = "check its kwargs"
+        advice = "check its kwargs, such as -cp \"environment.kwargs={'size': 3}\""
         if isinstance(error, TypeError) and "render_mode" in f"{what} {shown_error(error)}":
             advice = (
                 "to be filmed or played, it takes render_mode and has render(); else film nothing"

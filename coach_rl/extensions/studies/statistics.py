@@ -100,8 +100,8 @@ class Difference(Estimate):
     """Seeds of each group."""
     detectable: float | None = None
     """The true difference that is established with a probability of `POWER` by as many seeds that
-    differ as much; None where it is not known, as with one seed, and, beside an interval, where it
-    would be larger than any difference of two scores."""
+    differ as much; None where it is not known, as with one seed, and beside an interval where it
+    would be larger than any that the metric can have."""
     p_value: float | None = None
     """p of the permutation test over seeds; None where there is no interval and the groups have a
     spread, and where even the clearest arrangement of as many seeds is not significant."""
@@ -255,6 +255,7 @@ def difference(
     if _least_p_value(*seeds, statistic) < 1 - confidence:
         p_value = permutation_test(scores, baseline, statistic) if is_outside else None
         is_outside = p_value is not None and p_value < 1 - confidence
+    detectable = reach + student_t(POWER, freedom) * error
     return Difference(
         value=value,
         low=max(value - reach, -most),

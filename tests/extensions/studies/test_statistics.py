@@ -200,6 +200,14 @@ def test_ties_are_ties_also_with_unequal_numbers_of_seeds(name, statistic):
     assert wrong_differences(name, 3, DRAWS, others=10, statistic=statistic) <= 0.07
 
 
+def test_detectable_difference_of_shares_is_at_most_the_whole():
+    few = [np.array(scores) for scores in ([0.4, 1.0, 1.0], [0.1, 1.0, 1.0])]
+    assert difference(*few).detectable > 1.5
+    assert difference(*few, bounds=(0.0, 1.0)).detectable is None
+    many = [np.tile(scores, 10) for scores in few]
+    assert 0 < difference(*many, bounds=(0.0, 1.0)).detectable < 0.5
+
+
 def test_a_detectable_difference_is_seen_four_times_in_five():
     rng = np.random.default_rng(2)
     seen = 0
