@@ -26,6 +26,8 @@ from coach_rl.environments.atari.games import GAMES
 
 STEPS = 25
 """Steps of four frames that are compared: 100 frames."""
+AT_ONCE = 10
+"""Games of one new process."""
 APART = 60
 """Largest number of steps between two saved moments."""
 
@@ -127,6 +129,11 @@ def check(path: Path) -> dict[str, tuple[int, int]]:
     return counts
 
 
+def batched(games: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Games in parts of that size."""
+    return [games[begin : begin + size] for begin in range(0, len(games), size)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("games", nargs="*", default=list(GAMES))
@@ -135,10 +142,10 @@ def main() -> None:
     parser.add_argument("--to", type=Path, help="a JSON file for the counts, added to what it has")
     given = parser.parse_args()
     wrong = 0
-    for game in given.games:
+    for games in batched(given.games, AT_ONCE):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "states.npz"
-            record([game], restores=given.restores, seed=given.seed).save(path)
+            record(games, restores=given.restores, seed=given.seed).save(path)
             code = (
                 "import json, sys; from benchmarks.atari_restores import check; "
                 "print(json.dumps(check(sys.argv[1])))"
