@@ -9,6 +9,7 @@ Each has a file `extension.toml`:
     used_by = []                                   # those that need it under some settings alone
     helpers = []                                   # files below presets that its presets import
     environments = []                              # folders and files below environments
+    packages = []                                  # whose versions a run that imports them records
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
     flags = "my_package.gaits.commands:FOR_RUNS"   # for commands about one run, see `cli.flags`
@@ -68,7 +69,8 @@ Document: TypeAlias = dict[str, object]
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = (
-    "needs", "presets", "needed_by", "used_by", "helpers", "environments", "pages", "tests",
+    "needs", "presets", "needed_by", "used_by", "helpers", "environments", "packages", "pages",
+    "tests",
 )  # fmt: skip
 _TEXTS = (
     "after_run", "arguments", "description", "run", "flags", "subject", "limits", "flag_group",
@@ -101,6 +103,8 @@ class Extension:
     """Files below `presets` that its presets import."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
+    packages: tuple[str, ...] = ()
+    """Packages that may change its numbers; a run that has imported one records its version."""
     pages: tuple[str, ...] = ()
     """Its pages below `docs`."""
     tests: tuple[str, ...] = ()
@@ -268,6 +272,7 @@ def _extension(name: str, document: Document) -> Extension:
         used_by=lists["used_by"],
         helpers=lists["helpers"],
         environments=lists["environments"],
+        packages=lists["packages"],
         pages=lists["pages"],
         tests=lists["tests"],
         flags=flags,

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import torch
 
+from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.parameters_json import (
     ITEMS_TAG,
@@ -45,20 +46,8 @@ from coach_rl.telemetry.tensorboard import Introduction
 
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
 """Packages whose versions may change any run's numbers."""
-WORLDS = {
-    "Box2D": ("box2d", "box2d-py"),
-    "ale_py": ("ale-py",),
-    "dm_control": ("dm-control",),
-    "gymnasium_robotics": ("gymnasium-robotics",),
-    "minari": ("minari",),
-    "mpe2": ("mpe2",),
-    "ogbench": ("ogbench",),
-    "pettingzoo": ("pettingzoo",),
-    "popgym": ("popgym",),
-    "shimmy": ("shimmy",),
-}
-"""Packages of environments and data by the modules that import them, which matter where they are
-imported."""
+WORLDS = ("box2d", "dm-control", "popgym", "shimmy")
+"""Packages of environments, which matter where they are imported; extensions list further ones."""
 P = TypeVar("P")
 _COUNT = "count"
 """The only value of a step unit."""
@@ -270,7 +259,9 @@ def versions(code: Sequence[str] = ()) -> dict[str, str | None]:
     Args:
         code: Code that an experiment names, `module:name` each, whose packages are included.
     """
-    imported = [name for module, names in WORLDS.items() if module in sys.modules for name in names]
+    modules = {name.lower() for name in sys.modules}
+    listed = (*WORLDS, *(name for each in own_extensions() for name in each.packages))
+    imported = [name for name in listed if name.replace("-", "_") in modules]
     own = [each.partition(":")[0].partition(".")[0] for each in code]
     others = {name: _version(name) for name in (*imported, *own) if name != "coach_rl"}
     return {
