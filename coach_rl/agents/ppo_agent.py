@@ -202,6 +202,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         super().__init__(params, context)
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
+        self.place = context.place
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights

@@ -165,6 +165,9 @@ def experiment(preset, *, callbacks=(ALONE,), **changes):
         ("CartPole_PPO", {"callbacks": (ParallelParameters(ranks=2),)}, "it has 2 ranks"),
         ("AntMaze_HRAC", {}, "learn at moments of their own"),
         ("PointMaze_METRA", {}, "learn at moments of their own"),
+        ("FourRooms_PPO_Options", {}, "PPO agent whose decisions take different"),
+        ("TicTacToe_PPO", {}, "PPO agent whose decisions take different"),
+        ("Workshop_PPO_Selector", {}, "PPO agent whose decisions take different"),
     ],
 )
 def test_what_ranks_cannot_do_together_is_refused(monkeypatch, preset, changes, message):
@@ -174,6 +177,13 @@ def test_what_ranks_cannot_do_together_is_refused(monkeypatch, preset, changes, 
         pytest.raises(ConfigurationError, match=message),
     ):
         manager.create_graph(Runtime(device="cpu"))
+
+
+def test_ppo_of_members_that_act_together_is_accepted(monkeypatch):
+    monkeypatch.setattr(parallel, "Ranks", OneRank)
+    with experiment("Workshop_PPO") as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        assert manager.graph.agents
 
 
 def test_a_run_of_several_cannot_be_trained_alone(capsys):
