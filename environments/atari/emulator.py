@@ -33,7 +33,8 @@ class Emulator:
     """
 
     def __init__(self, game: str) -> None:
-        ale_py, roms = _module("ale_py"), _module("ale_py.roms")
+        ale_py = _module("ale_py")
+        roms = _module("ale_py.roms")
         known = sorted(roms.get_all_rom_ids())
         if game not in known:
             raise UnknownNameError("Atari game", game, known)
