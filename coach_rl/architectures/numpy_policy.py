@@ -248,7 +248,7 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
 def _module_layers(module: nn.Module) -> list[Layer] | None:
     match module:
         case FlattenVector():
-            return [_flatten, _unit][: 1 + module.is_scaled]
+            return [_flatten, _unit] if module.is_scaled else [_flatten]
         case nn.Linear():
             return [_dense(module)]
         case nn.LayerNorm():

@@ -103,7 +103,7 @@ def train(
     presets = any_task_presets()
     by_lower = {each.lower(): each for each in presets}
     if str(algorithm).lower() not in by_lower:
-        name = algorithm.__name__ if isinstance(algorithm, type) else str(algorithm)
+        name = str(getattr(algorithm, "__name__", algorithm))
         near = familiar_presets(name) or [each for each in presets if each in name]
         raise UnknownNameError("algorithm", name, presets, near=near)
     preset = load_preset(presets[by_lower[str(algorithm).lower()]])
