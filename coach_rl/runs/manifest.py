@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
 from coach_rl.configuration.file_writing import sha256_of
@@ -299,7 +300,7 @@ def hardware() -> Json:
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "load_per_core": _load_per_core(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory_bytes": psutil.virtual_memory().total,
         "gpus": [torch.cuda.get_device_name(index) for index in gpus],
         "system": platform.platform(),
     }
