@@ -116,7 +116,8 @@ class FrameRing:
             ended = lasts.nonzero()
             if len(ended[0]):
                 true_lasts = self._pool.take((FRAMES,), lasts[ended] - 1)[FRAMES]
-                frames[(*map(torch.from_numpy, ended), -1)] = true_lasts
+                places = [torch.from_numpy(axis) for axis in ended]
+                frames[(*places, -1)] = true_lasts
         return frames.movedim(positions.ndim, -1)
 
     def clear(self) -> None:

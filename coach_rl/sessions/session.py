@@ -167,7 +167,7 @@ class Session:
         """The experiment with a log record for each of its periodic checkpoints, taken at them."""
         parameters = graph_manager.parameters
         every, schedule = parameters.checkpoints.every_steps, parameters.schedule
-        if every is None or every >= schedule.progress_interval:
+        if every is None or every.count >= schedule.progress_interval.count:
             return graph_manager
         if self.audience.announce is not None:
             self.audience.announce(
