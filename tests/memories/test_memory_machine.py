@@ -34,7 +34,6 @@ from coach_rl.memories import (
 )
 from coach_rl.memories.batches import columns_of
 from coach_rl.memories.draws import SingleTransitions
-from coach_rl.memories.replay_memory import UnreadSteps
 from coach_rl.memories.sequences import SequenceParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.packing import NOTHING_STORED
@@ -212,7 +211,6 @@ class ReplayMachine(RuleBasedStateMachine):
             "num_envs": num_rows, "observed": robots.spaces, "discount": DISCOUNT, **params,
         }  # fmt: skip
         self.memory = build(**self.described)
-        self.unread = UnreadSteps(self.memory.store)
         plain = PlainReplay(ReplayMemoryParameters(**params), num_rows, DISCOUNT)
         self.world = (robots, plain, [0] * num_rows)
         self.saved, self.stored, self.generation = [], NOTHING_STORED, 0
@@ -312,20 +310,6 @@ class ReplayMachine(RuleBasedStateMachine):
         with pytest.raises(RunError, match="memory is empty"):
             self.memory.sample(self.memory.layout.row_capacity)
 
-    @rule(overlap=st.integers(0, 3))
-    def take_unread(self, overlap):
-        expected = self.plain.unread(self.read)
-        assert len(self.unread) == sum(end - max(0, begin) for begin, end in self.unread_all())
-        begins, ends = self.unread.take(overlap)
-        expected = self.plain.unread(self.read, overlap)
-        assert [*zip(begins.tolist(), ends.tolist(), strict=True)] == expected
-        self.read[:] = self.plain.added
-
-    def unread_all(self):
-        """Unread steps of each row, those that are overwritten too."""
-        for own, count in zip(self.read, self.plain.added, strict=True):
-            yield (0 if own > count else own), count
-
     @rule(is_due=st.sampled_from([False, False, False, True]))
     def clear(self, is_due):
         if is_due:
@@ -336,7 +320,7 @@ class ReplayMachine(RuleBasedStateMachine):
     @rule(is_written=st.booleans())
     def save(self, is_written):
         """Keep a state, or write a checkpoint, which shares with the one before."""
-        state = {"memory": self.memory.state_dict(), "unread": self.unread.state_dict()}
+        state = {"memory": self.memory.state_dict(), **self.more_state()}
         if is_written:
             path = Path(self.folder.name) / f"step_{len(list(Path(self.folder.name).iterdir()))}"
             self.stored = write_checkpoint(path, state, {}, earlier=self.stored)
@@ -368,11 +352,17 @@ class ReplayMachine(RuleBasedStateMachine):
                 size = 2 * self.memory.layout.draws.length
             same_batches(replaced.sample(size), self.memory.sample(size))
             self.memory = replaced
-        self.unread = UnreadSteps(self.memory.store)
-        self.unread.load_state_dict(state["unread"])
+        self.load_more(state)
         self.world = copy.deepcopy(world)
         self.generation = generation
         self.saved = [each for each in self.saved if isinstance(each[0], Path)]
+
+    def more_state(self):
+        """The state of what else reads the memory; a machine of such a reader has some."""
+        return {}
+
+    def load_more(self, state):
+        """Load `more_state()`, with the memory as it is now."""
 
     def is_overwritten(self, plain, generation):
         """Whether the memory has lost transitions that lists of before still have."""
