@@ -63,6 +63,15 @@ from coach_rl.core import (
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
 )
+from coach_rl.environments.atari.game import (
+    AtariGame as AtariGame,
+)
+from coach_rl.environments.atari.games import (
+    GAMES as GAMES,
+)
+from coach_rl.environments.atari.parameters import (
+    AtariParameters as AtariParameters,
+)
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
 )
@@ -135,6 +144,9 @@ from coach_rl.exploration_policies import (
     OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
 )
+from coach_rl.extensions.atari.terminal_info import (
+    TerminalInfo as TerminalInfo,
+)
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,
 )
@@ -168,6 +180,9 @@ from coach_rl.extensions.exporting.archive import (
 )
 from coach_rl.extensions.films.episode_recorder import (
     VideoParameters as VideoParameters,
+)
+from coach_rl.extensions.films.playing import (
+    play_run as play_run,
 )
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,

@@ -9,6 +9,7 @@ Each has a file `extension.toml`:
     used_by = []                                   # those that need it under some settings alone
     helpers = []                                   # files below presets that its presets import
     environments = []                              # folders and files below environments
+    packages = []                                  # whose versions a run that imports them records
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
     flags = "my_package.gaits.commands:FOR_RUNS"   # for commands about one run, see `cli.flags`
@@ -22,7 +23,7 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
-    [familiar.flags]                               # likewise `settings`, `commands`, `classes`
+    [familiar.flags]                               # likewise settings, commands, classes, presets
     "stride pace" = ["--gait"]                     # names of other libraries, and those here
 
     [commands.gait]                                # see `Command` of `cli.parser`
@@ -68,11 +69,15 @@ Document: TypeAlias = dict[str, object]
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
 _LISTS = (
-    "needs", "presets", "needed_by", "used_by", "helpers", "environments", "pages", "tests",
+    "needs", "presets", "needed_by", "used_by", "helpers", "environments", "packages", "pages",
+    "tests",
 )  # fmt: skip
-_TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
+_TEXTS = (
+    "after_run", "arguments", "description", "run", "flags", "subject", "limits", "flag_group",
+    "shown",
+)  # fmt: skip
 _REQUIRED = ("arguments", "description")
-_FAMILIAR = ("settings", "flags", "commands", "classes")
+_FAMILIAR = ("settings", "flags", "commands", "classes", "presets")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"
@@ -98,6 +103,8 @@ class Extension:
     """Files below `presets` that its presets import."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
+    packages: tuple[str, ...] = ()
+    """Packages that may change its numbers; a run that has imported one records its version."""
     pages: tuple[str, ...] = ()
     """Its pages below `docs`."""
     tests: tuple[str, ...] = ()
@@ -265,6 +272,7 @@ def _extension(name: str, document: Document) -> Extension:
         used_by=lists["used_by"],
         helpers=lists["helpers"],
         environments=lists["environments"],
+        packages=lists["packages"],
         pages=lists["pages"],
         tests=lists["tests"],
         flags=flags,

@@ -12,10 +12,11 @@ Rows = TypeVar("Rows", bound=RowState)
 class ParameterExploration(Protocol[Rows]):
     """Parameters perturbed for each row; one object serves every stack.
 
-    rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by the actor
-    own = exploration.perturbed(rows_state, rows, flat, starts=starts)          # [R, P]
-    action, plain = vmapped_forward(own, observation), forward(flat, observation)    # [R, A] each
-    exploration.note_actions(rows_state, rows, perturbed=action, greedy=plain)
+        rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by the actor
+        own = exploration.perturbed(rows_state, rows, flat, starts=starts)          # [R, P]
+        action = vmapped_forward(own, observation)     # [R, A]
+        plain = forward(flat, observation)             # [R, A]
+        exploration.note_actions(rows_state, rows, perturbed=action, greedy=plain)
 
     Rows that do not explore (in TEST, or tested) act with `flat` and are not passed here.
     """
@@ -30,7 +31,7 @@ class ParameterExploration(Protocol[Rows]):
         """The parameters each row acts with, a new float32 array [R, P].
 
         Args:
-            state: What `new_rows` made; only the rows spoken of are advanced.
+            state: What `new_rows` made; only those in `rows` advance.
             rows: [R], no row twice.
             flat: [P] the network's parameters as they are now.
             starts: [R] the (sub-)episode begins with this decision.
@@ -43,7 +44,7 @@ class ParameterExploration(Protocol[Rows]):
         """Adapt the scale to the perturbations' effect on the actions.
 
         Args:
-            state: What `new_rows` made; only the rows spoken of are advanced.
+            state: What `new_rows` made; only those in `rows` advance.
             rows: [R], no row twice.
             perturbed: [R, A] actions by the perturbed parameters, without any further noise.
             greedy: [R, A] actions by the parameters as they are, for the same observations.

@@ -150,7 +150,7 @@ def test_actions_of_other_whole_numbers_are_as_good():
         pytest.param("categorical", marks=pytest.mark.slow),
     ],
 )
-def test_compiled_equals_eager_to_rounding(head):
+def test_compiled_equals_eager_to_rounding(head, compiler):
     def trained(mode):
         torso = TorsoParameters(middleware=(8,))
         agent = build(head=HEADS[head], dueling=True, torso=torso, rate=0.01, mode=mode)

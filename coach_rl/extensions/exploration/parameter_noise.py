@@ -76,11 +76,11 @@ class ParameterNoiseRows(Saved):
         self.scale: FloatArray = np.full(num_rows, scale, np.float64)
         """[N] standard deviation of the perturbations."""
         self.distance: FloatArray = np.zeros(num_rows, np.float64)
-        """[N] what the actions changed by before the last adaptation; 0 before the first."""
+        """[N] change of the actions before the last adaptation; 0 before the first."""
         self.squares: FloatArray = np.zeros(num_rows, np.float64)
         """[N] sum of the mean squared changes since then."""
         self.decisions: IntArray = np.zeros(num_rows, np.int64)
-        """[N] how many there are in the sum."""
+        """[N] number of decisions in `squares`."""
         self._episodes: IntArray = np.zeros(num_rows, np.int64)
         """[N] directions drawn so far."""
         self._seed = seed

@@ -9,7 +9,7 @@ import numpy as np
 
 from coach_rl.core.agents import DrawnAgent, Held, NamedDecisions
 from coach_rl.core.errors import ConfigurationError, RunError, in_one_line
-from coach_rl.core.goals import takes
+from coach_rl.core.goals import GoalSpace, takes
 from coach_rl.core.interfaces import GoalPlace, Mark, MarkRenderable, Renderable
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, Observation
@@ -114,15 +114,16 @@ class Camera:
         names = [level.name for level in self._stack.levels[1:]]
         colours = dict(zip(names, cycle(LEVEL_COLOURS), strict=False))
         for above, level in pairwise(self._stack.path(self._row)):
-            goals = level.goals
-            if goals is None or not goals.given[self._row]:
+            space = level.params.goal_space
+            rows = level.rows
+            is_given = rows.open[self._row] or rows.decisions[self._row] > 0
+            if not isinstance(space, GoalSpace) or not is_given:
                 continue
-            space = goals.goal_space
             place_of = partial(environment.goal_place, space.key, space.elements)
             marks += marks_of(above, self._row, place_of)
             if space.overridden("achieved"):  # the goal is no place of the scene
                 continue
-            place = place_of(goals.goal[self._row, : space.size])
+            place = place_of(rows.goal[self._row, : space.size])
             if place is not None:
                 red, green, blue = (part / 255 for part in colours[level.name])
                 # Names are drawn on top: readable where a goal lies inside a wall.

@@ -34,7 +34,8 @@ class ArbiterDecision(TurnDecision):
         if isinstance(arbiter, Selected):
             chooser = arbiter.chooser
             choice = spaces.Discrete(len(group.bound))
-            self._add(chooser, acts_in=choice, prefix=f"{prefix}{chooser.name}/")
+            own = f"{prefix}{chooser.name}/"
+            self._add(chooser, acts_in=choice, prefix=own, sees=place.sees)
 
     def opened(self, request: Request, turn: Tensor) -> tuple[Request, Tensors]:
         open_before = request.state[f"{self._prefix}open"] > 0  # [R, M]

@@ -349,12 +349,6 @@ class Junction(Saved):
         first = episode_start | ~self._routes.has_acted[self._index, rows]
         return GraphRequest(rows=rows, episode_start=first, real=episode_start, **others)
 
-    @property
-    def is_selected(self) -> bool:
-        """True if every level above selects its level among several."""
-        above = self._routes.above[self._index]
-        return all(len(self._routes.links[each]) > 1 for each in above)
-
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         return self._routes.reset(seed)
 

@@ -296,6 +296,9 @@ class TurnGroup(OneOfMembers):
         return chosen
 
     def observe(self, row_state: TurnRows, outcome: Outcome, clock: Clock) -> None:
+        # Decisions are kept by member and row, [K, N]. Here D of them are open in the R rows of the
+        # outcome: decision d is of member numbers[d], in row rows[places[d]], and lies at the flat
+        # index numbers[d] * N + rows[places[d]]. One outcome may be that of several members.
         opened = row_state.opened
         rows = outcome.rows
         n = row_state.alive.shape[1]

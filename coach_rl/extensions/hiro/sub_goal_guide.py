@@ -50,8 +50,10 @@ from coach_rl.extensions.hiro.adjacency_losses import (
     embedded_distance,
 )
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
+from coach_rl.extensions.hiro.steps_below import require_standard_sub_goals
+from coach_rl.extensions.hiro.unread_steps import UnreadSteps
 from coach_rl.memories.batches import TransitionBatch
-from coach_rl.memories.replay_memory import ReplayMemory, RowHistory, UnreadSteps
+from coach_rl.memories.replay_memory import ReplayMemory, RowHistory
 
 _FULL = -1
 _MOST_CELLS = 1_000
@@ -440,7 +442,7 @@ def _level_below(
             f"{owner} has a guide, which is for sub-goals, and sends none to a level below; "
             "leave it out of actor_terms"
         )
-    place.require_standard_sub_goals(f"{owner}: its guide")
+    require_standard_sub_goals(place, f"{owner}: its guide")
     below = f"{owner}: its guide learns from level '{place.below.name}' below, which"
     if place.below.frozen:
         raise ConfigurationError(

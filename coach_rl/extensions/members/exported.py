@@ -11,6 +11,7 @@ from coach_rl.extensions.exporting.decisions import (
     Decision,
     Place,
     Request,
+    checked_decision,
     decision_of,
     dtype_of,
     split,
@@ -35,7 +36,7 @@ class GroupDecision(Decision):
         self._counts: list[dict[str, int]] = []
         for each in group.bound:
             space = place.acts_in if each.part is None else each.part.space
-            self._add(each, acts_in=space, prefix=f"{place.prefix}{each.name}/")
+            self._add(each, acts_in=space, prefix=f"{place.prefix}{each.name}/", sees=place.sees)
         if any(each.has_own_end for each in group.bound):
             self.ending_members = len(group.bound)
         self.facts = {
@@ -45,10 +46,12 @@ class GroupDecision(Decision):
             "needs_ends": getattr(place.params, "needs_ends", False),
         }
 
-    def _add(self, each: BoundMember, *, acts_in: Space, prefix: str) -> None:
+    def _add(self, each: BoundMember, *, acts_in: Space, prefix: str, sees: spaces.Dict) -> None:
         """Append the decision of a member, with numbers of its own to sample with."""
         agent = self._group.members[each.agent_name]
-        member = decision_of(agent, Place(acts_in=acts_in, prefix=prefix))
+        named = each.observations or {key: key for key in sees}
+        own = spaces.Dict({name: sees[key] for key, name in named.items() if key in sees.spaces})
+        member = checked_decision(agent, Place(acts_in=acts_in, prefix=prefix, sees=own))
         self.members.append(member)
         self.state |= member.state
         self._counts.append(dict(self.noise))
@@ -76,6 +79,7 @@ class GroupDecision(Decision):
                 seen=each.seen(request.seen),
                 normal=drawn("normal", request.normal),
                 uniform=drawn("uniform", request.uniform),
+                random=drawn("random", request.random),
                 over=None,
             )
         )

@@ -141,12 +141,10 @@ def other_observation():
 
 CASES = {
     ParameterError: [
-        (lambda: AgentGroupParameters(members=()), "members must be ... of length >= 1"),
         (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
         ),
-        (lambda: chooser(every=0), "every must be int > 0, got 0"),
         (
             members(groups.LEFT, replace(groups.RIGHT, agent=groups.ddpg("left"))),
             "need different names, got ['left', 'left']",
