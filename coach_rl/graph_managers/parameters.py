@@ -56,7 +56,7 @@ EPISODE_METRICS = (
 
 
 Moments = EnvironmentSteps | TrainingSteps
-"""The units in which the moments of a run can be told apart."""
+"""The units in which the moments of a run can be counted."""
 
 
 @parameter_class
@@ -320,7 +320,7 @@ class SourceParameters:
     """
 
     UNIT: ClassVar[type[Moments]] = EnvironmentSteps
-    """Unit in which moments of its runs are told apart, and their checkpoints named."""
+    """Unit in which moments of its runs are counted, and their checkpoints named."""
     CHANGEABLE: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that a run which is resumed need not keep."""
 

@@ -114,7 +114,7 @@ class Progress(Saved):
 
     @property
     def moment(self) -> int:
-        """The count by which moments are told apart, in the unit of the source."""
+        """The count that identifies a moment, in the unit of the source."""
         return self._schedule.progress_interval.counted(self._clock)
 
     def request_checkpoint(self) -> None:
