@@ -28,7 +28,7 @@ GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
 USED = ("testing", "scripts", "optimizers", "strict_subgoals", "episode_filters")
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
-KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
+KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
 """Variables of the environment that programs in a copy have."""
 IMPORT_ALL = """
 import importlib, pkgutil
