@@ -152,7 +152,7 @@ class EveryAgent(Agents):
             assert_same_state(agent.graph.state_dict(), learned)
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(levels=stacks(EveryKind), **REST)
 def test_stack_any_levels_of_extensions_equals_plain_recursion(
     levels, company, seed, stretches, discount, saved_at
