@@ -70,8 +70,8 @@ CHANGES = {
     "PointMaze_HAC": {"steps": 300, "batch": 32, "layers": (16, 16)},
 }
 """Changes by which the cases learn early, and end soon."""
-SEEN_ONCE = {"schedule.evaluation_episodes": 1}
-"""Change by which evaluations are short; functions are counted, and none is for later episodes."""
+SHORT = {"schedule.evaluation_episodes": 1, "threads": 1}
+"""Changes of all: no function is for later episodes, or for threads, which wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ def built(preset: str) -> Any:
     import coach_rl
 
     found = coach_rl.load_preset(coach_rl.find_preset(preset))
-    return found.configure(CHANGES[preset] | SEEN_ONCE)
+    return found.configure(CHANGES[preset] | SHORT)
 
 
 def of_tick(preset: str) -> dict[str, Any]:

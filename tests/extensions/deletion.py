@@ -31,7 +31,7 @@ USED = (
     "image_filters", "optimizers", "recurrent_layers", "scripts", "strict_subgoals",
 )  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
-KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
+KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
 """Variables of the environment that programs in a copy have."""
 IMPORT_ALL = """
 import importlib, pkgutil

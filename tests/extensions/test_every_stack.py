@@ -147,4 +147,4 @@ class EveryAgent(Agents):
 
 
 TestEveryStack = machine_of(stacks(EveryKind), EveryAgent(), failing=st.just(0.0)).TestCase
-TestEveryStack.settings = settings(EXAMPLES, max_examples=70)
+TestEveryStack.settings = settings(EXAMPLES, max_examples=40)
