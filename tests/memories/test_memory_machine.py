@@ -51,7 +51,7 @@ EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),  # to shrink takes minutes
     suppress_health_check=list(HealthCheck),
 )
-SLOW = settings(EXAMPLES, max_examples=1_000, stateful_step_count=50)
+SLOW = settings(EXAMPLES, max_examples=1_000, stateful_step_count=50, derandomize=False)
 
 
 class Robots:
@@ -444,8 +444,13 @@ def vars_of(robots):
     return robots.num_rows, robots.frames, robots.goal
 
 
-TestReplayMemory = ReplayMachine.TestCase
-TestReplayMemory.settings = EXAMPLES
+class TestReplayMemory(ReplayMachine.TestCase):
+    settings = EXAMPLES
+
+
+@pytest.mark.slow
+class TestReplayMemoryForLong(ReplayMachine.TestCase):
+    settings = SLOW
 
 
 class RolloutMachine(RuleBasedStateMachine):
@@ -540,5 +545,5 @@ class RolloutMachine(RuleBasedStateMachine):
                 assert found == each["/log_prob"]
 
 
-TestRolloutMemory = RolloutMachine.TestCase
-TestRolloutMemory.settings = settings(EXAMPLES, max_examples=40, stateful_step_count=15)
+class TestRolloutMemory(RolloutMachine.TestCase):
+    settings = settings(EXAMPLES, max_examples=40, stateful_step_count=15)

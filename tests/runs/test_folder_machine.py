@@ -289,5 +289,10 @@ class FolderMachine(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-TestFolders = FolderMachine.TestCase
-TestFolders.settings = EXAMPLES
+class TestFolders(FolderMachine.TestCase):
+    settings = EXAMPLES
+
+
+@pytest.mark.slow
+class TestFoldersForLong(FolderMachine.TestCase):
+    settings = settings(EXAMPLES, max_examples=300, stateful_step_count=30, derandomize=False)
