@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.extensions.testing import assert_same_state
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import list_checkpoints, read_checkpoint
 from coach_rl.runs.lock import RunInUseError, locked
@@ -29,7 +30,15 @@ from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunSettings
 from coach_rl.sessions.stop_requests import Interrupted
-from tests.small_runs import AtRecord, contents, lines_of, manifest_of, preset
+from tests.small_runs import (
+    AtRecord,
+    contents,
+    lines_of,
+    log_of,
+    manifest_of,
+    preset,
+    state_of,
+)
 
 EXAMPLES = settings(
     max_examples=25,
@@ -57,6 +66,8 @@ class PlainRun:
     begin: int | None = None
     """The step at which a fork begins; None: it is none."""
     path: Path | None = None
+    ends: set[int] = field(default_factory=set)
+    """The steps of ends of its plans."""
 
     def weights(self, steps):
         """The weights after so many steps, and the numbers by which they moved."""
@@ -83,7 +94,7 @@ def settings_of(every):
 class FolderMachine(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 9), rate=RATES, steps=st.integers(1, 60), end=ENDS)
     def begin(self, seed, rate, steps, end):
-        self.root, self.runs = Path(tempfile.mkdtemp()), []
+        self.root, self.runs, self.whole = Path(tempfile.mkdtemp()), [], {}
         run = PlainRun(seed, [rate] * steps)
 
         def start(audience):
@@ -130,6 +141,35 @@ class FolderMachine(RuleBasedStateMachine):
             assert result.signal in (None, signal.SIGTERM)
             assert run.done == len(run.rates) or how == "stop"
             self.check_log(run, how)
+        if result is not None and result.ending is not None:
+            self.check_end(run, result)
+
+    def check_end(self, run, result):
+        """A run that has come to its end equals one that never stopped.
+
+        Its end is evaluated: one that has had another end has one evaluation more.
+        """
+        run.ends.add(len(run.rates))
+        if run.begin is not None or run.ends != {len(run.rates)}:
+            return
+        key = (run.seed, run.rates[0], len(run.rates))
+        if key not in self.whole:
+            manager = WALK.build({"learning_rate": key[1], "steps": key[2]})
+            self.whole[key] = run_experiment(
+                manager,
+                Runtime(seed=run.seed, device="cpu"),
+                name="whole",
+                root=Path(f"{self.root}-whole"),
+                settings=settings_of(10),
+            )
+        whole = self.whole[key]
+        assert log_of(run.path) == log_of(whole)
+        assert_same_state(state_of(run.path), state_of(whole))
+        assert (result.best is None) == (whole.best is None)
+        if result.best is not None:
+            assert result.best.reward == whole.best.reward
+            assert_same_state(state_of(run.path, "best"), state_of(whole, "best"))
+        assert result.summary.evaluation.scalars == whole.summary.evaluation.scalars
 
     def check(self, run):
         """Check the checkpoints of a run; return the steps of the newest."""
@@ -268,6 +308,7 @@ class FolderMachine(RuleBasedStateMachine):
         if not drops and not is_newest:
             self.refused(run, start, ConfigurationError, "would delete later checkpoints")
             return
+        run.ends = {end for end in run.ends if end <= steps}
         run.rates, run.done = [*run.rates[:steps], *[run.rates[-1]] * 20], steps
         self.train(run, start, end, every=10)
 
@@ -287,6 +328,7 @@ class FolderMachine(RuleBasedStateMachine):
     def teardown(self):
         if hasattr(self, "root"):
             shutil.rmtree(self.root)
+            shutil.rmtree(f"{self.root}-whole", ignore_errors=True)
 
 
 class TestFolders(FolderMachine.TestCase):
