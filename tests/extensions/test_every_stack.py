@@ -146,5 +146,5 @@ class EveryAgent(Agents):
             assert_same_state(agent.graph.state_dict(), learned)
 
 
-TestEveryStack = machine_of(stacks(EveryKind), EveryAgent(), failing=st.just(0.0)).TestCase
-TestEveryStack.settings = settings(EXAMPLES, max_examples=40)
+class TestEveryStack(machine_of(stacks(EveryKind), EveryAgent(), failing=st.just(0.0)).TestCase):
+    settings = settings(EXAMPLES, max_examples=40)

@@ -1,5 +1,6 @@
 """Levels under any sequence of calls, against a plain recursion over one environment."""
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.levels.any_stack import machine_of, stacks
@@ -14,5 +15,10 @@ EXAMPLES = settings(
 )
 
 
-TestLevels = machine_of(stacks()).TestCase
-TestLevels.settings = EXAMPLES
+class TestLevels(machine_of(stacks()).TestCase):
+    settings = EXAMPLES
+
+
+@pytest.mark.slow
+class TestLevelsForLong(machine_of(stacks()).TestCase):
+    settings = settings(EXAMPLES, max_examples=1_000, stateful_step_count=20, derandomize=False)

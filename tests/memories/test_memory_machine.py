@@ -31,6 +31,7 @@ from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
+    RolloutMemory,
 )
 from coach_rl.memories.batches import columns_of
 from coach_rl.memories.draws import SingleTransitions
@@ -49,7 +50,7 @@ EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),  # to shrink takes minutes
     suppress_health_check=list(HealthCheck),
 )
-SLOW = settings(EXAMPLES, max_examples=1_000, stateful_step_count=50)
+SLOW = settings(EXAMPLES, max_examples=1_000, stateful_step_count=50, derandomize=False)
 
 
 class Robots:
@@ -317,6 +318,13 @@ class ReplayMachine(RuleBasedStateMachine):
             self.plain.clear()
             self.generation += 1
 
+    @rule(seed=st.integers(0, 999))
+    def save_before_and_after_truncation(self, seed):
+        """The second checkpoint shares transitions that are truncated only since the first."""
+        self.save(is_written=True)
+        self.truncate(seed)
+        self.save(is_written=True)
+
     @rule(is_written=st.booleans())
     def save(self, is_written):
         """Keep a state, or write a checkpoint, which shares with the one before."""
@@ -426,5 +434,106 @@ def vars_of(robots):
     return robots.num_rows, robots.frames, robots.goal
 
 
-TestReplayMemory = ReplayMachine.TestCase
-TestReplayMemory.settings = EXAMPLES
+class TestReplayMemory(ReplayMachine.TestCase):
+    settings = EXAMPLES
+
+
+@pytest.mark.slow
+class TestReplayMemoryForLong(ReplayMachine.TestCase):
+    settings = SLOW
+
+
+class RolloutMachine(RuleBasedStateMachine):
+    """A rollout and a list of its transitions: rows, and columns by path."""
+
+    @initialize(capacity=st.integers(1, 60), seed=st.integers(0, 999), parts=st.booleans())
+    def begin(self, capacity, seed, parts):
+        goal = GoalSpace(low=(-9, -9), high=(9, 9), threshold=(0.5, 0.5), key="reached")
+        self.robots, self.parts = Robots(3, 2, goal, seed), parts
+        self.memory, self.plain, self.saved = RolloutMemory(capacity), [], []
+
+    def step(self, rows):
+        made = self.robots.step(rows, gaps=0.1)
+        if not self.parts:
+            return made
+        return replace(made, action={"move": made.action, "grip": made.rows + 4})
+
+    @rule(seed=st.integers(0, 999), times=st.integers(1, 20))
+    def act(self, seed, times):
+        rng = np.random.default_rng(seed)
+        for _ in range(times):
+            rows = rng.permutation(3)[: rng.integers(4)]
+            made = self.step(rows)
+            if len(self.plain) + len(rows) > self.memory.capacity:
+                with pytest.raises(RunError, match=f"{len(self.plain)} kept, {len(rows)} more"):
+                    self.memory.add(made)
+                return
+            columns = columns_of(made) | {"/follows": made.follows, "/rows": made.rows}
+            columns |= {f"/{name}": values for name, values in made.extras.items()}
+            self.plain += [
+                {path: np.array(values[place]) for path, values in columns.items()}
+                for place in range(len(rows))
+            ]
+            self.memory.add(made)
+            made.reward[:] = 99  # the memory has a copy
+
+    @rule(rows=st.lists(st.integers(0, 3), unique=True))
+    def truncate(self, rows):
+        self.memory.truncate(np.array(rows, np.int64))
+        for row in rows:
+            own = [each for each in self.plain if each["/rows"] == row]
+            if own and not own[-1]["/terminated"]:
+                own[-1]["/truncated"] = np.array(True)
+
+    @rule()
+    def clear(self):
+        self.memory.clear()
+        self.plain = []
+
+    @rule()
+    def save(self):
+        self.saved = [(self.memory.state_dict(), copy.deepcopy(self.plain))]
+
+    @precondition(lambda self: self.saved)
+    @rule(is_new=st.booleans())
+    def load(self, is_new):
+        state, plain = self.saved[0]
+        if is_new:
+            self.memory = RolloutMemory(self.memory.capacity)
+        self.memory.load_state_dict(state)
+        self.plain = copy.deepcopy(plain)
+
+    @invariant()
+    def is_the_list(self):
+        columns, plain = self.memory.columns, self.plain
+        assert len(self.memory) == len(plain)
+        assert self.memory.environment_steps == sum(each["/durations"] for each in plain)
+        for path, values in columns.items() if plain else ():
+            expected = np.stack([each[path] for each in plain])
+            np.testing.assert_array_equal(values[: len(plain)], expected)
+            assert values.dtype == expected.dtype
+            assert len(values) == self.memory.capacity
+
+    @invariant()
+    def has_its_rows(self):
+        if not self.plain:
+            return
+        shown = self.memory.trajectories("robot")
+        places = {}
+        for each in self.plain:
+            places.setdefault(int(each["/rows"]), []).append(each)
+        mask = shown["/mask"]
+        assert mask.sum(axis=1).tolist() == [len(places[row]) for row in sorted(places)]
+        actions = "/actions/grip" if self.parts else "/actions"
+        for number, row in enumerate(sorted(places)):
+            for time, each in enumerate(places[row]):
+                assert mask[number, time]
+                np.testing.assert_array_equal(shown["/rewards"][number, time], each["/rewards"])
+                found = shown[f"/agents/robot{actions}"][number, time]
+                np.testing.assert_array_equal(found, each[actions])
+                found = shown["/agents/robot/artifacts/log_prob"][number, time]
+                assert found == each["/log_prob"]
+
+
+class TestRolloutMemory(RolloutMachine.TestCase):
+    settings = settings(EXAMPLES, max_examples=40, stateful_step_count=15)
