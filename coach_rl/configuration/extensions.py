@@ -21,7 +21,7 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
-    [familiar.flags]                               # likewise settings, commands, classes, presets
+    [familiar.flags]                               # likewise settings, presets, ...
     "stride pace" = ["--gait"]                     # names of other libraries, and those here
 
     [commands.gait]                                # see `Command` of `cli.parser`
@@ -69,7 +69,7 @@ _MOST_BYTES = 100_000
 _LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
 _TEXTS = ("arguments", "description", "run", "flags", "subject", "limits", "flag_group", "shown")
 _REQUIRED = ("arguments", "description")
-_FAMILIAR = ("settings", "flags", "commands", "classes", "presets")
+_FAMILIAR = ("settings", "flags", "commands", "classes", "presets", "methods")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"
