@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
@@ -106,11 +106,13 @@ class TrainedAgent(ShowsFacts):
         self._needs_ends = next((each.name for each in graph.levels if needs_ends(each)), None)
         """The level whose members' ends are needed and were never given."""
 
-    def __getattr__(self, name: str) -> Any:
-        """Raise an `AttributeError`, with what another library's name stands for."""
-        meant = () if name.startswith("_") else names_here("methods").get(name, ())
-        hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
-        raise AttributeError(f"a trained agent has no {name!r}{hint}", name=name, obj=self)
+    if not TYPE_CHECKING:  # to type checkers, an unknown name is an error as well
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an `AttributeError`, with what another library's name stands for."""
+            meant = () if name.startswith("_") else names_here("methods").get(name, ())
+            hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+            raise AttributeError(f"a trained agent has no {name!r}{hint}", name=name, obj=self)
 
     def facts(self) -> Mapping[str, object]:
         """Its agents, their training, what it observes and its actions."""
