@@ -8,7 +8,7 @@ SPREAD = -n 2 --dist loadfile --no-loadscope-reorder
 THREADS = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
-.PHONY: train test check slow golden arithmetic extensions faults coverage docs format benchmark clean
+.PHONY: train test check slow golden arithmetic extensions faults coverage docs format benchmark release clean
 
 train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
@@ -58,6 +58,11 @@ format: .venv/installed
 
 benchmark: .venv/installed
 	$(INSTALL) ".[benchmark]"
+
+# TAG: the release's, such as v0.3.0.
+release: check
+	COACH_RELEASE=$(TAG) $(BIN)/python -m pytest tests/test_publishing.py
+	$(BIN)/python .ci/publishable.py $(TAG)
 
 clean:
 	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache
