@@ -69,9 +69,12 @@ class ActionHistory:
     """
 
     def __init__(self, parts: Sequence[Space]) -> None:
-        self._forms = [(np.dtype(part.dtype), part.shape or ()) for part in parts]
-        self._bytes = [bytearray() for _ in parts]
+        self._forms: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
+        self._bytes: list[bytearray] = []
         self._count = 0
+        for part in parts:
+            self._forms.append((np.dtype(part.dtype), part.shape or ()))
+            self._bytes.append(bytearray())
 
     def __len__(self) -> int:
         return self._count
@@ -283,8 +286,12 @@ class LocalRows:
         """Warnings about environments that failed to close; all are closed."""
         rows, self._rows = self._rows, []
         made = zip(rows, self._numbers, strict=False)  # not all may have been
-        closed = [close_failure_of(row.env, level=self._level, row=n) for row, n in made]
-        return [failure for failure in closed if failure]
+        failures: list[str] = []
+        for row, number in made:
+            failure = close_failure_of(row.env, level=self._level, row=number)
+            if failure:
+                failures.append(failure)
+        return failures
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""

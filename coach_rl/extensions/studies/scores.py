@@ -23,10 +23,17 @@ from coach_rl.configuration.strict_json import Json, read_json, require_regular_
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.shown_text import one_line, printable
-from coach_rl.runs.folder import MANIFEST, RunFolder, TakenCheckpoint, read_manifest
+from coach_rl.core.shown_text import one_line, printable, shown_level
+from coach_rl.runs.folder import (
+    MANIFEST,
+    RunFolder,
+    TakenCheckpoint,
+    facts_of_evaluation,
+    read_manifest,
+)
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat
+from coach_rl.runs.shown_facts import ShowsFacts
 
 SUCCESS = "success_rate"
 _SUCCESSES = "success_"
@@ -73,8 +80,8 @@ class Curve:
         return len(self.steps)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunScores:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunScores(ShowsFacts):
     """A run in numbers."""
 
     path: Path
@@ -127,6 +134,19 @@ class RunScores:
         """Frames so far; None where they are not counted."""
         per_step = self.frames_per_step
         return None if per_step is None else per_step * self.environment_steps
+
+    def facts(self) -> Mapping[str, object]:
+        """Its task, seed and state, its length, and its scores."""
+        return {
+            "run": self.path,
+            "preset": self.preset or None,
+            "task": shown_level(self.level),
+            "seed": self.seed,
+            "state": self.state,
+            "environment steps": f"{self.environment_steps:,}",
+            "evaluations while training": len(self.curve.steps),
+            **facts_of_evaluation(self.final),
+        }
 
     def best(self, metric: str) -> float | None:
         """The largest value of a metric among the evaluations while training; None without any."""

@@ -1,5 +1,6 @@
 """Tables of studies and of seeds: scores of groups of runs, their levels, and missing runs."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,11 +203,21 @@ def _comparison(study: Study, groups: Sequence[Scored]) -> str:
             "chance that a run scores higher (95 %)",
             lambda each: with_interval(each.improvement, _percent),
         ),
-        Column("detectable difference", lambda each: each.difference.detectable, shown),
+        Column(
+            "detectable difference",
+            _detectable,
+            lambda size: "none" if math.isinf(size) else shown(size),
+        ),
         Column("verdict", _verdict),
     )
     found = possible_comparisons(groups, study.baseline, metric=study.metric)
     return markdown(table(columns, found)) if found else ""
+
+
+def _detectable(each: Comparison) -> float | None:
+    """The difference that would be found; infinite where none would be, None where unknown."""
+    found = each.difference
+    return math.inf if found.detectable is None and found.low is not None else found.detectable
 
 
 def _verdict(each: Comparison) -> str:
