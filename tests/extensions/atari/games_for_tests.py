@@ -1,5 +1,7 @@
 """Games for tests, and what they answer."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from coach_rl.environments.atari.game import AtariGame
@@ -48,3 +50,10 @@ def seen(answers):
         )
         for answer in answers
     ]
+
+
+def without_evaluations(experiment):
+    """The experiment without the whole games of its evaluations."""
+    schedule = replace(experiment.parameters.schedule, evaluation_interval=None)
+    experiment.parameters = replace(experiment.parameters, schedule=schedule)
+    return experiment
