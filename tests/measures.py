@@ -36,9 +36,9 @@ import sys
 import tempfile
 import tokenize
 import tomllib
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache, cached_property
@@ -465,17 +465,39 @@ LOOP = "CartPole_PPO"
 """Preset whose loop is the reading list of `docs/architecture.md`."""
 
 
-def in_own_process(part: str, preset: str) -> dict[str, Any]:
-    """What a part of this program prints in a process and folder of its own."""
+def in_own_processes(places: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The figures of parts of this program and presets, each in a process and folder of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         environment["XDG_STATE_HOME"] = folder
-        words = [sys.executable, "-P", str(Path(__file__).resolve()), "--part", part, preset]
+        words = [sys.executable, "-P", str(Path(__file__).resolve())]
+        words += [word for place in places for word in ("--part", *place)]
         made = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-    if made.returncode:
-        raise RuntimeError(f"{part} of {preset} failed:\n{made.stderr}")
-    found: dict[str, Any] = json.loads(made.stdout.splitlines()[-1])
-    return found
+        if made.returncode:
+            raise RuntimeError(f"a part failed:\n{made.stderr}")
+        return [json.loads(Path(folder, f"{n}.json").read_text()) for n in range(len(places))]
+
+
+def forked(places: Sequence[tuple[str, str]]) -> None:
+    """Write the figures of each part into the working directory, as `NUMBER.json`.
+
+    Each process is forked from this one, which has imported torch and nothing of the package.
+    """
+    import torch  # noqa: F401
+
+    for number, (part, preset) in enumerate(places):
+        child = os.fork()
+        if not child:
+            result = Path.cwd() / f"{number}.json"
+            try:
+                os.chdir(tempfile.mkdtemp(dir=Path.cwd()))
+                result.write_text(json.dumps((PARTS | {"loop": of_loop})[part](preset)))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(not result.exists())
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{part} of {preset} failed")
 
 
 # Figures beside their ceilings
@@ -499,15 +521,18 @@ def of_source() -> dict[str, dict[str, int]]:
 
 
 def of_runs(parts: Sequence[str] = tuple(PARTS)) -> dict[str, dict[str, int]]:
-    """The figures of functions that are entered, by section of `guards.toml`; two at a time."""
+    """The figures of functions that are entered, by section of `guards.toml`."""
     places = [(part, preset) for part in parts for preset in CASES]
     found: dict[str, dict[str, int]] = {part: {} for part in parts}
-    with ThreadPoolExecutor(2) as pool:
-        entered = pool.map(lambda place: in_own_process(*place), places)
-        for (part, preset), figures in zip(places, entered, strict=True):
-            units = ("functions", "lines", "calls") if part == "tick" else ("functions", "lines")
-            found[part] |= {f"{preset}, {unit}": figures[unit] for unit in units}
+    for (part, preset), figures in zip(places, in_own_processes(places), strict=True):
+        units = ("functions", "lines", "calls") if part == "tick" else ("functions", "lines")
+        found[part] |= {f"{preset}, {unit}": figures[unit] for unit in units}
     return found
+
+
+def of_loop_files() -> dict[str, int]:
+    """Code lines of each file of the core that the loop of the reading list enters, in order."""
+    return in_own_processes([("loop", LOOP)])[0]
 
 
 def reading(lines: dict[str, int]) -> dict[str, dict[str, int]]:
@@ -560,24 +585,24 @@ def main() -> None:
     listed = {
         "imports": wrong_imports, "names": wrong_names, "joined": joined,
         "optionals": lambda: {"": optionals()}, "circles": lambda: {"": circles()},
-        "loop": lambda: {"": [f"{n:5} {file}" for file, n in in_own_process("loop", LOOP).items()]},
+        "loop": lambda: {"": [f"{n:5} {file}" for file, n in of_loop_files().items()]},
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--list", choices=[*listed, *PARTS], help="print what is counted")
     parser.add_argument("--lower", action="store_true", help="lower the ceilings to the figures")
-    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--part", nargs=2, action="append", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
-        part, preset = options.part
-        print("\n" + json.dumps((PARTS | {"loop": of_loop})[part](preset)))
+        forked(options.part)
     elif options.list in listed:
         for name, found in listed[options.list]().items():
             print(f"{name} {len(found)}", *found, sep="\n  ")
     elif options.list:
-        for preset in CASES:
-            print(preset, *in_own_process(options.list, preset)["names"], sep="\n  ")
+        places = [(options.list, preset) for preset in CASES]
+        for (_, preset), figures in zip(places, in_own_processes(places), strict=True):
+            print(preset, *figures["names"], sep="\n  ")
     else:
-        now = of_source() | of_classes() | of_runs() | reading(in_own_process("loop", LOOP))
+        now = of_source() | of_classes() | of_runs() | reading(of_loop_files())
         if options.lower:
             GUARDS.write_text(lowered(GUARDS.read_text(), now))
         for section, figures in now.items():

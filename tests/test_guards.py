@@ -33,7 +33,7 @@ def test_functions_entered_by_ticks_and_learning_are_at_most_their_ceilings() ->
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
 def test_files_of_the_loop_are_the_reading_list_and_at_most_their_ceilings() -> None:
-    lines = measures.in_own_process("loop", measures.LOOP)
+    lines = measures.of_loop_files()
     page = (measures.ROOT / "docs/architecture.md").read_text()
     section = page.partition("### The loop of flat PPO")[2].partition("\n### ")[0]
     listed = [f"coach_rl/{name}" for name in re.findall(r"`([\w/]+\.py)`", section)]

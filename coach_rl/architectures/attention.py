@@ -102,6 +102,7 @@ class AttentionCell(Cell):
 
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
             rows, inputs = values.shape
+            # The state is the last window - 1 inputs, the newest at the end, and their number.
             past = state[:, :-1].reshape(rows, window - 1, inputs)
             seen = np.concatenate([past, values[:, None]], axis=1)
             query, keys, contents = (
@@ -112,7 +113,7 @@ class AttentionCell(Cell):
             )
             scores = np.einsum("rqhd,rwhd->rhw", query, keys) / np.float32(math.sqrt(size)) + bias
             known = np.maximum(state[:, -1:], 0)
-            unknown = np.arange(window) < window - 1 - known
+            unknown = np.arange(window) < window - 1 - known  # [R, window], before its first input
             scores = np.where(unknown[:, None], np.float32(-np.inf), scores)
             scores = np.exp(scores - scores.max(axis=2, keepdims=True))
             scores /= scores.sum(axis=2, keepdims=True)

@@ -142,6 +142,7 @@ class LSTMCell(_GatedCell):
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
             seen, kept = gates(values, state[:, :size])
             seen += kept
+            # Four gates: input, forget, candidate and output; all but the candidate are sigmoids.
             update = sigmoid(np.delete(seen, slice(2 * size, 3 * size), axis=1))
             after = np.empty((len(values), 2 * size), np.float32)
             cell = after[:, size:]

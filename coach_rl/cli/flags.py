@@ -161,6 +161,12 @@ RUNS = (
             of="train begun fork repeat",
         ),
         Flag(
+            "--message TEXT",
+            "purpose of the run, which its manifest and TensorBoard keep",
+            sets="RunSettings.message",
+            of=f"{_TRAINED} begun",
+        ),
+        Flag(
             "-ntb, --no_tensorboard",
             "write no TensorBoard files",
             name="tensorboard",

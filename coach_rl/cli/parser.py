@@ -136,6 +136,8 @@ class Command:
     """The name of the flag that may also be given as a word without the flag."""
     limits: str = ""
     """The reason why it takes no other flags of the table."""
+    after_run: str = ""
+    """Its name in the lines that `coach` ends with after a run, with the run; empty: no line."""
 
     @cached_property
     def flags(self) -> Sequence[Flag]:

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
+from coach_rl.cli.commands import COMMANDS
 from coach_rl.cli.parser import Given
 from coach_rl.cli.settings import configured, opening, overrides_of, run_settings, settings
 from coach_rl.cli.terminal import console_of, program, short, word
@@ -171,11 +172,20 @@ def _conclude(given: Given, result: RunResult) -> int:
         )
     for each in chain.from_iterable(part.written for part in result.parts.values()):
         print(f"{each.what + ':':<12}{short(each.path)}{each.note}")
+    _print_next(result.folder.path, is_saved=is_saved, has_curves=given.tensorboard is None)
+    return 0
+
+
+def _print_next(run: Path, *, is_saved: bool, has_curves: bool) -> None:
+    """Print the commands about a run that is over."""
+    coach, folder = program("coach"), word(run)
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
-    if given.tensorboard is None:
-        print(f"curves:     {coach} dashboard {word(result.folder.path.parent)}")
-    return 0
+        for each in COMMANDS.values():
+            if each.after_run:
+                print(f"{each.after_run + ':':<12}{coach} {each.name} {folder}")
+    if has_curves:
+        print(f"curves:     {coach} dashboard {word(run.parent)}")
 
 
 class _ResumeAdvice:

@@ -352,7 +352,7 @@ class GoalSpace:
                 f"the goal has {len(self.low)} elements, observation '{self.key}' has {size}; "
                 "name them with GoalSpace.elements"
             )
-        if self.elements is not None and not all(0 <= element < size for element in self.elements):
+        if self.elements and not 0 <= min(self.elements) <= max(self.elements) < size:
             raise SpaceError(
                 f"GoalSpace.elements {self.elements} do not all lie in observation '{self.key}' "
                 f"of {size} elements"

@@ -61,7 +61,7 @@ def _walked(part: Part, seen: set[int]) -> Iterator[Part]:
 
 
 def _is_agent(value: object) -> bool:
-    return all(hasattr(value, method) for method in ("act", "observe", "train"))
+    return hasattr(value, "act") and hasattr(value, "observe") and hasattr(value, "train")
 
 
 def declared(kind: type, name: str) -> tuple[Any, ...]:

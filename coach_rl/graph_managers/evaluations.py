@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from typing import Protocol
+from operator import attrgetter, itemgetter
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.log_records import Evaluation, LogRecord
-from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
+from coach_rl.core.records import Array, EnvResponse, Fault, FloatArray, IntArray
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
@@ -112,7 +113,7 @@ class Scores:
 
 def play(
     stack: Stack,
-    episodes: EnvironmentEpisodes,
+    episodes: EnvironmentEpisodes | int,
     *,
     seed: int,
     step_limit: int | None = None,
@@ -138,6 +139,7 @@ def play(
         EvaluationStopped: `is_stopped` returned True.
         EnvironmentFault: More episodes were cut short than there are to play.
     """
+    episodes = EnvironmentEpisodes(episodes) if isinstance(episodes, int) else episodes
     require_unit(episodes, EnvironmentEpisodes, "episodes")
     share, rest = divmod(episodes.count, stack.num_envs)
     due = np.full(stack.num_envs, share)  # [N] episodes that each row has still to play
@@ -217,7 +219,9 @@ def level_metrics(
     if len(stack.levels) == 1 and stack.levels[0].params.goal_space is None:
         return found
     for level in stack.levels:
-        own = {f"{room}/{name}": value for name, value in level.drain().items()}
+        own: dict[str, float] = {}
+        for name, value in level.drain().items():
+            own[f"{room}/{name}"] = value
         if own:
             found[level.name] = own | found.get(level.name, {})
     return found
@@ -244,14 +248,15 @@ def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResp
 
 def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
     """The episodes of several ticks, one after the other."""
-    names = [each.name for each in fields(FinishedEpisodes) if each.name != "agents"]
-    return FinishedEpisodes(
-        **{name: np.concatenate([getattr(part, name) for part in played]) for name in names},
-        agents={
-            name: np.concatenate([part.agents[name] for part in played])
-            for name in played[0].agents
-        },
-    )
+    columns: dict[str, Any] = {}
+    for each in fields(FinishedEpisodes):
+        if each.name != "agents":
+            columns[each.name] = np.concatenate([*map(attrgetter(each.name), played)])
+    own = [*map(attrgetter("agents"), played)]
+    agents: dict[str, FloatArray] = {}
+    for name in own[0]:
+        agents[name] = np.concatenate([*map(itemgetter(name), own)])
+    return FinishedEpisodes(**columns, agents=agents)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,7 +420,7 @@ class EvaluationSchedule:
 
     def play(
         self,
-        episodes: EnvironmentEpisodes,
+        episodes: EnvironmentEpisodes | int,
         *,
         seed: int | None = None,
         sampling: bool = False,

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -165,7 +166,9 @@ class CheckpointKeeper:
             self.best = candidate(record, self._policy, path.name)
         if not self._policy.enabled:
             return
-        if "periodic" in reasons:
+        if "periodic" not in reasons and steps == self._periodic.environment_steps > 0:
+            reasons = {*reasons, "periodic"}  # in place of the one that is there, of these steps
+        elif "periodic" in reasons:
             number = self._periodic.number + 1
             self._periodic = Periodic(
                 number=number, environment_steps=steps, seconds=record.wall_seconds
@@ -210,7 +213,7 @@ class CheckpointKeeper:
         remove_unfinished(checkpoints)
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best, known = self._recall(checkpoint), {path.name for path in kept}
+        best, known = self._recall(checkpoint), set(map(attrgetter("name"), kept))
         point(checkpoints, LAST, checkpoint.path.name)
         point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):
@@ -294,20 +297,32 @@ class CheckpointKeeper:
         checkpoints = self._folder.checkpoints
         pointers = {pointed(checkpoints, pointer) for pointer in POINTERS}
         pointers |= set(self._awaited.values())
-        for path in list_checkpoints(checkpoints):
-            if path.name not in pointers and not self._stays(path):
+        numbers: set[int] = set()
+        for path in reversed(list_checkpoints(checkpoints)):
+            stays = self._stays(path, numbers)
+            if path.name not in pointers and not stays:
                 remove_checkpoint(path)
 
-    def _stays(self, path: Path) -> bool:
-        """Return whether a checkpoint stays that is neither best nor last; a damaged one does."""
+    def _stays(self, path: Path, newer: set[int]) -> bool:
+        """Return whether a checkpoint stays that is neither best nor last; a damaged one does.
+
+        Args:
+            path: The checkpoint.
+            newer: Numbers of newer periodic ones, which take the place of those of the same number;
+                its own is added.
+        """
         try:
             notes = read_notes(path)
         except CheckpointError:
             return True
+        number = notes["periodic"]
+        is_replaced = number in newer
+        if number is not None:
+            newer.add(number)
         if "asked" in notes["reasons"]:
             return True
-        number = notes["periodic"]
-        return number is not None and self._policy.stays(number, self._periodic.number)
+        has_place = number is not None and not is_replaced
+        return has_place and self._policy.stays(number, self._periodic.number)
 
 
 def check_disk_space(
@@ -326,8 +341,9 @@ def check_disk_space(
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    memories = (each for each in _leaves(state) if isinstance(each, Appended) and each.capacity)
-    for memory in memories:
+    for memory in _leaves(state):
+        if not isinstance(memory, Appended) or not memory.capacity:
+            continue
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
         # A checkpoint's files can hold as much again that is not needed any more.
         full = 2 * memory.capacity * (checkpoints or 1)

@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import platform
 import shlex
-import subprocess
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import torch
 
+from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.parameters_json import (
     ITEMS_TAG,
@@ -39,12 +40,14 @@ from coach_rl.core.steps import RunLength
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters, ScheduleParameters
 from coach_rl.runs.folder import SCHEMA_VERSION, RunFolder, read_manifest
+from coach_rl.runs.sources import git_states
 from coach_rl.telemetry.tables import markdown, written
 from coach_rl.telemetry.tensorboard import Introduction
 
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
-"""Packages whose versions may change a run's numbers."""
-_GIT_SECONDS = 10
+"""Packages whose versions may change any run's numbers."""
+WORLDS = ("box2d", "dm-control", "popgym", "shimmy")
+"""Packages of environments, which matter where they are imported; extensions list further ones."""
 P = TypeVar("P")
 _COUNT = "count"
 """The only value of a step unit."""
@@ -100,7 +103,7 @@ def make_manifest(
         "graph_manager": reference(type(graph_manager), "graph_manager"),
         "module_folders": folders,
         **experiment,
-        **made_with(),
+        **made_with(code),
         "resumes": [],
     }
 
@@ -213,15 +216,16 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
-def made_with() -> Json:
-    """Return the manifest's record of this process: versions, settings, source, hardware."""
+def made_with(code: Sequence[str] = ()) -> Json:
+    """The manifest's record of this process: versions, settings, source, hardware.
+
+    Args:
+        code: What `code_of` returned of the experiment; the versions of its packages are included.
+    """
     return {
-        "versions": versions(),
+        "versions": versions(code),
         "settings": settings(),
-        "git": {
-            "working_directory": git_state(Path.cwd()),
-            "coach_rl": git_state(Path(__file__).parent),
-        },
+        "git": git_states(),
         "hardware": hardware(),
     }
 
@@ -233,23 +237,38 @@ def changes_since(then: Json, now: Json) -> list[str]:
         then: What `made_with` returned for an earlier part of the run.
         now: What it returns for this process.
     """
-    before, after = map(_deciding, (then, now))
+    before = _deciding(then)
+    after = _deciding(now)
+    others = then["versions"].keys() - now["versions"].keys()  # their modules are imported later
+    after |= {name: _version(name) for name in others}
     return [
-        f"{name} {before[name]}, now {after.get(name)}"
-        for name in before
-        if before[name] != after.get(name)
+        f"{name.replace('_', ' ')} {value}, now {after.get(name)}"
+        for name, value in before.items()
+        if value != after.get(name)
     ]
 
 
 def _deciding(made: Json) -> Json:
     """The entries of `made_with` that may affect numbers."""
-    settings = {name.replace("_", " "): value for name, value in made["settings"].items()}
-    return {**made["versions"], "processor": made["hardware"]["cpu"], **settings}
+    return {**made["versions"], "processor": made["hardware"]["cpu"], **made["settings"]}
 
 
-def versions() -> dict[str, str | None]:
-    """Versions of Python and the packages above; None where one is not installed."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+def versions(code: Sequence[str] = ()) -> dict[str, str | None]:
+    """Versions of Python and of packages that may change numbers; None where one is not installed.
+
+    Args:
+        code: Code that an experiment names, `module:name` each, whose packages are included.
+    """
+    modules = {name.lower() for name in sys.modules}
+    listed = (*WORLDS, *(name for each in own_extensions() for name in each.packages))
+    imported = [name for name in listed if name.replace("-", "_") in modules]
+    own = [each.partition(":")[0].partition(".")[0] for each in code]
+    others = {name: _version(name) for name in (*imported, *own) if name != "coach_rl"}
+    return {
+        "python": platform.python_version(),
+        **{name: _version(name) for name in PACKAGES},
+        **{name: version for name, version in others.items() if version is not None},
+    }
 
 
 def settings() -> Json:
@@ -263,24 +282,16 @@ def settings() -> Json:
     }
 
 
-def git_state(folder: Path) -> Json:
-    """Commit of the checkout `folder` lies in, and whether files differ; None outside of one."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
-        return None
-    changes = _git(folder, "status", "--porcelain")
-    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
-
-
 def hardware() -> Json:
     """Host, processor, cores, memory in bytes, GPUs, operating system."""
-    gpus = range(torch.cuda.device_count())
+    gpus = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))
     return {
         "host": platform.node(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
+        "load_per_core": _load_per_core(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "gpus": [torch.cuda.get_device_name(index) for index in gpus],
+        "gpus": list(gpus),
         "system": platform.platform(),
     }
 
@@ -295,6 +306,7 @@ def introduction(manifest: Json, preset: str, levels: str) -> Introduction:
     """
     changed = manifest.get("differences", {})
     texts = {
+        **({"message": manifest["message"]} if "message" in manifest else {}),
         "command": _command(manifest),
         "differences": _changes_text(manifest),
         "levels": _code(levels),
@@ -383,22 +395,11 @@ def _numpy_threads() -> int | None:
     return os.cpu_count()
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return git's output; None if git is missing or too slow, or `folder` is no checkout.
-
-    Without optional locks: a run killed meanwhile would leave one behind, and git refuse to commit.
-    """
-    try:
-        answer = subprocess.run(
-            ["git", "--no-optional-locks", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=_GIT_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+def _load_per_core() -> float | None:
+    """Processes that wanted to run in the last minute, for each core; None where it is unknown."""
+    if not hasattr(os, "getloadavg"):
         return None
-    return answer.stdout.strip()
+    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
 
 
 def _cpu_model() -> str:
@@ -406,8 +407,10 @@ def _cpu_model() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
 
 
 def _leaves(document: Json, path: str) -> Iterator[tuple[str, Json]]:

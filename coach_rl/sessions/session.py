@@ -56,6 +56,7 @@ from coach_rl.runs.manifest import (
     now,
     remember_code,
 )
+from coach_rl.runs.sources import keep_differences
 from coach_rl.sessions.evaluation import live_graph, require_graph_manager
 from coach_rl.sessions.live_run import LiveRun
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, recorded
@@ -66,6 +67,7 @@ from coach_rl.sessions.opening import (
     open_run,
     warn_of_missing_memories,
     with_changes,
+    with_length,
     with_overrides,
 )
 from coach_rl.sessions.problems import require_startable
@@ -143,6 +145,7 @@ class Session:
             ConfigurationError: It cannot be built.
         """
         require_startable(graph_manager, runtime, self.settings, name=name)
+        graph_manager = self._with_records_at_checkpoints(graph_manager)
         self.graph_manager = graph_manager = recorded(graph_manager)
         parameters = graph_manager.parameters
         runtime = resolved(runtime, parameters.threads, parameters.divergence)
@@ -159,6 +162,20 @@ class Session:
         self.policy = self.settings.checkpoints or parameters.checkpoints
         self._opened.enter_context(graph)
         return graph_manager
+
+    def _with_records_at_checkpoints(self, graph_manager: GraphManager) -> GraphManager:
+        """The experiment with a log record for each of its periodic checkpoints, taken at them."""
+        parameters = graph_manager.parameters
+        every, schedule = parameters.checkpoints.every_steps, parameters.schedule
+        if every is None or every >= schedule.progress_interval:
+            return graph_manager
+        if self.audience.announce is not None:
+            self.audience.announce(
+                f"schedule.progress_interval is {every.count:,} in place of "
+                f"{schedule.progress_interval.count:,}, as checkpoints are taken at log records"
+            )
+        schedule = replace(schedule, progress_interval=every)
+        return type(graph_manager)(replace(parameters, schedule=schedule))
 
     def begin(self, manifest: Json | None = None) -> Json:
         """Prepare the first step of a run: load what other runs have trained.
@@ -181,7 +198,13 @@ class Session:
         self.code = code_of(graph_manager, experiment)
         made = make_manifest(graph_manager, experiment, self.code, name=name, origin=origin)
         spaces = spaces_to_json(graph.spaces)
-        return made | {"spaces": spaces} | self.evaluating_part | {"updates": graph.updates}
+        made |= self.message | {"spaces": spaces}
+        return made | self.evaluating_part | {"updates": graph.updates}
+
+    @property
+    def message(self) -> Json:
+        """The entry of the run's purpose in its manifest, where there is one."""
+        return {"message": self.settings.message} if self.settings.message else {}
 
     def await_evaluations(self, opened: OpenedRun) -> None:
         """Add the part that the pending evaluations of a run need, where it is not given.
@@ -215,15 +238,25 @@ class Session:
             remember_own_code(named, None, imported_folders(named))
         folder = create_run_folder(root, name, manifest, source)
         self.hold(folder.path)
+        keep_differences(folder)
         return folder
 
-    def check(self, folder: Path) -> None:
-        """Refuse a run whose checkpoints don't fit on the disk."""
+    def check(self, folder: Path, saved: Checkpoint | None = None) -> None:
+        """Refuse a run whose checkpoints don't fit on the disk.
+
+        Args:
+            folder: Where they will be.
+            saved: The checkpoint that the run continues from, which holds as much as the next ones;
+                None: there is none yet.
+        """
         graph, policy = self.graph_manager.graph, self.policy
         if policy.enabled and policy.memories:
             planned = graph.clock.planned
             steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-            agents = {name: agent.state_dict() for name, agent in graph.agents.items()}
+            if saved is not None and saved.has_memories:
+                agents = saved.state["agents"]
+            else:
+                agents = {name: agent.state_dict() for name, agent in graph.agents.items()}
             check_disk_space(agents, folder, checkpoints=policy.most, planned_steps=steps)
 
     def keeper(self, folder: RunFolder) -> CheckpointKeeper:
@@ -356,7 +389,8 @@ def resume_experiment(
         CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     how = Opening.of(run, opening)
-    changes = _with_length(changes, steps)
+    if steps is not None:
+        _require_one_length(changes or {})
     _require_more_than_policy(how.run)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
@@ -366,7 +400,9 @@ def resume_experiment(
         folder, checkpoint = opened.folder, opened.checkpoint
         if not (how.last_good or drop_later):
             _require_latest(opened)
-        graph_manager = with_changes(opened.graph_manager, changes)
+        graph_manager = with_changes(opened.graph_manager, changes or {})
+        if steps is not None:
+            graph_manager = with_length(graph_manager, steps)
         graph_manager = session.build(graph_manager, opened.runtime)
         if checkpoint is None:
             _require_never_saved(opened)
@@ -375,9 +411,9 @@ def resume_experiment(
             opened.restore(graph_manager)
             session.await_evaluations(opened)
             warn_of_missing_memories(checkpoint)
-            may_conclude = not (changes or folder.summary.exists())
+            may_conclude = not (changes or steps or folder.summary.exists())
             _require_work(graph_manager, checkpoint.path, may_conclude=may_conclude)
-        session.check(folder.checkpoints)
+        session.check(folder.checkpoints, checkpoint)
         cuts = planned_cuts(folder.path, checkpoint)
         if how.last_good:
             put_aside(opened.later)
@@ -394,12 +430,14 @@ def resume_experiment(
                 "command": list(command),
                 "from": None if checkpoint is None else checkpoint.path.name,
                 "restarted_episodes": how.restart_episodes or not has_episodes,
-                **made_with(),
+                **session.message,
+                **made_with(code_of(graph_manager, manifest)),
             }
         )
         manifest |= experiment_json(graph_manager, session.runtime, session.policy)
         manifest |= session.evaluating_part | {"updates": graph_manager.graph.updates}
         write_manifest(folder, manifest)
+        keep_differences(folder)
         done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
         return session.train(folder, keeper, manifest, done)
 
@@ -571,8 +609,13 @@ def _with_length(
     """Changes by their path, with the steps to train for, which none of them may set."""
     if steps is None:
         return dict(changes or {})
-    require_given_once("schedule.training", changes or {}, by=", as steps and as a change")
+    _require_one_length(changes or {})
     return {**(changes or {}), "schedule.training": steps}
+
+
+def _require_one_length(changes: Mapping[str, object]) -> None:
+    """Refuse a length among the changes, where steps are given."""
+    require_given_once("schedule.training", changes, by=", as steps and as a change")
 
 
 def _changed(

@@ -26,9 +26,11 @@ from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
-from coach_rl.graph_managers.acting import Actor, needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.runs.folder import RunFolder
+from coach_rl.runs.shown_facts import ShowsFacts
+from coach_rl.sessions.acting import Actor, needs_ends, own_ends_of
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments, open_run
 
 
@@ -82,7 +84,7 @@ def load_graph(
     return graph, opened
 
 
-class TrainedAgent:
+class TrainedAgent(ShowsFacts):
     """An agent that acts and does not learn; of a hierarchy, all levels together.
 
     It takes the decisions of `coach --evaluate`, through the same filters and levels.
@@ -102,6 +104,21 @@ class TrainedAgent:
         self._members = own_ends_of(graph.levels)
         self._needs_ends = next((each.name for each in graph.levels if needs_ends(each)), None)
         """The level whose members' ends are needed and were never given."""
+
+    def facts(self) -> Mapping[str, object]:
+        """Its agents, their training, what it observes and its actions."""
+        spaces = self.spaces
+        of_run = RunFolder(self.run).facts()
+        agents = self._graph.agents
+        observed = (f"{key} {space}" for key, space in spaces.observation.items())
+        return {
+            "agent": ", ".join(f"{name}: {type(agents[name]).__name__}" for name in agents),
+            **{name: of_run[name] for name in ("task", "preset", "seed") if name in of_run},
+            "environment steps": f"{self._graph.clock.environment_steps:,}",
+            "observes": ", ".join(observed),
+            "acts in": spaces.action,
+            "run": self.run,
+        }
 
     @property
     def spaces(self) -> EnvironmentSpaces:

@@ -120,6 +120,14 @@ def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
     return "  ".join(part for part in parts if part)
 
 
+def final_line(figures: Figures) -> str:
+    """The final evaluation alone, to follow the line of the same steps; there must be one."""
+    record = figures.last
+    assert record is not None, "there are no figures yet"
+    begin = f"{record.phase.value:<7}  {record.environment_steps:>10,} steps"
+    return f"{begin}  final evaluation {_final(figures)}"
+
+
 def number_text(value: float | None) -> str:
     """A number with few digits; a dash for None and NaN."""
     if value is None or math.isnan(value):
@@ -361,7 +369,11 @@ class ConsoleSink:
             is_time = important or now - self._shown >= PLAIN_SECONDS
             if is_time and self._figures.last is not None:
                 self._shown = now
-                self._print_figures()
+                is_final = record.kind == "final_evaluation"
+                if is_final and self._printed_at == self._figures.last.environment_steps:
+                    self._print(final_line(self._figures))
+                else:
+                    self._print_figures()
         elif now - self._shown >= REFRESH_SECONDS:
             self._shown = now
             self._refresh()

@@ -26,6 +26,7 @@ class ResourceSampler:
         self._process = psutil.Process()
         self._sampled_at = time.monotonic()
         self._cpu_seconds, _, _ = self._usage()
+        psutil.cpu_percent(percpu=True)  # from here on
         self._nvml = _nvml() if torch.cuda.is_available() else None
 
     def sample_if_due(self) -> dict[str, float]:
@@ -37,8 +38,11 @@ class ResourceSampler:
         cpu_seconds, memory, processes = self._usage()
         used = max(0.0, cpu_seconds - self._cpu_seconds)
         self._sampled_at, self._cpu_seconds = now, cpu_seconds
+        cores = psutil.cpu_percent(percpu=True)  # of the machine, by any process
         scalars = {
             "resources/cpu_percent": 100 * used / elapsed,
+            "resources/busiest_core_percent": max(cores, default=0.0),
+            "resources/cores_percent": sum(cores) / max(1, len(cores)),
             "resources/memory_mib": memory / MIB,
         }
         if torch.cuda.is_available():

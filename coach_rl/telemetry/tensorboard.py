@@ -42,7 +42,7 @@ from tensorboard.plugins.text import metadata as text_metadata
 from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util.tensor_util import make_tensor_proto
 
-from coach_rl.core.log_records import LogRecord, by_tag, scalars_by_tag
+from coach_rl.core.log_records import LogRecord, by_tag
 from coach_rl.core.records import Array
 
 _LEARNING = (
@@ -58,6 +58,7 @@ _LEVELS = "Sub-goals reached in evaluations, by level", "[^/]+/evaluation_level/
 _SPEED = (
     ("Environment steps per second", "time/steps_per_second"),
     ("Processor, percent of a core", "resources/cpu_percent"),
+    ("Cores, percent", "resources/busiest_core_percent resources/cores_percent"),
     ("Memory, MiB", "resources/memory_mib"),
     ("GPU memory, MiB", "resources/gpu_memory_mib resources/gpu_memory_reserved_mib"),
 )
@@ -300,7 +301,7 @@ class TensorBoardSink:
         """None until the first record with something to show: a run without any has no file."""
 
     def write(self, record: LogRecord) -> None:
-        scalars = scalars_by_tag(record)
+        scalars = by_tag(record, record.scalars)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         if record.kind == "file" and record.text.endswith(".gif"):
             file = self._folder / record.text

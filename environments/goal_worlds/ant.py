@@ -399,9 +399,9 @@ class AntTurns:
                 f"AntSymmetry turns the {_ACTIONS} motors of an ant, all with the same range "
                 f"around 0, got {actions}"
             )
-        self._params, self.description, self._vectors = params, str(params), vectors
-        self._joints, self._joint_signs = _joint_tables()
-        self._motors, self._motor_signs = _motor_tables()
+        self.params, self.description, self.vectors = params, str(params), vectors
+        self.joints, self.joint_signs = _joint_tables()
+        self.motors, self.motor_signs = _motor_tables()
         shown = dict(observed.items())
         if GOAL_KEY in shown:
             goals = shown[GOAL_KEY]
@@ -424,7 +424,7 @@ class AntTurns:
         from_world = views.heading.conj() * to_front
         tilt = _complex(seen, 4) * views.twist.conj() * to_front
         rates = _complex(seen, 18) * to_front  # about the ant's own axes
-        vectors = ((_KEY, 15), *self._vectors)
+        vectors = ((_KEY, 15), *self.vectors)
         turned = {key: observation[key].copy() for key in dict(vectors)}
         for key, first in vectors:
             vector = _complex(observation[key], first) * from_world
@@ -432,10 +432,10 @@ class AntTurns:
         shown = turned[_KEY]
         shown[:, 3] = np.hypot(seen[:, 3], seen[:, 6])
         shown[:, 4], shown[:, 5] = sign * tilt.real, tilt.imag  # a mirror turns axes the other way
-        shown[:, 6] = sign * (views.heading**4).imag if self._params.shows_axes else 0.0
+        shown[:, 6] = sign * (views.heading**4).imag if self.params.shows_axes else 0.0
         shown[:, 18], shown[:, 19] = sign * rates.real, rates.imag
         shown[:, 20] *= sign
-        joints, signs = self._joints[views.number], self._joint_signs[views.number]
+        joints, signs = self.joints[views.number], self.joint_signs[views.number]
         for part in _JOINTS:
             shown[:, part] = np.take_along_axis(seen[:, part], joints, axis=1) * signs
         return {**observation, **turned}
@@ -444,12 +444,12 @@ class AntTurns:
         """Actions [R, 8] for the real motors, from those chosen in the canonical view."""
         assert not isinstance(action, dict), "a Box of motors"
         number = self._views(observation).number
-        turned: FloatArray = np.take_along_axis(action, self._motors[number], axis=1)
-        return (turned * self._motor_signs[number]).astype(action.dtype, copy=False)
+        turned: FloatArray = np.take_along_axis(action, self.motors[number], axis=1)
+        return (turned * self.motor_signs[number]).astype(action.dtype, copy=False)
 
     def way(self, observation: Observation) -> Array:
         """The vector to each ant's way-point, complex [R]."""
-        return _complex(observation[self._vectors[0][0]], self._vectors[0][1])
+        return _complex(observation[self.vectors[0][0]], self.vectors[0][1])
 
     def _views(self, observation: Observation) -> _Views:
         twist = observation[_KEY][:, 3] + 1j * observation[_KEY][:, 6]  # w + iz, [R]
@@ -461,7 +461,7 @@ class AntTurns:
         quarters = np.where(along_x, np.where(way.real >= 0, 0, 2), np.where(way.imag > 0, 1, 3))
         front = _QUARTER_TURNS[quarters]
         mirrored = (way * front.conj()).imag < 0
-        return _Views(quarters, mirrored & self._params.mirrored, front, heading, twist)
+        return _Views(quarters, mirrored & self.params.mirrored, front, heading, twist)
 
 
 def _joint_tables() -> tuple[IntArray, FloatArray]:

@@ -224,22 +224,25 @@ class WorkshopSymmetry(AntSymmetry):
 
     def build(self, context: AgentContext) -> AntTurns:
         """The symmetry of an ant in a workshop; SpaceError for other observations."""
-        return _WorkshopTurns(self, context.spaces)
+        return WorkshopTurns(self, context.spaces)
 
 
-class _WorkshopTurns(AntTurns):
+class WorkshopTurns(AntTurns):
     """Turned observations of a workshop."""
 
     def __init__(self, params: WorkshopSymmetry, level_spaces: EnvironmentSpaces) -> None:
         firsts = (*_WAYS.values(), _ANT + 6)
         super().__init__(params, level_spaces, tuple(("observation", first) for first in firsts))
-        self._task = params.task
+        self.due = _DUE if params.task == "due" else None
+        """Elements of a one-hot code of the task that is meant; None: always the same."""
+        self.first = _WAYS.get(params.task, _ANT)
+        """First element of the vector to what it is about, or to that of the first of the tasks."""
 
     def way(self, observation: Observation) -> Array:
         seen = observation["observation"]
-        first = np.full(len(seen), _WAYS.get(self._task, _ANT))
-        if self._task == "due":
-            first += 2 * seen[:, _DUE].argmax(axis=1)
+        first = np.full(len(seen), self.first)
+        if self.due is not None:
+            first += 2 * seen[:, self.due].argmax(axis=1)
         rows = np.arange(len(seen))
         return np.asarray(seen[rows, first] + 1j * seen[rows, first + 1])
 

@@ -312,7 +312,7 @@ def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
     params = parameters("sac", **{**LEARNS, "torso": torso, "memory": memory})
 
     def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(440))
+        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(360))
 
     assert_resumes(build_manager, tmp_path, after(251), after(301))
 

@@ -35,7 +35,7 @@ ACTIONS = {
 }
 ARGUMENTS = {"hop": ("kind", 4), "run": ("kind", 6)}
 HEATUP, TRAIN = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN))
-ROLLOUT, ROUNDS = 21, 5
+ROLLOUT, ROUNDS = 21, 3
 CHOICES = {"discrete": (3,), "multidiscrete": (2, 3), "mixed": (2, 2, 3)}
 PARAMETER, LOG_PROB = 2e-5, 1e-4
 """Largest differences. Rounding to single precision makes a quarter of it in five rounds."""

@@ -29,7 +29,7 @@ from coach_rl.core.records import HIDDEN_STATE, ActionRequest, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.sequences import SequenceParameters
 

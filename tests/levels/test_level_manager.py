@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import SuccessRate
+from coach_rl.core.levels import NOTHING_RECEIVED, SuccessRate
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
@@ -407,25 +407,11 @@ def test_level_manager_reset_response_is_not_written_to():
     assert_same_state(response.first_observation, before)
 
 
-def test_level_manager_goals_are_read_only():
-    top, _ = build([1, 2, 3], TWO_LEVELS, Clock())
-    low = top.environment
-    assert top.goals is None
-    assert not low.goals.given.any()
-    top.recv()
-    goals = low.goals
-    assert goals.goal_space == GOALS
-    assert goals.given.all()
-    assert goals.goal.shape == (3, 2)
-    for values in (goals.goal, goals.open, goals.given):
-        assert not values.flags.writeable
-
-
 X = GoalSpace(low=(-3.0,), high=(3.0,), threshold=(0.5,), elements=(0,))
 
 
 def test_agent_spaces_include_goal_of_level():
-    assert agent_spaces(SPACES, None) is SPACES
+    assert agent_spaces(SPACES, NOTHING_RECEIVED) is SPACES
     seen = agent_spaces(SPACES, X)
     assert seen.observation[GOAL_KEY] == X.space
     assert seen.observation["observation"] == SPACES.observation["observation"]

@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
@@ -16,7 +16,7 @@ LEVEL = LevelDescription(goal_space=PLACES)
 
 
 def of(level):
-    return sub_episodes_of(level, {}, {})
+    return sub_episodes_of(received_by(level), {}, {})
 
 
 def note(sums, rng, count):

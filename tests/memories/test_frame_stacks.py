@@ -2,11 +2,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coach_rl.memories import PrioritisedParameters
+from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.memories.replay_worlds import Cameras, build, observed, same_batches
 
 
@@ -43,6 +45,12 @@ def test_frame_ring_stacks_equal_whole_stacks(
     assert left.keys() == right.keys()
     for path, values in left.items():
         np.testing.assert_array_equal(values, right[path], err_msg=path)
+    kept = framed.store.kept()
+    positions = np.stack([kept, kept[::-1]], axis=1)  # as of sequences
+    for path in (f"{OBSERVATIONS}camera", f"{NEXT_OBSERVATIONS}camera"):
+        assert torch.equal(
+            whole.store.take((path,), positions)[path], framed.store.take((path,), positions)[path]
+        )
 
 
 @pytest.mark.parametrize("ticks", [0, 1, 3, 50])

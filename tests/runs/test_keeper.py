@@ -125,6 +125,8 @@ def promised(policy: CheckpointParameters, records: list[LogRecord]) -> dict[str
             and each.wall_seconds - saved_at >= policy.lost_at_most_seconds
         )
         if is_periodic or is_best or is_late:
+            if not is_periodic and 0 < since[0].steps == each.environment_steps:
+                since[0].is_periodic, is_periodic = False, True  # the later one takes its place
             taken.append(Taken(index, each.environment_steps, each.wall_seconds, is_periodic))
     last = [one.index for one in taken[-1:]]
     bests = [best[2]] if best else []
@@ -193,6 +195,16 @@ def test_kept_checkpoints_of_a_resumed_run_are_the_same(
         run.resume()
     run.live(records)
     assert run.kept() == promised(policy, records)
+
+
+def test_checkpoint_at_the_end_takes_the_place_of_the_periodic_one_of_the_same_step(
+    tmp_path: Path,
+) -> None:
+    run = Run(tmp_path, CheckpointParameters(every_steps=400, keep_last=2, best_of=None))
+    run.live([record(steps, steps / 10) for steps in (400, 800, 1200)])
+    run.newest = 3
+    run.keeper.save({"last"}, record(1200, 121.0))
+    assert run.kept() == {"all": [1, 3], "best": [], "last": [3]}
 
 
 def test_restore_after_a_kill_removes_superfluous_checkpoints(tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
-from coach_rl.runs.manifest import git_state, hardware, versions
+import pytest
+
+from coach_rl.runs.folder import RunFolder
+from coach_rl.runs.manifest import changes_since, hardware, made_with, versions
+from coach_rl.runs.sources import git_state, keep_differences
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -21,6 +26,44 @@ def test_git_state(tmp_path: Path) -> None:
     assert clean["dirty"] is False
     (tmp_path / "new").write_text("")
     assert git_state(tmp_path) == clean | {"dirty": True}
+
+
+def test_differences_of_a_checkout_are_kept_with_the_run_and_restore_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, run, other = (tmp_path / name for name in ("source", "source/runs/run", "other"))
+    run.mkdir(parents=True)
+    monkeypatch.chdir(source)
+    git(source, "init")
+    (source / "old.py").write_text("a = 1\n\n\nb = 2\n\n")
+    git(source, "add", "old.py")
+    git(source, "commit", "-m", "first")
+    git(source, "clone", ".", str(other))
+    assert git_state(source)["diff"] is None
+    (source / "old.py").write_text("a = 3\n\n\nb = 2\n\n")
+    (source / "new.py").write_text("c = 4\n")
+    (run / "manifest.json").write_text("")
+    (run / "preset.py").write_text("d = 5\n")  # of a run: no source
+    first = git_state(source)["diff"]
+    keep_differences(RunFolder(run))
+    file = run / f"source_{first[:12]}.diff"
+    git(other, "apply", str(file))
+    assert [each.name for each in sorted(other.glob("*.py"))] == ["new.py", "old.py"]
+    assert all((other / n).read_text() == (source / n).read_text() for n in ("old.py", "new.py"))
+    (source / "old.py").write_text("a = 6\n")
+    assert git_state(source)["diff"] != first
+
+
+def test_changed_package_of_a_world_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.modules", {**sys.modules, "pettingzoo": pytest})
+    monkeypatch.setattr("coach_rl.runs.manifest._version", lambda name: f"1.0 of {name}")
+    then = made_with(["my_worlds.forage:Forage"])
+    assert then["versions"]["pettingzoo"] == "1.0 of pettingzoo"
+    assert then["versions"]["my_worlds"] == "1.0 of my_worlds"
+    monkeypatch.setattr("coach_rl.runs.manifest._version", lambda name: f"2.0 of {name}")
+    monkeypatch.delitem(sys.modules, "pettingzoo")
+    now = made_with()
+    assert "pettingzoo 1.0 of pettingzoo, now 2.0 of pettingzoo" in changes_since(then, now)
 
 
 def test_a_run_that_is_killed_while_it_asks_leaves_no_lock_in_the_checkout(tmp_path: Path) -> None:

@@ -424,6 +424,18 @@ def test_console_final_evaluation_is_shown(clock, terminal):
     assert "1,250.0" in last  # the best of those while training
 
 
+def test_console_final_evaluation_of_a_step_that_was_shown_is_a_line_of_its_own(clock):
+    sink, output = sink_and_output(terminal=False)
+    speak(sink)
+    final = {"final_evaluation__reward_mean": 912.5, "final_evaluation__success_rate": 0.25}
+    steps = sink._printed_at
+    sink.write(record("final_evaluation", steps, Phase.TEST, **final))
+    sink.close()
+    last = output.getvalue().splitlines()[-1]
+    assert last.split("  ")[-1] == "final evaluation 912.5, 25% success"
+    assert "episode reward" not in last
+
+
 def test_figures_success_of_newest_evaluation(clock):
     sink, output = sink_and_output(terminal=False)
     told = {"evaluation__reward_mean": 1.0, "evaluation__success_rate": 0.5}

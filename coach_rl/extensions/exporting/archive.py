@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+from gymnasium.spaces import Dict
 
 import coach_rl
 from coach_rl.configuration.extensions import import_offers
@@ -22,10 +23,9 @@ from coach_rl.core.agents import EndingAgent
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelPartParameters
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
 from coach_rl.extensions.exporting.coach_policy import FORMAT
-from coach_rl.extensions.exporting.decisions import Decision, Place, decision_of
+from coach_rl.extensions.exporting.decisions import Decision, Place, checked_decision
 from coach_rl.extensions.exporting.goals import is_written
 from coach_rl.extensions.exporting.graphs import (
     OPSETS,
@@ -33,10 +33,12 @@ from coach_rl.extensions.exporting.graphs import (
     decision_graph,
     ending_graph,
     judge_graph,
+    limit_graph,
+    refused_level,
 )
-from coach_rl.graph_managers.acting import needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.sessions.acting import needs_ends, own_ends_of
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 
@@ -131,16 +133,19 @@ class _Stack:
         self.decisions: list[Decision] = []
         for number, agent in enumerate(self.agents):
             built = graph.evaluation.levels[number]
+            goals = built.params.goal_space
+            shown = {} if goals is None else goals.shown
             place = Place(
                 acts_in=built.environment.spaces.action,
+                sees=Dict({**self.spaces.observation.spaces, **shown}),
                 params=graph.levels[number].agent,
-                own=built.params.goal_space,
+                own=goals,
                 below=tuple(self.levels[each].goal_space for each in self.links[number]),
             )
-            made = decision_of(agent, place)
+            made = checked_decision(agent, place)
             if isinstance(agent, EndingAgent) and not made.ends_by_chance:
                 ends = f"its agent ends sub-episodes itself ({type(agent).__name__}.ends)"
-                raise _refused_level(built.name, ends)
+                raise refused_level(built.name, ends)
             self.decisions.append(made)
 
     def single(self, *, samples: bool) -> Graph:
@@ -150,7 +155,7 @@ class _Stack:
             raise ConfigurationError(
                 f"one graph holds one agent, and the run has the levels {names}; export to a .zip"
             )
-        if samples and not any(self.decisions[0].noise.values()):
+        if samples and not _can_sample(self.decisions[0]):
             raise ConfigurationError(
                 "the agent's policy is no distribution to sample from; leave out sampling"
             )
@@ -185,6 +190,11 @@ class _Stack:
         return {"key": masks.pop(), "begins": begins}
 
 
+def _can_sample(decision: Decision) -> bool:
+    """True if decisions without `greedy` differ from greedy ones."""
+    return any(count for kind, count in decision.noise.items() if kind != "random")
+
+
 WRITTEN_PARTS: list[type[LevelPartParameters]] = []
 """Parts of levels that a graph holds though they may act in evaluations; offers add theirs."""
 
@@ -199,20 +209,12 @@ def _check_level(level: LevelDescription) -> None:
     space, reason = level.goal_space, None
     if level.changes:
         reason = "its goals or its horizon change while it trains"
-    elif level.horizon_of is not None:
-        reason = "its horizon is a function of Python"
     elif strange := [part for part in level.parts if not _is_written(part)]:
         reason = f"its part {type(strange[0]).__name__} may act in evaluations"
-    elif isinstance(space, OptionSpace) and any(space.ends):
-        reason = "its options end by functions of Python"
     elif isinstance(space, GoalSpace) and not is_written(space):
         reason = f"its goals are a {type(space).__name__} with methods of its own"
     if reason is not None:
-        raise _refused_level(level.name, reason)
-
-
-def _refused_level(name: str, reason: str) -> ConfigurationError:
-    return ConfigurationError(f"level '{name}' cannot be exported: {reason}")
+        raise refused_level(level.name, reason)
 
 
 def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes | str]:
@@ -221,12 +223,13 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
     levels = []
     for number, level in enumerate(stack.levels):
         decision, outer = stack.decisions[number], stack.outer(number)
-        can_sample = any(decision.noise.values())
+        can_sample = _can_sample(decision)
         graphs: dict[str, Graph | None] = {
             "decisions": stack.graphs(number, samples=False),
             "samples": stack.graphs(number, samples=True) if can_sample else None,
             "judge": judge_graph(stack.spaces, level, [*outer.values()]),
             "ends": ending_graph(decision, stack.spaces, level),
+            "limits": limit_graph(stack.spaces, level),
         }
         names: dict[str, str | None] = dict.fromkeys(graphs)
         for kind, graph in graphs.items():

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Observation = dict[str, Array]
-FORMAT = 3
+FORMAT = 4
 """Version of archives; raised when an earlier runtime could misread them."""
 MOST_BYTES = MOST_NUMBERS = 1 << 26
 """Bytes that an archive unpacks to beside 20 times its own, and elements of its arrays, at most."""
@@ -79,6 +79,7 @@ class Policy:
             """The level whose members' ends are needed and were never given."""
             only, (key, *others) = self._levels[0], self._keys
             remembers = others or only.state or only.has_goal or only.below or only.may_end
+            remembers = remembers or only.noise.get("random")
             takes = self.spaces["action"]
             wide = ("uint16", "uint32", "uint64")
             is_number = takes["kind"] == "Box" and not takes["shape"]
@@ -142,7 +143,7 @@ class Policy:
                     level.answers.append((own, np.zeros(len(own), np.int64), np.ones_like(own)))
                 level.process(batch, self._over, self._rng)
                 level.begin_episodes(begins)
-            actions = self._decide(batch, None if greedy else self._rng)
+            actions = self._decide(batch, greedy)
             self._begins[:] = False
             part = partial(_part, actions, is_single)
             return _formed(self.spaces["action"], "action", part)
@@ -170,11 +171,11 @@ class Policy:
         self._needs_ends = self._needs_ends if over is None else None
         return ended
 
-    def _decide(self, batch: Observation, chance: np.random.Generator | None) -> Observation:
+    def _decide(self, batch: Observation, greedy: bool) -> Observation:
         """Actions of the lowest levels, [N, ...] by output, each from the level that acts."""
         actions: Observation = {}
         for level in self._levels:
-            rows, made = level.decide(batch, chance)
+            rows, made = level.decide(batch, self._rng, greedy)
             if level.below or not len(rows):
                 continue
             self._acted[rows] = level.number
@@ -279,7 +280,8 @@ class Level:
         """Names of the goals of the levels above that are known here, by the levels' numbers."""
         self.greedy, self._sampling = graph(about["decisions"]), graph(about["samples"])
         self._judge, self._ends = graph(about["judge"]), graph(about["ends"])
-        self.state, self._noise, self._is_top = about["state"], about["noise"], number == 0
+        self._limits = graph(about["limits"])
+        self.state, self.noise, self._is_top = about["state"], about["noise"], number == 0
         self._horizon, self._stops_on_failure = about["horizon"], about["stops_on_failure"]
         self.members, self.needs_ends = [*about["members"]], about["needs_ends"]
         self.may_end = [
@@ -300,6 +302,7 @@ class Level:
         )
         self._decisions, self._steps, self._below, self._sender = np.zeros((4, count), np.int64)
         self._over = np.zeros((count, len(self.members)), np.bool_)
+        self._limit = np.full(count, self._horizon or 0)
 
     def begin_episodes(self, rows: Array) -> None:
         """Begin real episodes in these rows."""
@@ -339,26 +342,30 @@ class Level:
         for each in self.below if len(rows) else ():
             each.switch(rows, self)
 
-    def decide(
-        self, batch: Observation, chance: np.random.Generator | None
-    ) -> tuple[Array, Observation]:
+    def decide(self, batch: Observation, chance: Any, greedy: bool) -> tuple[Array, Observation]:
         """Decide in the rows that wait and pass that on; the rows [R], and actions by output.
 
         Args:
             batch: What all rows observe, [N, ...] each.
-            chance: Draws samples; None: decisions are greedy.
+            chance: Draws samples, horizons, and actions at random.
+            greedy: Whether decisions are no samples.
         """
         (rows,) = self._waiting.nonzero()
         if not len(rows):
             return rows, {}
         if self._is_top and self.has_goal:
             self._goals["level_goal"][rows] = batch[GOAL][rows].reshape(len(rows), -1)
-        graph = self.greedy
+        begun = rows[self._starts[rows]]
+        if self._limits is not None and len(begun):
+            drawn = {"chance": chance.random(len(self._starts), np.float32)}
+            (limits,) = self._run(self._limits, ["limit"], begun, batch, drawn)
+            self._limit[begun] = limits
         more = {**self._kept, "starts": self._starts}
         more |= {"episodes": self._episodes, "below": self._below, "members_over": self._over}
-        if chance is not None and self._sampling is not None:
-            graph = self._sampling
-            for kind, count in self._noise.items():
+        samples = not greedy and self._sampling is not None
+        graph = self._sampling if samples else self.greedy
+        for kind, count in self.noise.items():
+            if count and (samples or kind == "random"):
                 draw = chance.standard_normal if kind == "normal" else chance.random
                 more[f"noise_{kind}"] = draw((len(self._starts), count), np.float32)
         made = self._run(graph, self.outputs, rows, batch, more)
@@ -417,7 +424,7 @@ class Level:
         if self._judge is not None:
             (ends,) = self._run(self._judge, ["ends"], rows, batch)
         if self._horizon is not None:
-            ends |= MISSED * (self._decisions[rows] >= self._horizon)
+            ends |= MISSED * (self._decisions[rows] >= self._limit[rows])
         if self._ends is not None:
             (likely,) = self._run(self._ends, ["chance"], rows, batch)
             ends |= OTHER * (chance.random(len(rows), np.float32) < likely)

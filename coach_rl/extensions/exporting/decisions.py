@@ -5,8 +5,8 @@ actions. Its modules are traced into graphs by `graphs`; what cannot be traced i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial, singledispatch
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
@@ -28,6 +29,13 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.spaces import Space, first_action, uniform_size
+from coach_rl.extensions.exporting.numpy_functions import (
+    Argument,
+    UntraceableError,
+    samples_of,
+    traced,
+)
+from coach_rl.extensions.exporting.own_code import first_actions, is_own, own_acting
 from coach_rl.extensions.exporting.policies import Tensors, policy_of
 from coach_rl.extensions.exporting.torch_filters import torch_filter
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
@@ -35,6 +43,8 @@ from coach_rl.filters.stages import InputStage
 
 MOST_ACTIONS = 1_000_000
 """Largest number of discrete actions whose meanings are written as a table."""
+NOISE = ("normal", "uniform", "random")
+"""Kinds of random numbers, the last of which greedy decisions take, too."""
 Chosen = Tensor | Tensors
 """Actions [R, ...], or by key."""
 
@@ -56,6 +66,8 @@ class Request(NamedTuple):
     """Standard normal numbers to sample with, [R, K]; None: the choice is greedy."""
     uniform: Tensor | None
     """Numbers in [0, 1) to sample with, [R, K]."""
+    random: Tensor | None
+    """Numbers in [0, 1) of agents that act at random, [R, K], in greedy decisions as well."""
     over: Tensor | None
     """[R, M] where the own episode of each of a group's members is over; None: they have none."""
 
@@ -67,8 +79,8 @@ class Decision(nn.Module, ABC):
         super().__init__()
         self.state: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         """Shape and dtype of what a row remembers, by name."""
-        self.noise = {"normal": 0, "uniform": 0}
-        """Number of random numbers that a sample takes, by kind."""
+        self.noise = dict.fromkeys(NOISE, 0)
+        """Number of random numbers that a decision takes, by kind."""
         self.ending_members = 0
         """M, the number of a group's members, where some have ends of their own; else 0."""
         self.facts: dict[str, object] = {"members": {}, "needs_ends": False}
@@ -96,6 +108,8 @@ class Place:
     """Begins the names of what its rows remember."""
     params: AgentParameters | None = None
     """The level's agent; None for a part of another agent."""
+    sees: spaces.Dict = field(default_factory=spaces.Dict)
+    """What it observes, unfiltered."""
     own: LevelSpace | None = None
     """The goals or options of its level; None: it has none."""
     below: tuple[LevelSpace | None, ...] = ()
@@ -116,10 +130,109 @@ def decision_of(agent: object, place: Place) -> Decision:  # noqa: ARG001 - of o
     raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
 
 
+def checked_decision(agent: Any, place: Place) -> Decision:
+    """The decision of an agent that acts by the code which the decision is written from.
+
+    Args:
+        agent: As of `decision_of`.
+        place: Where it decides.
+
+    Raises:
+        ConfigurationError: A part of it cannot be exported, or its class acts in another way.
+    """
+    reason = own_acting(agent)
+    if reason is not None:
+        raise refused(agent, reason)
+    made = decision_of(agent, place)
+    if (
+        is_own(agent)
+        and isinstance(agent, FilteredAgent)
+        and not _acts_alike(agent, made, place.sees)
+    ):
+        raise refused(agent, f"its {type(agent).__name__} acts in another way than its base")
+    return made
+
+
+def _acts_alike(agent: Any, decision: Decision, sees: spaces.Dict) -> bool:
+    """True if a decision equals an agent's first actions in random observations."""
+    seen, wanted = first_actions(agent, sees)
+    rows = len(next(iter(seen.values())))
+    nothing = torch.zeros(rows, dtype=torch.bool)
+    state = {
+        name: torch.from_numpy(np.zeros((rows, *shape), dtype))
+        for name, (shape, dtype) in decision.state.items()
+    }
+    request = Request(
+        seen={key: torch.from_numpy(values) for key, values in seen.items()},
+        state=state,
+        starts=~nothing,
+        episodes=~nothing,
+        below=nothing.to(torch.int64),
+        normal=None,
+        uniform=None,
+        random=None,
+        over=None,
+    )
+    with torch.no_grad():
+        made, _ = decision(request)
+    found = {"": made} if isinstance(made, Tensor) else made
+    return all(
+        np.allclose(found[key].numpy(), values, rtol=1e-5, atol=1e-5)
+        for key, values in (wanted if isinstance(wanted, dict) else {"": wanted}).items()
+    )
+
+
 def refused(agent: Any, reason: str) -> ConfigurationError:
     """The error that an agent cannot be exported."""
     return ConfigurationError(
         f"agent '{agent.name}' cannot be exported: {reason}; coach_rl.load(RUN) acts with it"
+    )
+
+
+def function_of(
+    agent: Any, what: str, function: Any, examples: Callable[[int], Sequence[Argument]]
+) -> Callable[..., Any]:
+    """A user's function of arrays as one of tensors; the error of `refused` where it is none."""
+    try:
+        return traced(function, examples)
+    except UntraceableError as error:
+        named = getattr(function, "__qualname__", type(function).__name__)
+        raise refused(agent, f"{what} {named} is no graph ({error})") from error
+
+
+class View(NamedTuple):
+    """A symmetry of tensors."""
+
+    canonical: Callable[[Tensors], Tensors]
+    """`Symmetry.canonical`."""
+    restored: Callable[[Chosen, Tensors], Chosen]
+    """`Symmetry.restored`."""
+
+
+@singledispatch
+def symmetry_of(symmetry: Any, agent: Any, place: Place) -> View:
+    """The symmetry of an agent; worlds register theirs, others are traced.
+
+    Args:
+        symmetry: A built `Symmetry`.
+        agent: Whose, for messages.
+        place: Where it decides.
+
+    Raises:
+        ConfigurationError: It cannot be traced.
+    """
+
+    def seen(rows: int) -> tuple[Tensors]:
+        return (samples_of(place.sees, rows),)
+
+    def acted(rows: int) -> tuple[Argument, Tensors]:
+        action = samples_of(spaces.Dict({"": place.acts_in}), rows)[""]
+        return action, samples_of(place.sees, rows)
+
+    what = "its symmetry"
+    return View(
+        function_of(agent, what, symmetry.canonical, seen),
+        function_of(agent, what, symmetry.restored, acted),
     )
 
 
@@ -134,10 +247,9 @@ class NetworkDecision(Decision):
     def __init__(self, agent: PPOAgent | OffPolicyAgent, place: Place) -> None:
         super().__init__()
         prefix = place.prefix
-        symmetric = agent.stages.of(SymmetricView)
-        if symmetric is not None:
-            raise refused(agent, f"it has a symmetry ({symmetric.symmetry.description})")
         self._agent, self._prefix = agent, prefix
+        view = agent.stages.of(SymmetricView)
+        self._view = None if view is None else symmetry_of(view.symmetry, agent, place)
         self.observer = Observer(agent, prefix)
         self.state |= self.observer.state
         policy = policy_of(agent)
@@ -153,7 +265,9 @@ class NetworkDecision(Decision):
         self._sent = _action_map(agent, place.acts_in)
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        filtered, mask, state = self.observer(request.seen, request.state, request.episodes)
+        view = self._view
+        seen = request.seen if view is None else view.canonical(request.seen)
+        filtered, mask, state = self.observer(seen, request.state, request.episodes)
         name = f"{self._prefix}{HIDDEN_STATE}"
         hidden = self._hidden
         if hidden is not None:
@@ -168,14 +282,13 @@ class NetworkDecision(Decision):
         noise = request.normal if self.policy.noise_kind == "normal" else request.uniform
         if noise is not None and not self.policy.noise_size:
             noise = None
-        return self._sent(self.policy.choice(outputs, noise, filtered)), state
+        action = self._sent(self.policy.choice(outputs, noise, filtered))
+        return action if view is None else view.restored(action, request.seen), state
 
 
 @decision_of.register(PPOAgent)
 @decision_of.register(OffPolicyAgent)
 def _network_decision(agent: PPOAgent | OffPolicyAgent, place: Place) -> Decision:
-    if not type(agent).__module__.startswith("coach_rl."):  # it may decide in another way
-        raise refused(agent, f"the exporter does not know a {type(agent).__name__}")
     return NetworkDecision(agent, place)
 
 
@@ -241,7 +354,7 @@ def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[T
         table = torch.from_numpy(np.ascontiguousarray(made))
         return lambda action: table[action - first]
     passed = _passed(output, agent, acts_in)
-    return lambda action: passed(_in_space(own, action))
+    return lambda action: passed(in_space(own, action))
 
 
 def _passed(
@@ -256,7 +369,7 @@ def _passed(
             assert isinstance(action, Tensor)
             parts = split(action, flat)
             return inner(
-                _in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
+                in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
             )
 
         return parted
@@ -295,10 +408,10 @@ def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen
     return sent
 
 
-def _in_space(space: Space, action: Chosen) -> Any:
+def in_space(space: Space, action: Chosen) -> Any:
     """`core.spaces.clipped_to_space` of tensors, in the dtypes of the space."""
     if isinstance(space, spaces.Dict) and not isinstance(action, Tensor):
-        return {key: _in_space(space[key], part) for key, part in action.items()}
+        return {key: in_space(space[key], part) for key, part in action.items()}
     assert isinstance(action, Tensor)
     if isinstance(space, spaces.Box):
         return clipped(space, action)

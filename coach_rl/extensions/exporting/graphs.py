@@ -24,6 +24,11 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.exporting.coach_policy import MET, MISSED, OTHER, TERMINAL
 from coach_rl.extensions.exporting.decisions import Chosen, Decision, Request, in_dtypes
 from coach_rl.extensions.exporting.goals import shown_goal, target, turned, verdict
+from coach_rl.extensions.exporting.numpy_functions import (
+    UntraceableError,
+    samples_of,
+    traced,
+)
 from coach_rl.extensions.exporting.policies import Tensors
 
 CHOICE = "choice"
@@ -32,7 +37,9 @@ OPSETS = range(14, 21)
 """Versions of the ONNX operator set that graphs can be written in."""
 MEMBERS_OVER = "members_over"
 """Input [R, M]: where the own episode of each member of a group is over."""
-_NAMES = ("action", "below", "chance", "ends", "episodes", "level_goal", "starts", MEMBERS_OVER)
+_NAMES = (
+    "action", "below", "chance", "ends", "episodes", "level_goal", "limit", "starts", MEMBERS_OVER,
+)  # fmt: skip
 """Names of inputs and outputs that no observation may have."""
 _TRACED, _TRIED = 2, (1, 3)
 """Rows that a graph is traced with, and rows that it is tried with."""
@@ -194,6 +201,7 @@ def decision_graph(
             below=given.get("below", nothing.to(torch.int64)),
             normal=given.get("noise_normal"),
             uniform=given.get("noise_uniform"),
+            random=given.get("noise_random"),
             over=given.get(MEMBERS_OVER),
         )
         action, after = decision(request)
@@ -207,7 +215,7 @@ def decision_graph(
             given["level_goal"] = _goals(space, rows)
         given |= _memory(decision, rows)
         for kind, count in decision.noise.items():
-            if samples and count:
+            if count and (samples or kind == "random"):
                 given[f"noise_{kind}"] = torch.rand((rows, count), generator=_generator())
         return given
 
@@ -238,12 +246,69 @@ def ending_graph(
     def inputs(rows: int) -> Tensors:
         return {**_examples(shown.observation, rows), "level_goal": _goals(space, rows)}
 
+    def seen(rows: int) -> tuple[Tensors]:
+        return (_examples(shown.observation, rows),)
+
+    ends = {
+        number: _level_function(level, f"the end of option {number}", each, seen)
+        for number, each in enumerate(space.ends)
+        if each is not None
+    }
+
     def chance(given: Tensors) -> Tensors:
-        likely = decision.chance_to_end(given | shown_goal(space, given["level_goal"], given))
-        return {} if likely is None else {"chance": likely}
+        option = given["level_goal"]
+        likely = decision.chance_to_end(given | shown_goal(space, option, given))
+        if likely is None and not ends:
+            return {}
+        likely = torch.zeros_like(option[:, 0]) if likely is None else likely
+        after = {key: given[key] for key in shown.observation.spaces}
+        for number, function in ends.items():
+            likely = torch.where((option[:, number] > 0) & function(after), 1.0, likely)
+        return {"chance": likely}
 
     graph = Graph(chance, inputs)
     return graph if graph.outputs else None
+
+
+def limit_graph(shown: EnvironmentSpaces, level: LevelDescription) -> Graph | None:
+    """The graph of the horizons of a level's sub-episodes; None where all are the same."""
+    function, space = level.horizon_of, level.goal_space
+    if function is None:
+        return None
+
+    def arguments(rows: int) -> tuple[Tensors, Tensor, Tensor]:
+        goal = torch.zeros((rows, 0)) if space is None else _goals(space, rows)
+        return _examples(shown.observation, rows), goal, torch.rand(rows, generator=_generator())
+
+    horizon = _level_function(level, "its horizon_of", function, arguments)
+
+    def inputs(rows: int) -> Tensors:
+        seen, goal, chance = arguments(rows)
+        received = {} if space is None else {"level_goal": goal}
+        return {**seen, **received, "chance": chance}
+
+    def limit(given: Tensors) -> Tensors:
+        seen = {key: given[key] for key in shown.observation.spaces}
+        goal = given["chance"][:, None][:, :0] if space is None else given["level_goal"]
+        return {"limit": horizon(seen, goal, given["chance"]).to(torch.int64)}
+
+    return Graph(limit, inputs)
+
+
+def _level_function(
+    level: LevelDescription, what: str, function: Any, examples: Callable[[int], Any]
+) -> Callable[..., Any]:
+    """A function of a level as one of tensors; ConfigurationError where it is none."""
+    try:
+        return traced(function, examples)
+    except UntraceableError as error:
+        named = getattr(function, "__qualname__", type(function).__name__)
+        raise refused_level(level.name, f"{what}, {named}, is no graph ({error})") from error
+
+
+def refused_level(name: str, reason: str) -> ConfigurationError:
+    """The error that a level cannot be exported."""
+    return ConfigurationError(f"level '{name}' cannot be exported: {reason}")
 
 
 def judge_graph(
@@ -317,7 +382,6 @@ def _goals(space: LevelSpace, rows: int) -> Tensor:
 
 def _examples(space: spaces.Dict, rows: int) -> Tensors:
     """Observations to try a graph with, [R, ...] each."""
-    made: dict[str, Any] = {}
     for key, part in space.spaces.items():
         if key in _NAMES:
             raise SpaceError(
@@ -328,6 +392,4 @@ def _examples(space: spaces.Dict, rows: int) -> Tensors:
             part, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
         ):
             raise SpaceError(f"observation '{key}' of space {part} cannot be exported")
-        part.seed(0)
-        made[key] = np.stack([np.asarray(part.sample()) for _ in range(rows)])
-    return {key: torch.from_numpy(values) for key, values in made.items()}
+    return samples_of(space, rows)

@@ -22,8 +22,8 @@ from coach_rl.core.records import (
     Sums,
     take,
 )
-from coach_rl.extensions.groups.member_agents import switch
-from coach_rl.extensions.groups.requests import SWITCHED
+from coach_rl.extensions.members.member_agents import switch
+from coach_rl.extensions.members.requests import SWITCHED
 from coach_rl.levels.level_manager import LevelManager
 
 

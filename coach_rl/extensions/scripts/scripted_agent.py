@@ -123,7 +123,8 @@ class UniformAgent(ActingOnly):
 
     def __init__(self, name: str, space: Space, mask_key: str | None = None) -> None:
         super().__init__(name)
-        self._space, self._size, self._mask_key = space, uniform_size(space), mask_key
+        self._space, self._size = space, uniform_size(space)
+        self.mask_key = mask_key
 
     def new_rows(self, num_envs: int, seed: int) -> UniformRows:
         noise = RowNoise(
@@ -135,8 +136,8 @@ class UniformAgent(ActingOnly):
         rows, followed = request.rows, row_state.followed
         row_state.drawn[rows] = row_state.noise.draw(rows) if followed is None else followed[rows]
         allowed = None
-        if self._mask_key is not None:
-            allowed = request.observation[self._mask_key].reshape(len(rows), -1) > 0
+        if self.mask_key is not None:
+            allowed = request.observation[self.mask_key].reshape(len(rows), -1) > 0
         return actions_from_uniform(self._space, row_state.drawn[rows], allowed)
 
     def description(self) -> str:
@@ -232,7 +233,8 @@ class ScriptedAgent(ActingOnly):
         self.built_in = str(params.policy) if is_name and params.policy in BUILT_IN else None
         """The name of the script, where it is one of `BUILT_IN`."""
         found = _found(params.policy) if isinstance(params.policy, str) else params.policy
-        self._policy = _checked(found, self._label)
+        self.policy = _checked(found, self._label)
+        """The function."""
         self._has_warned = found in BUILT_IN.values()  # which are clipped on purpose
 
     def new_rows(self, num_envs: int, seed: int) -> ScriptedRows:
@@ -240,7 +242,7 @@ class ScriptedAgent(ActingOnly):
 
     def act(self, row_state: ScriptedRows, request: ActionRequest, clock: Clock) -> Action:
         try:
-            made = _actions_of(self._policy(request.observation, self._space))
+            made = _actions_of(self.policy(request.observation, self._space))
             check_counts(made, len(request.rows))
             action = clipped_to_space(self._space, made)
             check_actions(self._space, action)

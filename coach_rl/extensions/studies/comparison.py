@@ -76,12 +76,11 @@ class Comparison:
 
     def _power(self) -> str:
         """The difference that so many seeds would establish, as another sentence."""
-        low, high = bounds_of(self.metric)
         size, (ours, theirs) = self.difference.detectable, self.difference.seeds
-        if size is None:
+        if self.difference.low is None:
             return ""
         seeds = f"{ours} seeds each" if ours == theirs else f"{ours} and {theirs} seeds"
-        if size > high - low:
+        if size is None:
             return f". With {seeds}, which differ this much, no difference would be found"
         return (
             f". With {seeds}, only a difference of about {self.text(size)} would be found with "

@@ -100,7 +100,8 @@ class Difference(Estimate):
     """Seeds of each group."""
     detectable: float | None = None
     """The true difference that is established with a probability of `POWER` by as many seeds that
-    differ as much; None where it is not known, as with one seed."""
+    differ as much; None where it is not known, as with one seed, and beside an interval where it
+    would be larger than any that the metric can have."""
     p_value: float | None = None
     """p of the permutation test over seeds; None where there is no interval and the groups have a
     spread, and where even the clearest arrangement of as many seeds is not significant."""
@@ -249,16 +250,18 @@ def difference(
     parts = zip(variances, seeds, strict=True)
     freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts)
     reach, most = student_t((1 + confidence) / 2, freedom) * error, bounds[1] - bounds[0]
+    detectable = reach + student_t(POWER, freedom) * error
     is_outside, p_value = abs(value) > reach, None
     if _least_p_value(*seeds, statistic) < 1 - confidence:
         p_value = permutation_test(scores, baseline, statistic) if is_outside else None
         is_outside = p_value is not None and p_value < 1 - confidence
+    detectable = reach + student_t(POWER, freedom) * error
     return Difference(
         value=value,
         low=max(value - reach, -most),
         high=min(value + reach, most),
         seeds=seeds,
-        detectable=reach + student_t(POWER, freedom) * error,
+        detectable=detectable if detectable <= most else None,
         p_value=p_value,
         is_clear=is_outside,
     )

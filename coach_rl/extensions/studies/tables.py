@@ -1,5 +1,6 @@
 """Tables of studies and of seeds: scores of groups of runs, their levels, and missing runs."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.extensions.studies.comparison import Comparison, possible_comparisons
+from coach_rl.extensions.studies.reference_scores import normalised_score
 from coach_rl.extensions.studies.runs import Scored, episodes_behind, estimate_of
 from coach_rl.extensions.studies.scores import RunScores, seeds_text, with_failures
 from coach_rl.extensions.studies.statistics import (
@@ -201,11 +203,21 @@ def _comparison(study: Study, groups: Sequence[Scored]) -> str:
             "chance that a run scores higher (95 %)",
             lambda each: with_interval(each.improvement, _percent),
         ),
-        Column("detectable difference", lambda each: each.difference.detectable, shown),
+        Column(
+            "detectable difference",
+            _detectable,
+            lambda size: "none" if math.isinf(size) else shown(size),
+        ),
         Column("verdict", _verdict),
     )
     found = possible_comparisons(groups, study.baseline, metric=study.metric)
     return markdown(table(columns, found)) if found else ""
+
+
+def _detectable(each: Comparison) -> float | None:
+    """The difference that would be found; infinite where none would be, None where unknown."""
+    found = each.difference
+    return math.inf if found.detectable is None and found.low is not None else found.detectable
 
 
 def _verdict(each: Comparison) -> str:
@@ -395,7 +407,9 @@ def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
     singly = (
         Column("seed", lambda run: run.seed, is_text=True),
         *(_seed_column(metric, name) for metric, name in metrics.items()),
+        Column("normalised", normalised_score, "{:.3f}".format, is_optional=True),
         Column("steps", lambda run: run.environment_steps, "{:,}".format),
+        Column("frames", lambda run: run.frames, "{:,}".format, is_optional=True),
         Column("time", lambda run: run.wall_seconds, duration_text),
     )
     together = ["metric", "seeds", "mean", "standard deviation", "IQM (95 % interval)"]

@@ -34,16 +34,8 @@ pytestmark = [
 ]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "runs"
-ROWS, STEPS = 2, 70
-FUNCTION = "it acts by a function of Python"
-REFUSED = {
-    "AntMaze_Graph": "it has a symmetry",
-    "FourRooms_PPO_Options": FUNCTION,
-    "PointMass_DIAYN": "it acts at random",
-    "PointMaze_METRA": "it acts at random",
-    "TMaze_PPO_Options": FUNCTION,
-    "Workshop_PPO_Selector": "it acts at random",
-}
+ROWS, STEPS = 2, 150
+"""Environments and steps of episodes that are played by both: 300 observations."""
 QUICK = (
     "Acrobot_PPO", "AntMaze_HIRO", "BitFlip_DQN_HER", "CartPole_DQN_dueling_three_steps",
     "Gates_HiTS", "Gates_HiTS_no_times_stopping_on_failure", "Mujoco_PPO", "Mujoco_SAC",
@@ -62,7 +54,6 @@ PACKAGES = {
 GOLDEN = [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
     for name in sorted(each.name.partition(".")[0] for each in FIXTURES.iterdir())
-    if name not in REFUSED
 ]
 
 
@@ -154,13 +145,6 @@ def test_exported_golden_run_decides_as_load_does(name, tmp_path, monkeypatch):
     policy = exported(run, tmp_path / "policy.zip")
     without_chance(policy, monkeypatch)
     play_both(run, policy)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_golden_run_that_cannot_be_exported_names_the_reason(name, tmp_path):
-    run, file = unpacked(name, tmp_path / "run"), tmp_path / "policy.zip"
-    check_refused(lambda: rl.export(run, file), rl.ConfigurationError, REFUSED[name])
-    assert [each.name for each in tmp_path.iterdir()] == ["run"]
 
 
 def test_runtime_acts_without_torch_and_this_package(tmp_path):

@@ -29,9 +29,9 @@ from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.groups.member_agents import switch
-from coach_rl.extensions.groups.requests import GraphRequest
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
+from coach_rl.extensions.members.member_agents import switch
+from coach_rl.extensions.members.requests import GraphRequest
 from coach_rl.extensions.scripts.scripted_agent import (
     ActingOnly,
     ScriptedAgentParameters,

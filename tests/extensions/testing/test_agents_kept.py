@@ -26,7 +26,7 @@ from coach_rl.core import (
     OptionSpace,
 )
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.exploration_policies import EpsilonZGreedy
+from coach_rl.extensions.exploration import EpsilonZGreedy
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters

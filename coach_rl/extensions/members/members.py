@@ -27,7 +27,7 @@ from coach_rl.core.records import (
     is_agent_reward,
     take,
 )
-from coach_rl.extensions.groups.action_parts import WHOLE, ActionPart
+from coach_rl.extensions.members.action_parts import WHOLE, ActionPart
 
 Index = IntArray | slice
 EVERY_ROW = slice(None)

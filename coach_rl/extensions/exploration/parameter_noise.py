@@ -7,12 +7,11 @@ it meets, and adapts a scale of its own, so that it does not depend on the other
 """
 
 import math
-from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Interval
 
-from coach_rl.core.agents import RowState
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
@@ -21,72 +20,6 @@ from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies.exploration_policy import BoxActions
-
-Rows = TypeVar("Rows", bound=RowState)
-
-
-class ParameterExploration(Protocol[Rows]):
-    """Parameters perturbed for each row; one object serves every stack.
-
-        rows_state = exploration.new_rows(num_rows=8, seed=0)    # owned and saved by the actor
-        own = exploration.perturbed(rows_state, rows, flat, starts=starts)          # [R, P]
-        action = vmapped_forward(own, observation)     # [R, A]
-        plain = forward(flat, observation)             # [R, A]
-        exploration.note_actions(rows_state, rows, perturbed=action, greedy=plain)
-
-    Rows that do not explore (in TEST, or tested) act with `flat` and are not passed here.
-    """
-
-    def new_rows(self, num_rows: int, seed: int) -> Rows:
-        """Perturbations of the rows; row i draws from streams of (seed, i) alone."""
-        ...
-
-    def perturbed(
-        self, state: Rows, rows: IntArray, flat: FloatArray, *, starts: BoolArray
-    ) -> FloatArray:
-        """The parameters each row acts with, a new float32 array [R, P].
-
-        Args:
-            state: What `new_rows` made; only those in `rows` advance.
-            rows: [R], no row twice.
-            flat: [P] the network's parameters as they are now.
-            starts: [R] the (sub-)episode begins with this decision.
-        """
-        ...
-
-    def note_actions(
-        self, state: Rows, rows: IntArray, *, perturbed: FloatArray, greedy: FloatArray
-    ) -> None:
-        """Adapt the scale to the perturbations' effect on the actions.
-
-        Args:
-            state: What `new_rows` made; only those in `rows` advance.
-            rows: [R], no row twice.
-            perturbed: [R, A] actions by the perturbed parameters, without any further noise.
-            greedy: [R, A] actions by the parameters as they are, for the same observations.
-        """
-        ...
-
-    def metrics(self, state: Rows) -> dict[str, float]:
-        """Return the metrics to log now, means over the rows."""
-        ...
-
-
-AnyParameterExploration: TypeAlias = ParameterExploration[Any]
-"""A parameter exploration, whatever its rows remember."""
-
-
-class ParameterExplorationParameters(Protocol):
-    """A frozen description of a way to explore with parameters."""
-
-    def build(self, action_space: Space, *, perturbable: BoolArray) -> AnyParameterExploration:
-        """The exploration for an agent; SpaceError when it can't serve the action space.
-
-        Args:
-            action_space: The agent's.
-            perturbable: [P] which of the flat parameters may be perturbed.
-        """
-        ...
 
 
 @parameter_class

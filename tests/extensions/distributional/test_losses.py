@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from coach_rl.functional.distributional import categorical_loss, projected, quantile_loss
+from coach_rl.extensions.distributional.losses import categorical_loss, projected, quantile_loss
 
 
 def normal(*shape, seed=0):

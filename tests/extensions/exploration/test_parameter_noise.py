@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.exploration import ParameterNoise
 
 UNEVEN = spaces.Box(np.float32([-1, 0]), np.float32([3, 1]))  # half ranges 2 and 0.5
 PERTURBABLE = np.arange(50) % 10 != 0

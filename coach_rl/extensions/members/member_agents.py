@@ -36,9 +36,9 @@ from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space, check_counts
 from coach_rl.core.state import State
-from coach_rl.extensions.groups.action_parts import whole_action
-from coach_rl.extensions.groups.members import AgentView, BoundMember, MemberIndex
-from coach_rl.extensions.groups.requests import real_starts
+from coach_rl.extensions.members.action_parts import whole_action
+from coach_rl.extensions.members.members import AgentView, BoundMember, MemberIndex
+from coach_rl.extensions.members.requests import real_starts
 
 
 @dataclass(kw_only=True)
