@@ -103,7 +103,7 @@ def test_circles_are_groups_that_import_each_other() -> None:
 def test_entered_functions_have_calls_and_lines_of_code() -> None:
     with measures.Entered() as entered:
         EnvironmentSteps(3)
-    found = entered.figures()
+    found = measures.figures(entered.functions())
     assert any("StepUnit.__post_init__" in name for name in found["names"])
     assert found["calls"] == found["functions"] == len(found["names"])
     assert found["lines"] >= 4

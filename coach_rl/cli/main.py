@@ -37,7 +37,6 @@ from coach_rl.core.errors import (
     ProblemsError,
     UnknownNameError,
     in_one_line,
-    require_unix,
 )
 from coach_rl.core.shown_text import one_line, printable
 from coach_rl.runs.trained import trained_policies
@@ -95,7 +94,6 @@ def _is_argparse(error: SystemExit) -> bool:
 
 
 def _run(words: list[str]) -> int:
-    require_unix()
     if not words:
         lines = _FIRST_COMMANDS.splitlines()
         begun = {line: line.partition("{coach} ")[2].partition(" ")[0] for line in lines}

@@ -94,6 +94,10 @@ class Emulator:
         """The console's memory, uint8 [memory_size]."""
         return np.asarray(self._ale.getRAM())
 
+    def close(self) -> None:
+        """Release the emulator, which complains where it is still there when the process ends."""
+        self._ale = None
+
     def save_state(self) -> State:
         """Everything that the next frames depend on."""
         machine = self._ale.cloneState(include_rng=True).serialize()

@@ -17,6 +17,7 @@ Protocol = Literal["A", "B"]
 and CleanRL's NoFrameskip-v4: actions are never repeated, a game begins with up to 30 no-op actions,
 and games that wait for the fire button get it at the start of each life."""
 Shown = Literal["picture", "memory"]
+"""Observations of a game."""
 
 STICKINESS = 0.25
 """Probability of a repeated action in protocol A."""
@@ -131,6 +132,9 @@ class AtariGame(gymnasium.Env[Array, np.int64]):
     def render(self) -> Array:
         """The screen in its colours, uint8 [height, width, 3]; 210 x 160 in most games."""
         return self._emulator.colours()
+
+    def close(self) -> None:
+        self._emulator.close()
 
     def save_state(self) -> State:
         """See `OffersState`; `np_random` is saved beside it."""

@@ -398,11 +398,11 @@ class Row:
     """A Gymnasium environment and the history of its present episode.
 
     An environment that offers its own state is saved by that, see `own_state`. Any other one can't
-    be saved, but its episode can be replayed from the seed or the
-    state of its random generator at the start, with the actions since. Restoring costs a reset and
-    the steps of one unfinished episode; storing costs the bytes of one action per step, until the
-    episode ends. State that an environment or a wrapper keeps across episodes, other than its
-    `np_random`, is not restored; `restore` raises an error if it reaches another state.
+    be saved, but its episode can be replayed from the seed or the state of its random generator at
+    the start, with the actions since. Restoring costs a reset and the steps of one unfinished
+    episode; storing costs the bytes of one action per step, until the episode ends. State that an
+    environment or a wrapper keeps across episodes, other than its `np_random`, is not restored;
+    `restore` raises an error if it reaches another state.
 
     Args:
         env: The environment; owned from now on.
@@ -501,19 +501,24 @@ class Row:
 
     def replay(self, history: EpisodeHistory, on_step: Callable[[], None]) -> tuple[Leaves, Info]:
         """The observation after replaying an unfinished episode, and an empty info."""
-        if history.saved is not None:
+        if history.saved is None:
+            self._begin(history)
+        else:
             self._load(history.saved)
-        elif history.seed is not None:
-            self.reset(history.seed)
-        if history.start is not None and history.saved is None:
-            load_generator_state(self.env.unwrapped.np_random, history.start)
-            self.reset()
-        elif history.seed is None and history.saved is None:
-            self.reset()
         for leaves in zip(*history.actions.arrays(), strict=True):
             self.step(leaves)
             on_step()
         return self._last, {}
+
+    def _begin(self, history: EpisodeHistory) -> None:
+        """Start the episode of a history once more."""
+        if history.seed is not None:
+            self.reset(history.seed)
+        if history.start is not None:
+            load_generator_state(self.env.unwrapped.np_random, history.start)
+            self.reset()
+        elif history.seed is None:
+            self.reset()
 
     def _load(self, state: State) -> None:
         """Continue from a snapshot with a state of the environment's own.
