@@ -51,14 +51,13 @@ WORLDS = {
     "ale_py": ("ale-py",),
     "dm_control": ("dm-control",),
     "gymnasium_robotics": ("gymnasium-robotics",),
-    "minari": ("minari",),
     "mpe2": ("mpe2",),
     "ogbench": ("ogbench",),
     "pettingzoo": ("pettingzoo",),
     "popgym": ("popgym",),
     "shimmy": ("shimmy",),
 }
-"""Packages of environments and data by the modules that import them, which matter where they are
+"""Packages of environments by the modules that import them, which matter where these are
 imported."""
 P = TypeVar("P")
 _COUNT = "count"
