@@ -116,8 +116,9 @@ class FrameRing:
             ended = lasts.nonzero()
             if len(ended[0]):
                 true_lasts = self._pool.take((FRAMES,), lasts[ended] - 1)[FRAMES]
-                places = [torch.from_numpy(axis) for axis in ended]
-                frames[(*places, -1)] = true_lasts
+                axes = [torch.from_numpy(each) for each in ended]
+                newest: tuple[Tensor | int, ...] = (*axes, -1)
+                frames[newest] = true_lasts
         return frames.movedim(positions.ndim, -1)
 
     def clear(self) -> None:

@@ -64,8 +64,8 @@ GRACE_SECONDS = 5.0
 _CRASHES = signals_of("SIGSEGV", "SIGFPE", "SIGABRT", "SIGBUS", "SIGILL")
 """Signals of a crash, whose place `faulthandler` writes."""
 _FOR_THE_PARENT = signals_of("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
-_WRITE_PLACE = getattr(signal, "SIGVTALRM", None)
-"""Makes a worker write its traceback to its crash file; None where there are no workers."""
+_WRITE_PLACE: int = getattr(signal, "SIGVTALRM", 0)
+"""Makes a worker write its traceback to its crash file; 0 where there are no workers."""
 _LIVING: "WeakSet[WorkerProcess]" = WeakSet()
 """This process's workers, whose pipes a fork copies."""
 

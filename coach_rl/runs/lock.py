@@ -4,6 +4,7 @@ The system's own lock ends with its process, however that ends. Network file sys
 on to other machines, so the file also names the holder, which renews its time while it runs.
 """
 
+import importlib.util
 import os
 import socket
 import threading
@@ -22,10 +23,11 @@ from coach_rl.configuration.strict_json import from_json, require_regular_file, 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.shown_text import printable
 
-try:
+HAS_FLOCK = importlib.util.find_spec("fcntl") is not None
+"""True on systems whose locks leave a file as it is; others have that of `filelock`."""
+if HAS_FLOCK:
     import fcntl
-except ModuleNotFoundError:  # Windows
-    fcntl = None  # type: ignore[assignment] # and `filelock` instead
+else:
     from filelock import FileLock
 
 LOCK = ".lock"
@@ -130,7 +132,7 @@ def _named_in(folder: Path) -> tuple[Holder | None, bool]:
 def _is_free(file: TextIO, path: Path, held: ExitStack) -> bool:
     """Take the system's lock until the context ends; False where another process has it."""
     try:
-        if fcntl is not None:
+        if HAS_FLOCK:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             held.enter_context(FileLock(path.with_name(_BESIDE), timeout=0))

@@ -400,6 +400,9 @@ class AntTurns:
                 f"around 0, got {actions}"
             )
         self.params, self.description, self.vectors = params, str(params), vectors
+        self.due: slice | None = None
+        """Elements of a one-hot code of the vector that leads to the way-point, in steps of two
+        elements from the first one; None: the first does."""
         self.joints, self.joint_signs = _joint_tables()
         self.motors, self.motor_signs = _motor_tables()
         shown = dict(observed.items())

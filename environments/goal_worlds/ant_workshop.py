@@ -233,14 +233,15 @@ class WorkshopTurns(AntTurns):
     def __init__(self, params: WorkshopSymmetry, level_spaces: EnvironmentSpaces) -> None:
         firsts = (*_WAYS.values(), _ANT + 6)
         super().__init__(params, level_spaces, tuple(("observation", first) for first in firsts))
-        self.due = _DUE if params.task == "due" else None
-        """Elements of a one-hot code of the task that is meant; None: always the same."""
-        self.first = _WAYS.get(params.task, _ANT)
-        """First element of the vector to what it is about, or to that of the first of the tasks."""
+        if params.task == "due":
+            self.due = _DUE
+        else:
+            own = ("observation", _WAYS[params.task])
+            self.vectors = (own, *(each for each in self.vectors if each != own))
 
     def way(self, observation: Observation) -> Array:
         seen = observation["observation"]
-        first = np.full(len(seen), self.first)
+        first = np.full(len(seen), self.vectors[0][1])
         if self.due is not None:
             first += 2 * seen[:, self.due].argmax(axis=1)
         rows = np.arange(len(seen))

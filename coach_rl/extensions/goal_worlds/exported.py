@@ -1,6 +1,6 @@
 """The symmetry of ants as functions of tensors, for exported policies."""
 
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -49,11 +49,14 @@ class Views(NamedTuple):
     """[R] the unit quaternion of that turn, w + iz."""
 
 
-@singledispatch
-def way_of(turns: AntTurns, seen: Tensors) -> Complex:
-    """`AntTurns.way` of tensors; its subclasses register theirs."""
+def _way(turns: AntTurns, seen: Tensors) -> Complex:
+    """`AntTurns.way` of tensors, and that of its subclass in the workshop."""
     key, first = turns.vectors[0]
-    return pair(seen[key], first)
+    values = seen[key]
+    if turns.due is None:
+        return pair(values, first)
+    chosen = first + 2 * values[:, turns.due].argmax(dim=1, keepdim=True)  # [R, 1]
+    return Complex(values.gather(1, chosen)[:, 0], values.gather(1, chosen + 1)[:, 0])
 
 
 def pair(values: Tensor, first: int) -> Complex:
@@ -71,7 +74,7 @@ def _views(turns: AntTurns, seen: Tensors) -> Views:
         torch.where(is_upright, twist.imag, 0.0) / length,
     )
     heading = twist.times(twist)
-    way = way_of(turns, seen).times(heading.conjugate())
+    way = _way(turns, seen).times(heading.conjugate())
     along_x = way.real.abs() >= way.imag.abs()
     ahead = torch.where(way.real >= 0, 0, 2)
     quarters = torch.where(along_x, ahead, torch.where(way.imag > 0, 1, 3))
