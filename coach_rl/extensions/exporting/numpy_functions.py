@@ -70,7 +70,7 @@ def traced(
     code = of_tensors.__code__.replace()
     own = FunctionType(code, globals(), code.co_name, None, of_tensors.__closure__)
     try:
-        with _quiet(), torch.no_grad():
+        with _unlogged(), torch.no_grad():
             for each in flat:
                 torch._dynamo.mark_dynamic(each, 0)  # the only size that may change
             torch.compile(own, backend=noted, fullgraph=True)(*flat)
@@ -132,7 +132,7 @@ def _compare(
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _unlogged() -> Iterator[None]:
     """Discard warnings and messages of torch's compiler."""
     loggers = [logging.getLogger(name) for name in _LOGS]
     before = [each.disabled for each in loggers]
