@@ -276,8 +276,9 @@ class LatentNetwork(nn.Module):
 
 
 def _has_bounds_of_bytes(space: Space) -> bool:
-    is_box = isinstance(space, spaces.Box)
-    return is_box and bool((space.low == 0).all() and (space.high == 255).all())
+    return isinstance(space, spaces.Box) and bool(
+        (space.low == 0).all() and (space.high == 255).all()
+    )
 
 
 def _encoder(
