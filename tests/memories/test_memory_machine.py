@@ -420,6 +420,7 @@ class ReplayMachine(RuleBasedStateMachine):
             found = self.memory.sampler.by_name["positions"].priorities(positions)
             expected = [self.plain.at(position).priority for position in positions.tolist()]
             np.testing.assert_allclose(found, expected, rtol=1e-9)
+            assert self.memory.metrics()["memory/beta"] == pytest.approx(self.plain.beta)
 
     def teardown(self):
         shown = self.memory.trajectories("robot")
