@@ -1,7 +1,7 @@
 """The source that a run was made from: the commits of its checkouts, and what differs from them.
 
 The differences are kept as `source_HASH.diff` in the run's folder, so that two runs of a checkout
-with changes that are not committed can be told apart, and repeated.
+with changes that are not committed can be distinguished, and repeated.
 """
 
 import os
