@@ -109,7 +109,7 @@ class Place:
     params: AgentParameters | None = None
     """The level's agent; None for a part of another agent."""
     sees: spaces.Dict = field(default_factory=spaces.Dict)
-    """The space of its observations, unfiltered."""
+    """Its observation space, unfiltered."""
     own: LevelSpace | None = None
     """The goals or options of its level; None: it has none."""
     below: tuple[LevelSpace | None, ...] = ()

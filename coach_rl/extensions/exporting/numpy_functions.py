@@ -23,7 +23,7 @@ Argument = Tensor | Tensors
 _TRACED, _TRIED = 5, (1, 2, 64)
 """Rows that a function is traced with, and rows in which its trace is compared with it."""
 _LOGS = "torch._dynamo", "torch._guards", "torch.fx.experimental.symbolic_shapes"
-"""Loggers of what the error says as well."""
+"""Loggers of what the error has as well."""
 
 
 class UntraceableError(Exception):
@@ -70,7 +70,7 @@ def traced(
     code = of_tensors.__code__.replace()
     own = FunctionType(code, globals(), code.co_name, None, of_tensors.__closure__)
     try:
-        with _unlogged(), torch.no_grad():
+        with _without_messages(), torch.no_grad():
             for each in flat:
                 torch._dynamo.mark_dynamic(each, 0)  # the only size that may change
             torch.compile(own, backend=noted, fullgraph=True)(*flat)
@@ -132,7 +132,7 @@ def _compare(
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _without_messages() -> Iterator[None]:
     """Discard warnings and messages of torch's compiler."""
     loggers = [logging.getLogger(name) for name in _LOGS]
     before = [each.disabled for each in loggers]
