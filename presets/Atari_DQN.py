@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import coach_rl as rl
-from coach_rl.architectures.q_network import ReturnHead
 from coach_rl.presets.atari_games import PICTURE, AtariPanel
 
-HEADS: dict[str, ReturnHead] = {
+HEADS: dict[str, rl.MeanHead | rl.CategoricalHead | rl.QuantileHead] = {
     "mean": rl.MeanHead(),
     "c51": rl.CategoricalHead(),
     "quantiles": rl.QuantileHead(),
