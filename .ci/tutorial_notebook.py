@@ -23,8 +23,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 checkout = Path.cwd().parent
-is_here = (checkout / "coach_rl" / "__init__.py").exists()
-source = f"{checkout}[plot]" if is_here else "coach_rl[plot] @ git+%s"
+source = "coach_rl[plot] @ git+%s"
+if (checkout / "coach_rl" / "__init__.py").exists():
+    source = f"{checkout}[plot]"
 if not (find_spec("coach_rl") and find_spec("matplotlib")):
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", source], check=True)
 """

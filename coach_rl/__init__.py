@@ -43,9 +43,6 @@ if TYPE_CHECKING:
         TargetSync,
         TorsoParameters,
     )
-    from coach_rl.architectures.attention import Attention
-    from coach_rl.architectures.gated_recurrence import GRU, LSTM
-    from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.configuration import find_preset, load_preset
     from coach_rl.core import (
         GOAL_KEY,

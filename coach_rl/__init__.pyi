@@ -26,16 +26,6 @@ from coach_rl.architectures import (
     TargetSync as TargetSync,
     TorsoParameters as TorsoParameters,
 )
-from coach_rl.architectures.attention import (
-    Attention as Attention,
-)
-from coach_rl.architectures.gated_recurrence import (
-    GRU as GRU,
-    LSTM as LSTM,
-)
-from coach_rl.architectures.linear_recurrence import (
-    MinGRU as MinGRU,
-)
 from coach_rl.configuration import (
     find_preset as find_preset,
     load_preset as load_preset,
@@ -288,6 +278,16 @@ from coach_rl.extensions.planning.graph_agent import (
 from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.recurrent_layers.attention import (
+    Attention as Attention,
+)
+from coach_rl.extensions.recurrent_layers.gated_recurrence import (
+    GRU as GRU,
+    LSTM as LSTM,
+)
+from coach_rl.extensions.recurrent_layers.linear_recurrence import (
+    MinGRU as MinGRU,
 )
 from coach_rl.extensions.scripts.scripted_agent import (
     ScriptedAgentParameters as ScriptedAgentParameters,

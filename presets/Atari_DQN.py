@@ -6,13 +6,6 @@ from typing import Literal
 import coach_rl as rl
 from coach_rl.presets.atari_games import PICTURE, AtariPanel
 
-HEADS: dict[str, rl.MeanHead | rl.CategoricalHead | rl.QuantileHead] = {
-    "mean": rl.MeanHead(),
-    "c51": rl.CategoricalHead(),
-    "quantiles": rl.QuantileHead(),
-}
-"""Outputs for an action's return."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Panel(AtariPanel):
@@ -49,6 +42,17 @@ class Panel(AtariPanel):
     sequence: int = 16
     """Transitions of a sequence that recurrent networks learn from."""
 
+    @property
+    def output(self) -> "rl.MeanHead | rl.CategoricalHead | rl.QuantileHead":
+        """The output for an action's return."""
+        match self.head:
+            case "c51":
+                return rl.CategoricalHead()
+            case "quantiles":
+                return rl.QuantileHead()
+            case "mean":
+                return rl.MeanHead()
+
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """DQN on an Atari game.
@@ -80,7 +84,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         ),
         exploration=rl.EpsilonGreedy(epsilon=falling),
         network=rl.QNetworkParameters(
-            torso=panel.network(orthogonal=False), dueling=panel.dueling, head=HEADS[panel.head]
+            torso=panel.network(orthogonal=False), dueling=panel.dueling, head=panel.output
         ),
         optimizer=rl.AdamParameters(learning_rate=panel.learning_rate, epsilon=1e-8),
         input_filter=panel.input_filter,

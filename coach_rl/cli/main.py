@@ -17,6 +17,8 @@ from typing import TextIO
 from coach_rl import environments  # whose names are imported when they are used
 from coach_rl.cli.commands import COMMANDS as OWN_COMMANDS
 from coach_rl.cli.commands import TAKEN, commands_of, parse_arguments
+from coach_rl.cli.completion import ASKED
+from coach_rl.cli.completion import answer as complete
 from coach_rl.cli.parser import Given
 from coach_rl.cli.terminal import program
 from coach_rl.configuration.entry_points import (
@@ -37,7 +39,6 @@ from coach_rl.core.errors import (
     ProblemsError,
     UnknownNameError,
     in_one_line,
-    require_unix,
 )
 from coach_rl.core.shown_text import one_line, printable
 from coach_rl.runs.trained import trained_policies
@@ -95,7 +96,8 @@ def _is_argparse(error: SystemExit) -> bool:
 
 
 def _run(words: list[str]) -> int:
-    require_unix()
+    if ASKED in os.environ:
+        complete()
     if not words:
         lines = _FIRST_COMMANDS.splitlines()
         begun = {line: line.partition("{coach} ")[2].partition(" ")[0] for line in lines}

@@ -23,7 +23,7 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
-    [familiar.flags]                               # likewise settings, commands, classes, presets
+    [familiar.flags]                               # likewise settings, presets, ...
     "stride pace" = ["--gait"]                     # names of other libraries, and those here
 
     [commands.gait]                                # see `Command` of `cli.parser`
@@ -77,7 +77,7 @@ _TEXTS = (
     "shown",
 )  # fmt: skip
 _REQUIRED = ("arguments", "description")
-_FAMILIAR = ("settings", "flags", "commands", "classes", "presets")
+_FAMILIAR = ("settings", "flags", "commands", "classes", "presets", "methods")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"

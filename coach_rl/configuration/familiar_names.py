@@ -13,7 +13,7 @@ from typing import Literal
 
 from coach_rl.configuration.extensions import installed_extensions, own_extensions
 
-Kind = Literal["settings", "flags", "commands", "classes", "presets"]
+Kind = Literal["settings", "flags", "commands", "classes", "presets", "methods"]
 MOST_SUGGESTED = 3
 """Names that a message suggests at most."""
 

@@ -134,7 +134,7 @@ def sha256_of_file(path: Path) -> str:
 
 def _opened(path: str, flags: int) -> int:
     try:
-        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+        return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, _IS_LINK, path) from error
@@ -146,7 +146,7 @@ def _separate(opened: int, path: Path) -> None:
 
     Of several processes that do so at once, the others find the first one's copy in its place.
     """
-    with suppress(OSError):  # a file system without locks
+    with suppress(OSError, AttributeError):  # a file system, or a system, without locks
         os.lockf(opened, os.F_LOCK, 0)  # until the file is closed
     if os.path.samestat(os.fstat(opened), path.lstat()):
         # Closing the source would release the lock; that comes last.

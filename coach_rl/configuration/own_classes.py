@@ -38,10 +38,10 @@ def classes_meant(text: str, folder: Path | None = None) -> list[str]:
 
 
 def environment_classes(file: Path) -> list[str]:
-    """What at the top of a file makes environments.
+    """The classes and functions at the top of a file that make environments.
 
-    These are classes that derive from an environment or a wrapper of one, or from such a class
-    above them, and functions that are annotated to return one.
+    The classes derive from an environment or a wrapper of one, or from such a class above them; the
+    functions are annotated to return one.
     """
     try:
         body = ast.parse(file.read_text(encoding="utf-8")).body

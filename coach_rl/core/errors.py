@@ -19,7 +19,6 @@ user should know and nothing has to stop for is a `CoachWarning`.
 """
 
 import difflib
-import importlib.util
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -181,14 +180,6 @@ def _similarity(name: str, known: str) -> float:
     begins_alike = shared >= max(_SHARED_LETTERS, _SHARED_BEGINNING * len(name))
     is_near = begins_alike or sorted(name) == sorted(known)
     return max(ratio, _SIMILAR) if is_near else ratio
-
-
-def require_unix() -> None:
-    """Raise `ConfigurationError` on Windows, which has no file locks of the kind runs hold."""
-    require(
-        importlib.util.find_spec("fcntl") is not None,
-        "coach_rl runs on Linux and macOS; on Windows use WSL",
-    )
 
 
 def how_to_install(extra: str) -> str:

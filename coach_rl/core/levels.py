@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Clock, Schedule
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, takes
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, name_of, takes
 from coach_rl.core.level_parts import Counts, LevelPart, RowsOfLevel
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
@@ -243,7 +243,7 @@ class LevelDescription:
         require(
             self.horizon_of is None or takes(self.horizon_of, 3),
             f"level '{self.name}': horizon_of must be a function of observation, goal and uniform "
-            f"numbers, got {getattr(self.horizon_of, '__qualname__', self.horizon_of)}",
+            f"numbers, got {name_of(self.horizon_of)}",
         )
 
     @property

@@ -48,7 +48,7 @@ class EnvironmentSpaces:
         return self.action if self.nested is None else self.nested
 
 
-class MixedSpace(spaces.Tuple[Any]):
+class MixedSpace(spaces.Tuple):  # type: ignore[type-arg] # generic from Gymnasium 1.4 on
     """Choices and numbers in one array of floats per action, [R, K + G].
 
     Args:

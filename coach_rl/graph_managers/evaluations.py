@@ -364,7 +364,7 @@ class EvaluationSchedule:
         schedule, progress, clock = self._parameters.schedule, self._progress, self._graph.clock
         is_over = progress.ending is not None
         interval = schedule.evaluation_interval
-        if interval is None or clock.environment_steps == progress.evaluated_at:
+        if interval is None or progress.moment == progress.evaluated_at:
             return
         if is_stopped():
             return
@@ -372,14 +372,14 @@ class EvaluationSchedule:
             return
         if self._evaluator is not None:
             progress.note_evaluated()
-            progress.announced_at = clock.environment_steps
+            progress.announced_at = progress.moment
             self._pending.append(self._request())
             self._evaluator.submit(self._pending[-1])
             yield from progress.settling([self.begins()])
             return
         progress.is_settled = False
-        if progress.announced_at != clock.environment_steps:
-            progress.announced_at = clock.environment_steps
+        if progress.announced_at != progress.moment:
+            progress.announced_at = progress.moment
             yield self.begins()
         number = 0 if is_over else int(interval.counted(clock) // interval.count)
         evaluation = self.result(

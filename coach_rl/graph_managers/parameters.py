@@ -55,6 +55,10 @@ EPISODE_METRICS = (
 """Metrics of every evaluation, by which it can be the best."""
 
 
+Moments = EnvironmentSteps | TrainingSteps
+"""The units in which the moments of a run can be counted."""
+
+
 @parameter_class
 class ScheduleParameters:
     """Lengths of the phases and intervals between evaluations and records.
@@ -74,8 +78,8 @@ class ScheduleParameters:
     """Episodes of each evaluation."""
     evaluation_step_limit: Positive[int] | None = 100_000
     """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
-    progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
-    """Environment steps between progress records."""
+    progress_interval: Positive[Moments] = EnvironmentSteps(1_000)
+    """Length between progress records, in the unit of the source: environment steps as a rule."""
     stop_after: Positive[Hours] | None = None
     """Hours of the run's own time after which it stops, however much of its training is left;
     None: it trains to the end."""
@@ -201,9 +205,9 @@ class CheckpointParameters:
     the earlier stays."""
     best_is: Literal["largest", "smallest"] = "largest"
     """The value of the metric that is the best."""
-    every_steps: Positive[EnvironmentSteps] | None = None
-    """Environment steps between periodic checkpoints, which stay; None for none. Taken at the
-    first log record from there on."""
+    every_steps: Positive[Moments] | None = None
+    """Length between periodic checkpoints, which stay, in the unit of the source; None for none.
+    Taken at the first log record from there on."""
     every_seconds: Positive[float] | None = None
     """Seconds of the run's own time between periodic checkpoints, which stay; None for none."""
     keep_last: NonNegative[int] | None = None
@@ -315,6 +319,8 @@ class SourceParameters:
     A subclass describes another one; see docs/control_flow.md.
     """
 
+    UNIT: ClassVar[type[Moments]] = EnvironmentSteps
+    """Unit in which moments of its runs are counted, and their checkpoints named."""
     CHANGEABLE: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that a run which is resumed need not keep."""
 
@@ -420,7 +426,7 @@ class GraphParameters:
                 yield from part.problems(level, [*map(levels.__getitem__, below)])
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
-        schedule = self.schedule
+        schedule, every = self.schedule, self.checkpoints.every_steps
         if schedule.until_solved and self.validation is None:
             yield (
                 "schedule.until_solved needs a target, and this experiment has none; give one, "
@@ -436,6 +442,12 @@ class GraphParameters:
                     f"schedule.{name} counts gradient updates, and there are none once every level "
                     "is frozen; give environment steps, episodes or hours"
                 )
+        interval, unit = schedule.progress_interval, self.source.UNIT
+        if {type(interval), type(every or interval)} != {unit}:
+            yield (
+                f"schedule.progress_interval and checkpoints.every_steps must be {unit.__name__}, "
+                f"in which its source counts, got {interval!r} and {every!r}"
+            )
 
 
 @parameter_class

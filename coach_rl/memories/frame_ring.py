@@ -105,18 +105,19 @@ class FrameRing:
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
-        """The stacks of observations, or of next observations, at positions [B] or [S, W]."""
-        # Frames t - k + 1 ... t, [B, k].
+        """The stacks [*B, ..., k] of observations, or of next observations, at positions [*B]."""
+        # Frames t - k + 1 ... t, [*B, k].
         wanted = (steps + is_next)[..., None] + np.arange(1 - self._size, 1)
         wanted = np.maximum(wanted, self.oldest[positions][..., None])  # repeats the first frame
         index = rows[..., None] * self._length + wanted % self._length
-        frames = self._frames.take((FRAMES,), index)[FRAMES]  # [B, k, ...]
+        frames = self._frames.take((FRAMES,), index)[FRAMES]  # [*B, k, ...]
         if is_next:
-            lasts = self._lasts[positions].ravel()
-            ended = np.flatnonzero(lasts)
-            if len(ended):
+            lasts = self._lasts[positions]
+            ended = lasts.nonzero()
+            if len(ended[0]):
                 true_lasts = self._pool.take((FRAMES,), lasts[ended] - 1)[FRAMES]
-                frames.flatten(0, positions.ndim - 1)[torch.from_numpy(ended), -1] = true_lasts
+                places = [torch.from_numpy(axis) for axis in ended]
+                frames[(*places, -1)] = true_lasts
         return frames.movedim(positions.ndim, -1)
 
     def clear(self) -> None:

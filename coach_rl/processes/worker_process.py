@@ -45,7 +45,8 @@ from types import ModuleType
 from typing import IO, Any, Concatenate, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
-from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
+from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError, require
+from coach_rl.processes.signals import signals_of
 from coach_rl.processes.worker_messages import (
     Failure,
     ServedObject,
@@ -60,14 +61,11 @@ StartMethod = Literal["spawn", "forkserver", "fork"]
 
 GRACE_SECONDS = 5.0
 """Time that a worker may take to end by itself."""
-_CRASHES = (signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
+_CRASHES = signals_of("SIGSEGV", "SIGFPE", "SIGABRT", "SIGBUS", "SIGILL")
 """Signals of a crash, whose place `faulthandler` writes."""
-_FOR_THE_PARENT = (
-    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
-    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),
-)
-_WRITE_PLACE = signal.SIGVTALRM
-"""Makes a worker write its traceback to its crash file."""
+_FOR_THE_PARENT = signals_of("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
+_WRITE_PLACE = getattr(signal, "SIGVTALRM", None)
+"""Makes a worker write its traceback to its crash file; None where there are no workers."""
 _LIVING: "WeakSet[WorkerProcess]" = WeakSet()
 """This process's workers, whose pipes a fork copies."""
 
@@ -122,6 +120,11 @@ class WorkerProcess:
     ) -> None:
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             os._exit(1)  # this is a worker that imports a script without a main guard
+        require(
+            hasattr(signal, "pthread_sigmask"),
+            "worker processes need Linux or macOS, on Windows WSL; leave out what needs them, such "
+            "as environments in processes of their own, or background evaluations",
+        )
         self.on_warning = on_warning
         self.losses = 0
         """Number of times that it was lost since its last reply."""

@@ -14,7 +14,8 @@ from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.shown_text import readable
 from coach_rl.core.state import Appended, State
-from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.parameters import CheckpointParameters, Moments
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,
@@ -44,7 +45,7 @@ class Periodic:
     number: int = 0
     """Its number, from 1; 0 before the first."""
     environment_steps: int = 0
-    """Environment steps at which it was taken."""
+    """The moment at which it was taken, in environment steps as a rule."""
     seconds: float = 0.0
     """Seconds of the run's own time at which it was taken."""
 
@@ -93,6 +94,7 @@ class CheckpointKeeper:
         state: What to save: the graph manager's `state_dict`.
         policy: When to save, and what stays.
         seed: The run's, kept beside the state for `require_same_seed`.
+        unit: Unit of its moments, by which checkpoints are named.
         on_activity: Called when a checkpoint is written, with its size.
     """
 
@@ -103,17 +105,19 @@ class CheckpointKeeper:
         *,
         policy: CheckpointParameters,
         seed: int = 0,
+        unit: type[Moments] = EnvironmentSteps,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         self._folder = folder
         self._state = state
         self._policy, self._seed, self._on_activity = policy, seed, on_activity
+        self._moment = unit.counted
         self._saved_at = 0.0
         """Seconds of the run's own time at the newest checkpoint."""
         self._periodic, self._stored = Periodic(), NOTHING_STORED
         self.best: Best | None = None
         self._awaited: dict[str, str] = {}
-        """Names of the awaited checkpoints, by their environment steps."""
+        """Names of the awaited checkpoints, by their moments."""
 
     @property
     def is_enabled(self) -> bool:
@@ -139,10 +143,10 @@ class CheckpointKeeper:
             reasons.add("last")
         return reasons
 
-    def begin(self, environment_steps: int) -> None:
+    def begin(self, record: LogRecord) -> None:
         """Leave a trace of a checkpoint before the log announces it; `save` reports failures."""
         with suppress(OSError):
-            begin_checkpoint(free_path(self._folder.checkpoints, environment_steps))
+            begin_checkpoint(free_path(self._folder.checkpoints, self._moment(record)))
 
     def save(self, reasons: set[Reason], record: LogRecord) -> None:
         """Write a checkpoint and let `last` (and `best`, where it is) point to it.
@@ -156,7 +160,7 @@ class CheckpointKeeper:
         Raises:
             CheckpointError: It cannot be written.
         """
-        checkpoints, steps = self._folder.checkpoints, record.environment_steps
+        checkpoints, steps = self._folder.checkpoints, self._moment(record)
         path = free_path(checkpoints, steps)
         self._saved_at = record.wall_seconds
         before = self.best, self._periodic, self._awaited
@@ -184,7 +188,7 @@ class CheckpointKeeper:
 
     def settle(self, evaluation: LogRecord) -> None:
         """Record the evaluation of a pending checkpoint, which may be the best."""
-        name = self._awaited.pop(str(evaluation.environment_steps), "")
+        name = self._awaited.pop(str(self._moment(evaluation)), "")
         new = candidate(evaluation, self._policy, name)
         if new is not None and is_better(new, self.best, self._policy):
             if name:
@@ -221,19 +225,19 @@ class CheckpointKeeper:
                 remove_checkpoint(path)
         self._remove_unwanted()
 
-    def begin_at(self, checkpoint: Checkpoint, environment_steps: int) -> None:
+    def begin_at(self, checkpoint: Checkpoint, moment: int) -> None:
         """Save the state that another run's checkpoint has led to, as the first of this run.
 
         Args:
             checkpoint: The other run's; what it has of memories is shared with it.
-            environment_steps: Where the run stands.
+            moment: Where the run stands.
         """
-        path = free_path(self._folder.checkpoints, environment_steps)
+        path = free_path(self._folder.checkpoints, moment)
         self._recall(checkpoint)
         is_best = self.best is not None and self.best.checkpoint == checkpoint.path.name
         self.best = replace(self.best, checkpoint=path.name) if self.best and is_best else None
         is_awaited = checkpoint.path.name in self._awaited.values()
-        self._awaited = {str(environment_steps): path.name} if is_awaited else {}
+        self._awaited = {str(moment): path.name} if is_awaited else {}
         if self.is_enabled:
             self._write(path, {"best", "last"} if is_best else {"last"})
 
@@ -279,7 +283,7 @@ class CheckpointKeeper:
             return True
         if steps is None:
             return False
-        return record.environment_steps // steps.count > newest.environment_steps // steps.count
+        return self._moment(record) // steps.count > newest.environment_steps // steps.count
 
     def _notes(self, reasons: set[Reason]) -> Json:
         return {

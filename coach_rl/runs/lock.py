@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,18 +19,18 @@ import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.configuration.file_writing import require_no_links, without_links
 from coach_rl.configuration.strict_json import from_json, require_regular_file, to_json
-from coach_rl.core.errors import (
-    CheckpointError,
-    ConfigurationError,
-    require_unix,
-    warn,
-)
+from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.shown_text import printable
 
-require_unix()
-import fcntl  # noqa: E402 - Windows, which has no such module, gets a sentence instead
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment] # and `filelock` instead
+    from filelock import FileLock
 
 LOCK = ".lock"
+_BESIDE = ".held"
+"""The file that `filelock` locks, where the system has no `flock`: it empties what it locks."""
 RENEWED_EVERY_SECONDS = 20.0
 _MOST_CHARACTERS = 10_000
 GONE_AFTER_SECONDS = 120.0
@@ -87,8 +87,8 @@ def locked(folder: Path) -> Iterator[None]:
             f"the run {folder} cannot be locked: {error.strerror}: {path}; make the folder "
             "writable, or copy it to where you can write"
         ) from error
-    with file:
-        _take(file, path)
+    with file, ExitStack() as held:
+        _take(file, path, held)
         done = threading.Event()
         watcher = threading.Thread(target=_renew, args=(path, done), daemon=True)
         watcher.start()
@@ -127,15 +127,23 @@ def _named_in(folder: Path) -> tuple[Holder | None, bool]:
     return holder, holder is not None and (holder.is_gone or _is_silent(holder, age))
 
 
-def _take(file: TextIO, path: Path) -> None:
-    """Take the lock, or raise a `ConfigurationError` that names its holder."""
+def _is_free(file: TextIO, path: Path, held: ExitStack) -> bool:
+    """Take the system's lock until the context ends; False where another process has it."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_free = True
-    except BlockingIOError:
-        is_free = False
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            held.enter_context(FileLock(path.with_name(_BESIDE), timeout=0))
+    except (BlockingIOError, TimeoutError):
+        return False
     except OSError:
-        is_free = True  # a file system without locks: only the file has it
+        return True  # a file system without locks: only the file has it
+    return True
+
+
+def _take(file: TextIO, path: Path, held: ExitStack) -> None:
+    """Take the lock, or raise a `ConfigurationError` that names its holder."""
+    is_free = _is_free(file, path, held)
     holder, age = _holder(file), time.time() - path.stat().st_mtime
     me = Holder(os.getpid(), socket.gethostname(), psutil.Process().create_time())
     if is_free and (holder is None or holder == me):

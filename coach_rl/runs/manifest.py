@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
 from coach_rl.configuration.extensions import own_extensions
@@ -284,14 +285,14 @@ def settings() -> Json:
 
 def hardware() -> Json:
     """Host, processor, cores, memory in bytes, GPUs, operating system."""
-    gpus = map(torch.cuda.get_device_name, range(torch.cuda.device_count()))
+    gpus = range(torch.cuda.device_count())
     return {
         "host": platform.node(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "load_per_core": _load_per_core(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "gpus": list(gpus),
+        "memory_bytes": psutil.virtual_memory().total,
+        "gpus": [torch.cuda.get_device_name(index) for index in gpus],
         "system": platform.platform(),
     }
 

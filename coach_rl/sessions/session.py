@@ -167,7 +167,7 @@ class Session:
         """The experiment with a log record for each of its periodic checkpoints, taken at them."""
         parameters = graph_manager.parameters
         every, schedule = parameters.checkpoints.every_steps, parameters.schedule
-        if every is None or every >= schedule.progress_interval:
+        if every is None or every.count >= schedule.progress_interval.count:
             return graph_manager
         if self.audience.announce is not None:
             self.audience.announce(
@@ -266,6 +266,7 @@ class Session:
             self.graph_manager.state_dict,
             policy=self.policy,
             seed=self.runtime.seed,
+            unit=self.graph_manager.parameters.source.UNIT,
             on_activity=self._on_activity,
         )
 
@@ -293,7 +294,7 @@ class Session:
             folder: The run's, which is held.
             keeper: Keeps its checkpoints.
             manifest: Its manifest, which is written.
-            saved_at: Environment steps of the newest checkpoint; None where there is none.
+            saved_at: The moment of the newest checkpoint; None where there is none.
         """
         return LiveRun(
             graph_manager=self.graph_manager,
@@ -438,7 +439,7 @@ def resume_experiment(
         manifest |= session.evaluating_part | {"updates": graph_manager.graph.updates}
         write_manifest(folder, manifest)
         keep_differences(folder)
-        done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
+        done = None if checkpoint is None else graph_manager.progress.moment
         return session.train(folder, keeper, manifest, done)
 
 
@@ -508,7 +509,7 @@ def fork_experiment(
         source = None if opened.manifest["preset"] is None else read_text(opened.folder.preset)
         known = opened.graph_manager.parameters
         folder = session.create(root, name, manifest, source, known=known)
-        keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
+        keeper, done = session.keeper(folder), graph_manager.progress.moment
         keeper.begin_at(checkpoint, done)
         return session.train(folder, keeper, manifest, done)
 

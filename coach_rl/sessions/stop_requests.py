@@ -8,17 +8,18 @@ from types import FrameType
 from typing import Self
 
 from coach_rl.core.runtime import COMPILING, RECORDING, OnActivity
+from coach_rl.processes.signals import signals_of
 
 Handler = Callable[[int, FrameType | None], object] | int | None
 """A handler of signals, as `signal.signal` takes and returns it."""
 
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2, signal.SIGXCPU)
+STOPS = signals_of("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR2", "SIGXCPU")
 """Signals that end a run: Ctrl-C, a scheduler's or the system's, a terminal that is closed, a
 scheduler's warning, and the limit of processor time."""
-OF_SCHEDULERS = (signal.SIGUSR2, signal.SIGXCPU)
+OF_SCHEDULERS = signals_of("SIGUSR2", "SIGXCPU")
 """Those that stay with a handler which the program has for them, such as submitit's."""
-SAVES = signal.SIGUSR1
-"""The signal that requests a checkpoint."""
+SAVES = signals_of("SIGUSR1")
+"""The signal that requests a checkpoint, where the system has it."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -98,13 +99,13 @@ class StopRequests:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (*STOPS, SAVES):
+            for number in (*STOPS, *SAVES):
                 before = signal.getsignal(number)
                 is_ours = isinstance(getattr(before, "__self__", None), StopRequests)
                 is_taken = number in OF_SCHEDULERS and before is not signal.SIG_DFL and not is_ours
                 if before is signal.SIG_IGN or is_taken:  # ignored by `nohup`, for one
                     continue
-                handler = self._remember_checkpoint if number == SAVES else self._stop
+                handler = self._remember_checkpoint if number in SAVES else self._stop
                 self._previous[number] = signal.signal(number, handler)
         return self
 

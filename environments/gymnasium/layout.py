@@ -234,7 +234,7 @@ def _simple_parts(
         yield path, space
 
 
-def _parts(space: spaces.Dict | spaces.Tuple[Any]) -> dict[str, Space]:
+def _parts(space: "spaces.Dict | spaces.Tuple[Any]") -> dict[str, Space]:
     """The parts of a Dict, or those of a Tuple by their numbers."""
     if isinstance(space, spaces.Dict):
         return dict(space.spaces)

@@ -155,8 +155,8 @@ def test_run_with_masks_resumes_bit_for_bit(name, tmp_path):
 
 
 def check_run_resumes(build, tmp_path):
-    build = partial(build, steps=900, num_envs=3)
-    assert_resumes(lambda seed: build(seed=seed), tmp_path, after(400), after(600))
+    build = partial(build, steps=1_200, num_envs=3)
+    assert_resumes(lambda seed: build(seed=seed), tmp_path, after(500), after(800))
 
 
 def test_masks_are_no_inputs_of_the_networks():

@@ -2,7 +2,7 @@
 
 At each level each greedy decision equals that of one pass over all observations of its row since
 the hidden state was reset. That the resets are at the right moments is tested in
-tests/levels/test_level_manager.py, where recurrent levels equal a plain recursion bit for bit.
+tests/levels/test_level_machine.py, where recurrent levels equal a plain recursion bit for bit.
 """
 
 import numpy as np

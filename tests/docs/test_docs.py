@@ -132,6 +132,8 @@ def understand(line):
         if words == ["--help"]:
             return
         given = parse_arguments(words)
+        if given.command is COMMANDS["new"]:  # the commands behind it need its files
+            assert given.command.function()(given) == 0
         is_described = given.command in (COMMANDS["train"], COMMANDS["describe"])
         if is_described and not given.preset.partition(":")[0].endswith(".py"):
             preset = load_preset(find_preset(given.preset))

@@ -28,10 +28,10 @@ GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
 USED = (
     "testing", "discrete_maps", "distributional", "episode_filters", "exploration",
-    "image_filters", "optimizers", "scripts", "strict_subgoals",
+    "image_filters", "optimizers", "recurrent_layers", "scripts", "strict_subgoals",
 )  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
-KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
+KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
 """Variables of the environment that programs in a copy have."""
 IMPORT_ALL = """
 import importlib, pkgutil

@@ -30,7 +30,7 @@ def unfit(goal_space, *, is_top):
 def send_to_busy_row():
     top, _ = build([1, 2], TWO_LEVELS, Clock())
     low = top.environment
-    while not (low.goals.open[1] and not low.goals.open[0]):
+    while not (low.rows.open[1] and not low.rows.open[0]):
         top.recv()
     low.send(DIRECTIVE, np.array([0]))
     low.send(DIRECTIVE, np.array([1]))

@@ -211,7 +211,7 @@ def test_worker_signals_are_left_to_the_parent_or_are_its_own(is_independent):
         group, ignores = worker.submit(Counter.mask).result()
         assert (group == worker.pid, ignores) == (is_independent, not is_independent)
         if not is_independent:
-            for number in (*STOPS, SAVES):
+            for number in (*STOPS, *SAVES):
                 os.kill(worker.pid, number)
             assert worker.submit(Counter.add, 1).result() == 1
 

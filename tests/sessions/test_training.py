@@ -289,3 +289,40 @@ def test_argument_of_another_library_is_answered_with_the_one_here(tmp_path, nam
 def test_algorithm_of_another_name_is_answered_with_the_one_here(tmp_path, algorithm, meant):
     with pytest.raises(errors.UnknownNameError, match=f"did you mean '{meant}'"):
         trained(tmp_path, algorithm, "CartPole-v1")
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("runs"), "PPO", "CartPole-v1", steps=64)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("predict", "act"),  # Stable-Baselines3
+        ("compute_single_action", "act"),  # RLlib
+        ("save", "coach_rl.export"),
+        ("learn", r"coach_rl.resume_experiment\(agent.run\)"),
+        ("observation_space", "spaces"),
+        ("policy", "network"),
+    ],
+)
+def test_method_of_another_library_is_answered_with_the_one_here(agent, name, meant):
+    with pytest.raises(AttributeError, match=f"has no '{name}'; did you mean {meant}"):
+        getattr(agent, name)
+    assert not hasattr(agent, name)
+
+
+def test_attribute_of_no_library_is_missing_without_a_hint(agent):
+    with pytest.raises(AttributeError, match=r"a trained agent has no 'colour'$"):
+        agent.colour  # noqa: B018
+    assert not hasattr(agent, "_repr_svg_")  # which notebooks look for
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("deterministic", "greedy=..."), ("action_masks", "mask=..."), ("gready", "greedy")],
+)
+def test_argument_of_act_of_another_library_is_answered_with_the_one_here(agent, name, meant):
+    with pytest.raises(errors.UnknownNameError, match=f"'{name}'; did you mean '{meant}'"):
+        agent.act(np.zeros(4, np.float32), **{name: True})

@@ -201,14 +201,14 @@ class StageKind:
     build: Callable[[StageBuild], Stage | None]
     """The stage of an agent; None where the agent needs none."""
     option: str = ""
-    """The parameter that asks for it, without which it isn't built; empty: `build` decides."""
+    """The parameter that enables it, without which it isn't built; empty: `build` decides."""
     for_networks: bool = False
     """True if it depends on the agent's networks, and is built after them."""
     check_policy: Callable[[State, State, StageBuild], None] = lambda *_: None
     """Raise `SpaceError` where a saved policy, first, has other conditions than the agent's own."""
 
     def is_wanted(self, params: object) -> bool:
-        """True if an agent's parameters may ask for it."""
+        """True if an agent's parameters may enable it."""
         return not self.option or bool(getattr(params, self.option, None))
 
 

@@ -9,7 +9,6 @@ times, and after any end.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import shlex
@@ -22,7 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from coach_rl.configuration.file_writing import without_links
+from filelock import FileLock
+
+from coach_rl.configuration.file_writing import separated
 from coach_rl.configuration.overrides import format_overrides, parse_overrides
 from coach_rl.configuration.parameters_json import encode, reference
 from coach_rl.configuration.preset_file import Preset, load_preset
@@ -351,13 +352,14 @@ def _digest(manifest: Json) -> str:
 def _only_one_begins(experiment: Path, digest: str) -> Iterator[None]:
     """While entered, no other process with the same job searches for its run or begins it."""
     path = experiment / f".beginning-{digest[:16]}"
-    with open(path, "w", opener=without_links) as file:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    lock = FileLock(separated(path))
+    with contextlib.suppress(OSError, NotImplementedError):  # a file system without locks
+        lock.acquire()
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()
 
 
 def coach_words(

@@ -18,7 +18,7 @@ class Composition:
     levels: tuple
     world: dict
     is_function: bool
-    """A selector is a function of Python, which no archive holds."""
+    """A selector is a script of a user's."""
     arrangement: object = rl.LevelChain()
 
     @property

@@ -9,7 +9,6 @@ from coach_rl.sessions.session import run_experiment
 from tests.extensions.exporting.composed_world import RECORDED, leaves
 from tests.extensions.exporting.random_compositions import composition
 from tests.extensions.exporting.test_export import exported
-from tests.refusals import check_refused
 
 pytest.importorskip("onnx", reason="needs the extra `export`")
 pytest.importorskip("onnxruntime", reason="needs the extra `export`")
@@ -85,13 +84,7 @@ def test_loaded_and_exported_policies_repeat_the_final_evaluation(seed, tmp_path
     made = composition(seed)
     run, episodes = evaluated(made, tmp_path)
     space = rl.load(run).spaces.action
-    policies = [rl.load(run)]
-    if made.is_function:
-        message = "agent 'chooser' cannot be exported: it acts by a function of Python"
-        check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
-    else:
-        policies.append(exported(run, tmp_path / "policy.zip"))
-    for policy in policies:
+    for policy in (rl.load(run), exported(run, tmp_path / "policy.zip")):
         repeat_alone(policy, space, episodes, made.members)
         repeat_together(policy, episodes, made.members)
         policy.reset()
@@ -99,6 +92,5 @@ def test_loaded_and_exported_policies_repeat_the_final_evaluation(seed, tmp_path
         assert space.contains(sampled), sampled
 
 
-def test_at_most_one_in_twenty_compositions_is_refused_by_export():
-    refused = [seed for seed in ALL if composition(seed).is_function]
-    assert 0 < len(refused) <= len(ALL) / 20
+def test_some_compositions_have_functions_of_users():
+    assert any(composition(seed).is_function for seed in ALL)

@@ -202,13 +202,12 @@ def test_exported_turns_continue_where_their_level_gets_control_back(tmp_path):
     assert play_both(run, exported(run, tmp_path / "policy.zip"))
 
 
-def test_members_whose_turn_a_function_chooses_are_refused(tmp_path):
+def test_exported_members_whose_turn_a_function_chooses_decide_as_load_does(tmp_path):
     function = rl.ScriptedAgentParameters(name="chooser", policy=to_the_left)
     world = rl.PointMassParameters(max_episode_steps=20)
     agent = group(rl.SelectedTurns(agent=function), *FORGETFUL)
     run = run_of(experiment(agent, world), tmp_path)
-    message = "agent 'chooser' cannot be exported: it acts by a function of Python"
-    check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
+    assert play_both(run, exported(run, tmp_path / "policy.zip"))
 
 
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")

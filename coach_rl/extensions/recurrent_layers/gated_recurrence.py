@@ -5,16 +5,33 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import NumpyStep
-from coach_rl.architectures.recurrence import Cell, GatedLayerParameters
+from coach_rl.architectures.recurrence import Cell, RecurrentLayerParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
+
+
+@parameter_class
+class GatedLayerParameters(RecurrentLayerParameters):
+    """Settings of layers whose gates decide what they keep."""
+
+    CELL: "ClassVar[Callable[..., Cell]]"
+    """Class of the layer."""
+
+    span: Annotated[int, Ge(3)] | None = None
+    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
+    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
+    or three."""
+
+    def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
+        return self.CELL(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 class _GatedCell(Cell):
