@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import coach_rl as rl
-from coach_rl.architectures.q_network import ReturnHead
 from coach_rl.presets.atari_games import PICTURE, AtariPanel
 
 
@@ -44,7 +43,7 @@ class Panel(AtariPanel):
     """Transitions of a sequence that recurrent networks learn from."""
 
     @property
-    def output(self) -> ReturnHead:
+    def output(self) -> "rl.MeanHead | rl.CategoricalHead | rl.QuantileHead":
         """The output for an action's return."""
         match self.head:
             case "c51":

@@ -8,8 +8,11 @@ from typing import ClassVar, Literal
 
 import coach_rl as rl
 from coach_rl.architectures.torso import AnyTorsoParameters
-from coach_rl.presets.panels import LayerKind, RunPanel, recurrent_layer
+from coach_rl.presets.panels import LayerKind, RunPanel, recurrent_layer, solved
 
+MARKS = {"pong": (16.7, 2_500_000)}
+"""Evaluation reward to reach, and environment steps by which, by game: that of PPO with sticky
+actions in SLM-Lab 5."""
 PICTURE = "observation"
 """Observation key of the pictures."""
 
@@ -108,6 +111,7 @@ class AtariPanel(RunPanel):
                     self.evaluation_interval, evaluation_episodes=30, progress_interval=5_000
                 ),
                 num_envs=self.num_envs,
+                validation=solved(*MARKS[self.level]) if self.level in MARKS else None,
                 parts=lives,
             )
         )

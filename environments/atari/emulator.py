@@ -33,18 +33,15 @@ class Emulator:
     """
 
     def __init__(self, game: str) -> None:
+        require_game(game)
         ale_py = _module("ale_py")
-        roms = _module("ale_py.roms")
-        known = sorted(roms.get_all_rom_ids())
-        if game not in known:
-            raise UnknownNameError("Atari game", game, known)
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._state_class = ale_py.ALEState
         self._ale: Any = ale_py.ALEInterface()
         self._ale.setInt("random_seed", 0)
         self._ale.setFloat("repeat_action_probability", 0.0)
         self._ale.setInt("max_num_frames_per_episode", 0)
-        self._ale.loadROM(roms.get_rom_path(game))
+        self._ale.loadROM(ale_py.roms.get_rom_path(game))
         height, width = self._ale.getScreenDims()
         self.height = int(height)
         """Pixels of the screen."""
@@ -110,6 +107,17 @@ class Emulator:
             self._ale.act(state["last_action"])
         self._ale.restoreState(self._state_class(np.asarray(state["machine"], np.uint8).tobytes()))
         self.last_action = int(state["last_action"])
+
+
+def require_game(name: str) -> None:
+    """Raise `UnknownNameError` for a game that ale-py does not have.
+
+    Raises:
+        ConfigurationError: ale-py is missing.
+    """
+    known = sorted(_module("ale_py.roms").get_all_rom_ids())
+    if name not in known:
+        raise UnknownNameError("Atari game", name, known)
 
 
 def _module(name: str) -> ModuleType:

@@ -7,7 +7,9 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.typed_values import FrozenMapping
+from coach_rl.environments.atari.emulator import require_game
 from coach_rl.environments.atari.game import AtariGame, Protocol, Shown
+from coach_rl.environments.atari.games import GAMES
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
 from coach_rl.environments.gymnasium.recipe import Env, Recipe, wrapped
 
@@ -40,6 +42,8 @@ class AtariParameters(SingleEnvironmentsParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.level not in GAMES:  # which need no look into the package
+            require_game(self.level)
         require(
             not self.kwargs and self.action_mask is None,
             f"AtariParameters.kwargs and action_mask have no meaning for games, got {self.kwargs} "
