@@ -1,10 +1,8 @@
 """The shared half of an agent that filters: heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -156,8 +154,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             action_space=self.action_space,
             output_filter=own,
         )
-        outside = bisect_left(self._kinds, INSIDE, key=attrgetter("order"))
-        self._add_stages(self._kinds[:outside])
+        self._add_stages([kind for kind in self._kinds if kind.order < INSIDE])
         shown = self._build.observation_space
         filters = params.input_filter
         self.input_filter: InputFilter = (
@@ -166,7 +163,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         for stage in filter_stages(self, shown, self.action_space):
             self.stages.add(stage)
         self._build = replace(self._build, observation_space=self.input_filter.observation_space)
-        self._add_stages(self._kinds[outside:])
+        self._add_stages([kind for kind in self._kinds if kind.order >= INSIDE])
         self.observation_space = self._build.observation_space
         """The space of what networks observe."""
         self.own_keys = self.stages.own_keys

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
-from operator import attrgetter
 from typing import Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -236,7 +235,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        networks = [*map(attrgetter("module"), self.learner.networks.values())]
+        networks = [network.module for network in self.learner.networks.values()]
         self._add_stages(self._kinds, networks)
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)

@@ -16,7 +16,6 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Generic
 
 import numpy as np
@@ -283,7 +282,7 @@ class UpdateEngine(Generic[Batch]):
         return {
             f"{each.objective.name}/{number}": transform
             for each in self._learners
-            for number, transform in enumerate(filter(attrgetter("SAVED"), each.transforms))
+            for number, transform in enumerate(own for own in each.transforms if own.SAVED)
         }
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:

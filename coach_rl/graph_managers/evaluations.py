@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -251,11 +250,10 @@ def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
     columns: dict[str, Any] = {}
     for each in fields(FinishedEpisodes):
         if each.name != "agents":
-            columns[each.name] = np.concatenate([*map(attrgetter(each.name), played)])
-    own = [*map(attrgetter("agents"), played)]
+            columns[each.name] = np.concatenate([getattr(tick, each.name) for tick in played])
     agents: dict[str, FloatArray] = {}
-    for name in own[0]:
-        agents[name] = np.concatenate([*map(itemgetter(name), own)])
+    for name in played[0].agents:
+        agents[name] = np.concatenate([tick.agents[name] for tick in played])
     return FinishedEpisodes(**columns, agents=agents)
 
 

@@ -79,7 +79,8 @@ class LevelAgents:
         """The agent of a level, given what it sees and where it acts."""
         levels, runtime = self._levels, self._runtime
         links = self._parameters.arrangement.links(levels)
-        level, below = levels[index], [*map(levels.__getitem__, links[index])]
+        level = levels[index]
+        below = [levels[link] for link in links[index]]
         if level.name not in self.built:
             with _naming(level.name, is_only=len(levels) == 1):
                 place = LevelPlace(
@@ -105,7 +106,7 @@ class LevelAgents:
                 if below:
                     pairs = zip(levels, links, strict=True)
                     acting = {low.name for low, ways in pairs if not ways} & self.built.keys()
-                    require_own_mask(agent, map(self.built.__getitem__, acting))
+                    require_own_mask(agent, [self.built[name] for name in acting])
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]

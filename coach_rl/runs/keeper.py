@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -217,7 +216,8 @@ class CheckpointKeeper:
         remove_unfinished(checkpoints)
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best, known = self._recall(checkpoint), set(map(attrgetter("name"), kept))
+        best = self._recall(checkpoint)
+        known = {each.name for each in kept}
         point(checkpoints, LAST, checkpoint.path.name)
         point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):

@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -106,7 +105,7 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
         require_types(notes, types, source=f"the notes of {checkpoint.path}")
     found = [*_log_files(folder), *_event_files(folder)]
     known = {**notes["logs"], **notes["event_files"]}
-    if gone := sorted(known.keys() - set(map(attrgetter("name"), found))):
+    if gone := sorted(known.keys() - {each.name for each in found}):
         warn(
             f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing"
         )
