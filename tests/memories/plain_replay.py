@@ -305,7 +305,7 @@ class PlainReplay:
 
         Its weight is (1 / P) ** beta over the greatest of the batch; beta grows linearly to 1.
         """
-        _prioritised, begin, shares = self.params.prioritised, 0.0, {}
+        begin, shares = 0.0, {}
         for one in self.all():
             shares[self.position(one)] = begin, begin + one.priority
             begin += one.priority

@@ -181,7 +181,7 @@ def any_memory(rng):
             ratio=float(rng.choice([0.0, 2.0, ALWAYS, ALWAYS])),
             goal_ends_episode=bool(rng.integers(2)),
         )
-    steps = rng.choice([EnvironmentSteps(80), None])
+    steps = rng.choice([EnvironmentSteps(2_000), None])
     prioritised = PrioritisedParameters(
         alpha=float(rng.choice([0.0, 0.6, 1.0])), anneal_beta_over=steps
     )
