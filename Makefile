@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests of a file run in one process, which builds what they share once.
 SPREAD = -n 2 --dist loadfile --no-loadscope-reorder
+# Small tensors are quickest in one thread, and tests with two share the cores: none spins.
+THREADS = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e
 
 .PHONY: train test check slow golden arithmetic extensions faults coverage docs format benchmark release clean
@@ -12,22 +14,22 @@ train: .venv/running
 	$(BIN)/coach -p Mujoco_PPO
 
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SPREAD) -m "not slow"
+	$(THREADS) $(BIN)/python -m pytest $(SPREAD) -m "not slow"
 
 slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
 
 golden: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m golden tests/golden
+	$(THREADS) $(BIN)/python -m pytest -n 2 -m golden tests/golden
 
 # KINDS: some of those that `tests/arithmetic.py --list` prints; all unless given.
 arithmetic: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python tests/arithmetic.py $(KINDS)
+	$(THREADS) $(BIN)/python tests/arithmetic.py $(KINDS)
 
 # NAMES: extensions that are deleted together; unless given each alone, then all together. --tests:
 # all but `testing` are deleted, and the core's tests are run.
 extensions: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python tests/extensions/deletion.py $(NAMES)
+	$(THREADS) $(BIN)/python tests/extensions/deletion.py $(NAMES)
 
 check: .venv/installed
 	$(BIN)/ruff format --check .
@@ -37,12 +39,12 @@ check: .venv/installed
 	$(BIN)/python .ci/check_wheel.py
 
 faults: .venv/installed
-	OMP_NUM_THREADS=1 PYTHONPATH=tests/golden $(BIN)/python tests/faults/killed_runs.py --write
+	$(THREADS) PYTHONPATH=tests/golden $(BIN)/python tests/faults/killed_runs.py --write
 	$(BIN)/python tests/faults/promises.py --write
 
 coverage: .venv/installed
 	rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest $(SPREAD) -m "not slow"
+	$(THREADS) $(BIN)/coverage run -m pytest $(SPREAD) -m "not slow"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

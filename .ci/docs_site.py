@@ -22,6 +22,7 @@ MOVED = {
     "algorithms/sse": "algorithms/hac#sse-stopping-on-failure",
     "dashboards": "watching#dashboards",
     "determinism": "reliability#determinism",
+    "how_to_stage": "how_to_filter#a-stage-of-your-own",
     "inspection": "debugging#inspect-the-data",
     "notebook": "watching#in-a-notebook",
     "profiling": "debugging#profile-a-run",

@@ -1,14 +1,16 @@
-"""Writes the tables of docs/metrics.md from the metrics.toml of each room and extension."""
+"""Writes the tables of metrics in docs/ from the metrics.toml of each room and extension."""
 
 import re
 import tomllib
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PAGE = CHECKOUT / "docs" / "metrics.md"
+DOCS = CHECKOUT / "docs"
+PAGES = tuple(sorted(DOCS.rglob("*.md")))
 KINDS = "Kinds of records"
 """The table of kinds, whose columns are others."""
-TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n.*?<!-- /metrics -->", re.DOTALL)
+TABLE = re.compile(r"<!-- metrics: ([^\n]*) -->\n\n(?:\|[^\n]*\n)*")
+"""A table and the mark before it."""
 
 
 def descriptions() -> dict[str, dict[str, list[str]]]:
@@ -24,25 +26,34 @@ def descriptions() -> dict[str, dict[str, list[str]]]:
     return tables
 
 
-def rendered(markdown: str) -> str:
-    """A page with its tables made from the descriptions."""
+def meaning(unit: str, text: str, which: str = "") -> str:
+    """Text of a metric, with its unit and which of its numbers it is in brackets."""
+    notes = "; ".join(filter(None, (unit, which)))
+    return f"{text} ({notes})" if notes else text
+
+
+def rendered(markdown: str, up: str = "") -> str:
+    """A page with its tables made from the descriptions; links have `up` before them."""
     tables = descriptions()
 
     def table(found: re.Match[str]) -> str:
-        entries = tables[found[1]]
-        heads = ["Name", "Unit", "Meaning", "Which"]
-        if found[1] == KINDS:
-            heads = ["Kind", "When", "Carries"]
-        width = 1 + max(map(len, entries.values()))
-        lines = [heads[:width], ["---"] * width]
-        for names, values in entries.items():
+        lines = [["Kind", "When", "Carries"]] if found[1] == KINDS else [["Name", "Meaning"]]
+        lines.append(["---"] * len(lines[0]))
+        for names, values in tables[found[1]].items():
             name = ", ".join(f"`{each}`" for each in names.split(", "))
-            lines.append([name, *values, *[""] * (width - 1 - len(values))])
-        rows = (re.sub(r" +", " ", f"| {' | '.join(line)} |") for line in lines)
-        return "\n".join([f"<!-- metrics: {found[1]} -->", "", *rows, "", "<!-- /metrics -->"])
+            lines.append([name, *(values if found[1] == KINDS else [meaning(*values)])])
+        rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        rows = re.sub(r"\]\((?=[\w/]+\.md)", f"]({up}", rows)
+        return f"<!-- metrics: {found[1]} -->\n\n{rows}"
 
     return TABLE.sub(table, markdown)
 
 
+def rewritten(page: Path) -> str:
+    """The page with its tables as they should be."""
+    return rendered(page.read_text(), "../" * (len(page.relative_to(DOCS).parts) - 1))
+
+
 if __name__ == "__main__":
-    PAGE.write_text(rendered(PAGE.read_text()))
+    for each in PAGES:
+        each.write_text(rewritten(each))

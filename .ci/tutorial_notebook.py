@@ -1,11 +1,34 @@
-"""Writes docs/tutorial.ipynb from docs/tutorial.md: text, programs, and commands behind a `!`."""
+"""Writes docs/tutorial.ipynb from docs/tutorial.md.
+
+Text and programs stay as they are, the installation is a cell that suits hosted notebooks, too, and
+commands run in the kernel's Python, whose environment may be on no PATH, in plain lines: a panel
+that is redrawn would be written into the notebook hundreds of times.
+"""
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "tutorial.md"
+CHECKOUT = Path(__file__).resolve().parent.parent
+PAGE = CHECKOUT / "docs" / "tutorial.md"
 FENCE = re.compile(r"^```(\w+)(?: title=\"([\w.]+)\")?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+ADDRESS = "https://ADDRESS-OF-THE-REPOSITORY"
+"""Stands for the repository as long as pyproject.toml does not name it."""
+INSTALLATION = """\
+# Into the Python of this notebook: from the checkout that it lies in, else from the repository.
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+checkout = Path.cwd().parent
+source = "coach_rl[plot] @ git+%s"
+if (checkout / "coach_rl" / "__init__.py").exists():
+    source = f"{checkout}[plot]"
+if not (find_spec("coach_rl") and find_spec("matplotlib")):
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", source], check=True)
+"""
 
 
 def notebook(markdown: str) -> str:
@@ -17,13 +40,23 @@ def notebook(markdown: str) -> str:
         if file:
             program = f"%%writefile {file}\n{program}"
         elif language == "bash":
-            program = re.sub(r"^", "!", program.rstrip(), flags=re.MULTILINE)
+            program = "\n".join(map(_command, program.splitlines()))
         cells.append(_cell("code", program))
         end = block.end()
     cells.append(_cell("markdown", markdown[end:]))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _command(line: str) -> str:
+    program, _, words = line.partition(" ")
+    if program == "pip":
+        urls = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"].get("urls", {})
+        return INSTALLATION % urls.get("Repository", ADDRESS)
+    assert program == "coach", line
+    plain = " --plain" if words.startswith("-p ") else ""
+    return f"!{{sys.executable}} -m coach_rl {words}{plain}"
 
 
 def _cell(kind: str, text: str) -> dict[str, object]:

@@ -1,8 +1,14 @@
-"""Pictures of the dashboard for docs/watching.md, of runs that are there.
+r"""Pictures of the dashboard for docs/watching.md, of runs that are there.
 
-    python benchmarks/dashboard_pictures.py experiments/Mujoco_PPO docs/pictures
+    coach -p Mujoco_PPO --steps 100000 --histograms -cp "evaluation_interval=10000; clip=0.25"
+    coach -p Pendulum_HAC --steps 60000 --histograms -dg --video_skip 8 \
+        -cp "evaluation_interval=10000"
+    python benchmarks/dashboard_pictures.py experiments/Mujoco_PPO docs/pictures \
+        --pages charts settings texts histograms
+    python benchmarks/dashboard_pictures.py experiments/Pendulum_HAC docs/pictures \
+        --name two_levels --pages charts
 
-The page lists the runs it shows. Needs Chromium, which draws a page without a window.
+Needs Chromium, which draws a page without a window.
 """
 
 import argparse

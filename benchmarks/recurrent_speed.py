@@ -25,7 +25,7 @@ RESULT = Path(__file__).parent / "results" / "recurrent_speed.md"
 def ours(steps: int) -> float:
     """User CPU seconds of training here."""
     import coach_rl as rl
-    from coach_rl.architectures.gated_recurrence import LSTM
+    from coach_rl.extensions.recurrent_layers.gated_recurrence import LSTM
 
     agent = rl.PPOAgentParameters(
         algorithm=rl.PPOAlgorithmParameters(

@@ -35,19 +35,14 @@ if TYPE_CHECKING:
         ActorCriticParameters,
         ActorParameters,
         AdamParameters,
-        CategoricalHead,
         CriticParameters,
         MeanHead,
         ModuleParameters,
         OptimizerParameters,
         QNetworkParameters,
-        QuantileHead,
         TargetSync,
         TorsoParameters,
     )
-    from coach_rl.architectures.attention import Attention
-    from coach_rl.architectures.gated_recurrence import GRU, LSTM
-    from coach_rl.architectures.linear_recurrence import MinGRU
     from coach_rl.configuration import find_preset, load_preset
     from coach_rl.core import (
         GOAL_KEY,
@@ -108,30 +103,20 @@ if TYPE_CHECKING:
         Categorical,
         EpsilonGreedy,
         EpsilonGreedyNoise,
-        EpsilonZGreedy,
         GaussianNoise,
         Greedy,
         OrnsteinUhlenbeckNoise,
-        ParameterNoise,
         TruncatedNormalNoise,
     )
     from coach_rl.filters import (
-        BoxDiscretization,
         BoxMasking,
-        FullDiscreteActionSpaceMap,
         InputFilter,
         LinearBoxToBoxMap,
         ObservationClippingFilter,
-        ObservationCropFilter,
         ObservationNormalizationFilter,
         ObservationReductionBySubPartsNameFilter,
-        ObservationRescaleSizeByFactorFilter,
-        ObservationRescaleToSizeFilter,
-        ObservationRGBToYFilter,
         ObservationStackingFilter,
-        ObservationToUInt8Filter,
         OutputFilter,
-        PartialDiscreteActionSpaceMap,
         RewardClippingFilter,
         RewardNormalizationFilter,
         RewardRescaleFilter,

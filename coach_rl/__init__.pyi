@@ -18,25 +18,13 @@ from coach_rl.architectures import (
     ActorCriticParameters as ActorCriticParameters,
     ActorParameters as ActorParameters,
     AdamParameters as AdamParameters,
-    CategoricalHead as CategoricalHead,
     CriticParameters as CriticParameters,
     MeanHead as MeanHead,
     ModuleParameters as ModuleParameters,
     OptimizerParameters as OptimizerParameters,
     QNetworkParameters as QNetworkParameters,
-    QuantileHead as QuantileHead,
     TargetSync as TargetSync,
     TorsoParameters as TorsoParameters,
-)
-from coach_rl.architectures.attention import (
-    Attention as Attention,
-)
-from coach_rl.architectures.gated_recurrence import (
-    GRU as GRU,
-    LSTM as LSTM,
-)
-from coach_rl.architectures.linear_recurrence import (
-    MinGRU as MinGRU,
 )
 from coach_rl.configuration import (
     find_preset as find_preset,
@@ -74,6 +62,15 @@ from coach_rl.core import (
     SymmetryParameters as SymmetryParameters,
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
+)
+from coach_rl.environments.atari.game import (
+    AtariGame as AtariGame,
+)
+from coach_rl.environments.atari.games import (
+    GAMES as GAMES,
+)
+from coach_rl.environments.atari.parameters import (
+    AtariParameters as AtariParameters,
 )
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
@@ -142,12 +139,13 @@ from coach_rl.exploration_policies import (
     Categorical as Categorical,
     EpsilonGreedy as EpsilonGreedy,
     EpsilonGreedyNoise as EpsilonGreedyNoise,
-    EpsilonZGreedy as EpsilonZGreedy,
     GaussianNoise as GaussianNoise,
     Greedy as Greedy,
     OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
-    ParameterNoise as ParameterNoise,
     TruncatedNormalNoise as TruncatedNormalNoise,
+)
+from coach_rl.extensions.atari.terminal_info import (
+    TerminalInfo as TerminalInfo,
 )
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,
@@ -159,14 +157,32 @@ from coach_rl.extensions.data.minari_data import (
 from coach_rl.extensions.data.prefill import (
     DataSetParameters as DataSetParameters,
 )
+from coach_rl.extensions.discrete_maps.discrete_maps import (
+    BoxDiscretization as BoxDiscretization,
+    FullDiscreteActionSpaceMap as FullDiscreteActionSpaceMap,
+    PartialDiscreteActionSpaceMap as PartialDiscreteActionSpaceMap,
+)
+from coach_rl.extensions.distributional.heads import (
+    CategoricalHead as CategoricalHead,
+    QuantileHead as QuantileHead,
+)
 from coach_rl.extensions.episode_filters.episode_filter import (
     EpisodeFilter as EpisodeFilter,
+)
+from coach_rl.extensions.exploration.epsilon_z_greedy import (
+    EpsilonZGreedy as EpsilonZGreedy,
+)
+from coach_rl.extensions.exploration.parameter_noise import (
+    ParameterNoise as ParameterNoise,
 )
 from coach_rl.extensions.exporting.archive import (
     export as export,
 )
 from coach_rl.extensions.films.episode_recorder import (
     VideoParameters as VideoParameters,
+)
+from coach_rl.extensions.films.playing import (
+    play_run as play_run,
 )
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,
@@ -210,6 +226,13 @@ from coach_rl.extensions.hiro.sub_goal_guide import (
 )
 from coach_rl.extensions.hits.timed_goals import (
     TimedGoalSpace as TimedGoalSpace,
+)
+from coach_rl.extensions.image_filters.image_filters import (
+    ObservationCropFilter as ObservationCropFilter,
+    ObservationRescaleSizeByFactorFilter as ObservationRescaleSizeByFactorFilter,
+    ObservationRescaleToSizeFilter as ObservationRescaleToSizeFilter,
+    ObservationRGBToYFilter as ObservationRGBToYFilter,
+    ObservationToUInt8Filter as ObservationToUInt8Filter,
 )
 from coach_rl.extensions.learned_goals.learned_goals import (
     LearnedGoals as LearnedGoals,
@@ -256,6 +279,16 @@ from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
 )
+from coach_rl.extensions.recurrent_layers.attention import (
+    Attention as Attention,
+)
+from coach_rl.extensions.recurrent_layers.gated_recurrence import (
+    GRU as GRU,
+    LSTM as LSTM,
+)
+from coach_rl.extensions.recurrent_layers.linear_recurrence import (
+    MinGRU as MinGRU,
+)
 from coach_rl.extensions.scripts.scripted_agent import (
     ScriptedAgentParameters as ScriptedAgentParameters,
     UniformAgentParameters as UniformAgentParameters,
@@ -292,22 +325,14 @@ from coach_rl.extensions.workers.evaluation_process import (
     BackgroundEvaluation as BackgroundEvaluation,
 )
 from coach_rl.filters import (
-    BoxDiscretization as BoxDiscretization,
     BoxMasking as BoxMasking,
-    FullDiscreteActionSpaceMap as FullDiscreteActionSpaceMap,
     InputFilter as InputFilter,
     LinearBoxToBoxMap as LinearBoxToBoxMap,
     ObservationClippingFilter as ObservationClippingFilter,
-    ObservationCropFilter as ObservationCropFilter,
     ObservationNormalizationFilter as ObservationNormalizationFilter,
     ObservationReductionBySubPartsNameFilter as ObservationReductionBySubPartsNameFilter,
-    ObservationRescaleSizeByFactorFilter as ObservationRescaleSizeByFactorFilter,
-    ObservationRescaleToSizeFilter as ObservationRescaleToSizeFilter,
-    ObservationRGBToYFilter as ObservationRGBToYFilter,
     ObservationStackingFilter as ObservationStackingFilter,
-    ObservationToUInt8Filter as ObservationToUInt8Filter,
     OutputFilter as OutputFilter,
-    PartialDiscreteActionSpaceMap as PartialDiscreteActionSpaceMap,
     RewardClippingFilter as RewardClippingFilter,
     RewardNormalizationFilter as RewardNormalizationFilter,
     RewardRescaleFilter as RewardRescaleFilter,

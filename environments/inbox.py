@@ -197,16 +197,17 @@ def row_seeds(seed: int | Sequence[int] | None, num_envs: int) -> list[int] | No
     if seed is None:
         return None
     if isinstance(seed, int | np.integer):
-        seeds = [seed + row for row in range(num_envs)]
+        seeds = [*range(seed, seed + num_envs)]
     else:
         seeds = list(seed) if np.iterable(seed) else [seed]
-    if not all(isinstance(one, int | np.integer) and one >= 0 for one in seeds):
-        raise ParameterError(f"a seed must be a whole number of 0 or more, got {seed!r}")
+    for one in seeds:
+        if not isinstance(one, int | np.integer) or one < 0:
+            raise ParameterError(f"a seed must be a whole number of 0 or more, got {seed!r}")
     if len(seeds) != num_envs:
         raise ParameterError(
             f"reset got {len(seeds)} seeds for {num_envs} rows; give one per row or one integer"
         )
-    return [int(one) for one in seeds]
+    return [*map(int, seeds)]
 
 
 def require_rows(saved: int, num_envs: int) -> None:

@@ -12,23 +12,15 @@ from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from coach_rl.filters.action_filters import (
-        BoxDiscretization,
         BoxMasking,
-        FullDiscreteActionSpaceMap,
         LinearBoxToBoxMap,
-        PartialDiscreteActionSpaceMap,
     )
     from coach_rl.filters.input_filter import InputFilter
     from coach_rl.filters.observation_filters import (
         ObservationClippingFilter,
-        ObservationCropFilter,
         ObservationNormalizationFilter,
         ObservationReductionBySubPartsNameFilter,
-        ObservationRescaleSizeByFactorFilter,
-        ObservationRescaleToSizeFilter,
-        ObservationRGBToYFilter,
         ObservationStackingFilter,
-        ObservationToUInt8Filter,
     )
     from coach_rl.filters.output_filter import OutputFilter
     from coach_rl.filters.reward_filters import (
@@ -49,13 +41,10 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "ActionStage", "ActionStageParameters", "BoxDiscretization", "BoxMasking",
-    "FullDiscreteActionSpaceMap", "InputFilter", "InputStage", "InputStageParameters",
-    "LinearBoxToBoxMap", "ObservationClippingFilter", "ObservationCropFilter",
-    "ObservationNormalizationFilter", "ObservationRGBToYFilter",
-    "ObservationReductionBySubPartsNameFilter", "ObservationRescaleSizeByFactorFilter",
-    "ObservationRescaleToSizeFilter", "ObservationStackingFilter", "ObservationToUInt8Filter",
-    "OutputFilter", "PartialDiscreteActionSpaceMap", "RewardClippingFilter",
+    "ActionStage", "ActionStageParameters", "BoxMasking", "InputFilter", "InputStage",
+    "InputStageParameters", "LinearBoxToBoxMap", "ObservationClippingFilter",
+    "ObservationNormalizationFilter", "ObservationReductionBySubPartsNameFilter",
+    "ObservationStackingFilter", "OutputFilter", "RewardClippingFilter",
     "RewardNormalizationFilter", "RewardRescaleFilter", "RewardReturnScalingFilter",
     "StatelessActionStage", "StatelessInputStage",
 ]  # fmt: skip

@@ -58,13 +58,13 @@ class OutputFilterChain:
     def __init__(self, *, space: Space, stages: Sequence[ActionStage]) -> None:
         self.agent_space: Space = stages[-1].agent_space if stages else space
         """The agent's action space."""
-        self._outwards = tuple(stages)
+        self._inwards = tuple(stages)
         self.names = [f"action/{i}" for i in range(len(stages))]
-        """Names of filters for people, from the environment's side to the agent's."""
-        self._inwards = self._outwards[::-1]
+        """Names of filters for people, in the order of `stages`."""
+        self._outwards = self._inwards[::-1]
 
     def apply(self, action: Action) -> Action:
-        for stage in self._inwards:
+        for stage in self._outwards:
             action = stage.apply(_plain(action))
         return action
 
@@ -75,22 +75,22 @@ class OutputFilterChain:
             SpaceError: A filter has no way back.
             ActionError: A filter never gives this action.
         """
-        for stage in self._outwards:
+        for stage in self._inwards:
             action = stage.inverse(_plain(action))
         return action
 
     def parts(self) -> dict[str, object]:
-        return dict(zip(self.names, self._outwards, strict=True))
+        return dict(zip(self.names, self._inwards, strict=True))
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; none where nothing is filtered."""
-        return [TimedCall(self, "apply", "filter")] if self._outwards else []
+        return [TimedCall(self, "apply", "filter")] if self._inwards else []
 
     def state_dict(self) -> State:
-        return {"action": stage_states(self._outwards)}
+        return {"action": stage_states(self._inwards)}
 
     def load_state_dict(self, state: State) -> None:
-        load_stage_states(self._outwards, state.get("action", {}), owner="OutputFilter.action")
+        load_stage_states(self._inwards, state.get("action", {}), owner="OutputFilter.action")
 
 
 def _plain(action: Action) -> Array:

@@ -30,9 +30,6 @@ RowMemory = Mapping[str, Array]
 """State of one stage per row, by the stage's own names, each [N, ...]; written in place."""
 
 
-_LARGEST_CHANNEL_COUNT = 4
-
-
 class InputStage(Saved, ABC):
     """One filter for observations or rewards, as built for one space.
 
@@ -185,25 +182,6 @@ def box_of(owner: str, space: Space) -> spaces.Box:
     if not isinstance(space, spaces.Box) or 0 in space.shape:
         raise SpaceError(f"{owner} needs a Box that isn't empty, got {describe(space)}")
     return space
-
-
-def image_of(owner: str, space: Space) -> spaces.Box:
-    """The space as a Box of images, [height, width] or [height, width, channels], uint8 or float.
-
-    Raises:
-        SpaceError: It is something else; if the channels stand first, the message shows how to
-            bring them to the end.
-    """
-    box = box_of(owner, space)
-    wanted = f"{owner} needs images [height, width] or [height, width, channels of 1 to 4]"
-    if box.dtype not in (np.uint8, np.float32, np.float64):
-        raise SpaceError(f"{wanted} of uint8, float32 or float64, got {describe(box)}")
-    if len(box.shape) not in (2, 3) or box.shape[2:] > (_LARGEST_CHANNEL_COUNT,):
-        raise SpaceError(
-            f"{wanted}, got {describe(box)}; channels that stand first are moved by a wrapper of "
-            "the environment, e.g. gymnasium.wrappers.TransformObservation"
-        )
-    return box
 
 
 def bounded_box_of(owner: str, space: Space) -> spaces.Box:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION, HIROPanel, hiro_experiment
+from coach_rl.presets.goal_hierarchies import WITHOUT_POSITION
+from coach_rl.presets.hiro_hierarchies import HIROPanel, hiro_experiment
 
 WITHOUT_ANY_POSITION = rl.InputFilter(
     observation={

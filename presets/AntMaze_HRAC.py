@@ -8,13 +8,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import (
-    ANT_MAZES,
-    WITHOUT_POSITION,
-    GuidedPanel,
-    hiro_experiment,
-    ways_to_go,
-)
+from coach_rl.presets.goal_hierarchies import ANT_MAZES, WITHOUT_POSITION
+from coach_rl.presets.hiro_hierarchies import GuidedPanel, hiro_experiment, ways_to_go
 from coach_rl.presets.panels import arrives
 
 PUBLISHED = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import (
-    POINT_MAZES,
+from coach_rl.presets.goal_hierarchies import POINT_MAZES
+from coach_rl.presets.hiro_hierarchies import (
     GuidedPanel,
     hiro_experiment,
     point_maze_learner,

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import coach_rl as rl
-from coach_rl.presets.goal_hierarchies import (
-    POINT_MAZES,
-    HIROPanel,
-    hiro_experiment,
-    point_maze_learner,
-)
+from coach_rl.presets.goal_hierarchies import POINT_MAZES
+from coach_rl.presets.hiro_hierarchies import HIROPanel, hiro_experiment, point_maze_learner
 
 VALIDATION = {
     # Five seeds had -28 to -49 after 30,000 steps; an episode that never gets there costs 200.

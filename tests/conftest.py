@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from coach_rl.processes.worker_process import WorkerProcess
 from coach_rl.runs import sources
 from coach_rl.sessions import session
 
@@ -27,6 +29,16 @@ def pytest_report_header():
 def pytest_collection_modifyitems(items):
     """The longest file of the last ones begins first, so that two processes end together."""
     items.sort(key=lambda item: item.path.name != "test_guards.py")
+
+
+def pytest_collection_finish():
+    """Search for garbage only in what tests make: quickly, often, and before much memory is taken.
+
+    Python waits until a quarter of all objects is new, and modules and tests are millions of them.
+    Processes that are forked don't copy memory for a search either.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item):
@@ -53,6 +65,46 @@ def signals_of_a_terminal():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(params=["traced", pytest.param("generated", marks=pytest.mark.slow)])
+def compiler(request, monkeypatch):
+    """Kind of compiling, twice: a step that is only traced, and if slow also generated as C++.
+
+    Tracing is where a step of ours can fail to be compiled, or have a number compiled in. C++ for
+    the traced graph is torch's work, and most of what compiling takes.
+    """
+    compile_step = torch.compile
+
+    def traced(function, *, options, **given):
+        kept = {"guard_filter_fn": options["guard_filter_fn"]}
+        return compile_step(function, backend="aot_eager", options=kept, **given)
+
+    if request.param == "traced":
+        monkeypatch.setattr(torch, "compile", traced)
+
+
+@pytest.fixture(autouse=True)
+def own_search_path():
+    """A preset's folder stays in front of Python's search path, but not for the next test."""
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
+
+
+@pytest.fixture
+def served_evaluations(monkeypatch):
+    """Background evaluations are forked by a server that has imported what they need.
+
+    That they can be spawned as well is tested where they are defined.
+    """
+
+    def started(make, *, start_method, **given):
+        assert start_method == "spawn"
+        return WorkerProcess(make, start_method="forkserver", **given)
+
+    place = "coach_rl.extensions.workers.evaluation_process.WorkerProcess"
+    monkeypatch.setattr(place, started)
 
 
 @pytest.fixture(scope="session", autouse=True)

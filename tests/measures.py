@@ -36,9 +36,9 @@ import sys
 import tempfile
 import tokenize
 import tomllib
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache, cached_property
@@ -70,6 +70,8 @@ CHANGES = {
     "PointMaze_HAC": {"steps": 300, "batch": 32, "layers": (16, 16)},
 }
 """Changes by which the cases learn early, and end soon."""
+SHORT = {"schedule.evaluation_episodes": 1, "threads": 1}
+"""Changes of all: no function is for later episodes, or for threads, which wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -343,18 +345,28 @@ class Entered:
         if event == "call":
             self.calls[frame.f_code] += 1
 
-    def figures(self) -> dict[str, Any]:
-        """Functions, their lines of code, and calls; and the names of the functions."""
-        lines: set[tuple[str, int]] = set()
-        names, calls = [], 0
+    def functions(self) -> dict[str, Any]:
+        """Functions of the package: their names, calls, and spans (file, first line, last line)."""
+        found: dict[str, Any] = {"names": [], "calls": 0, "spans": []}
         for code, count in self.calls.items():
             file = file_of(code)
             if file is None or not code.co_flags & 1:  # CO_OPTIMIZED: no module or class body
                 continue
-            names.append(f"{file} {code.co_qualname}")
-            calls += count
-            lines |= {(file, line) for line in span(code) if line in code_lines(file)}
-        return {"functions": len(names), "lines": len(lines), "calls": calls, "names": names}
+            found["names"].append(f"{file} {code.co_qualname}")
+            found["calls"] += count
+            found["spans"].append((file, *span(code)))
+        return found
+
+
+def figures(entered: dict[str, Any]) -> dict[str, Any]:
+    """Functions, their lines of code, and calls; and the names of the functions."""
+    lines = {
+        (file, line)
+        for file, first, last in entered["spans"]
+        for line in range(first, last + 1)
+        if line in code_lines(file)
+    }
+    return {"functions": len(entered["names"]), "lines": len(lines), **entered}
 
 
 @cache
@@ -367,10 +379,9 @@ def file_of(code: CodeType) -> str | None:
     return file if file.startswith(SOURCES) else None
 
 
-def span(code: CodeType) -> range:
-    """The lines of a code object."""
-    last = max(line for *_, line in code.co_lines() if line is not None)
-    return range(code.co_firstlineno, last + 1)
+def span(code: CodeType) -> tuple[int, int]:
+    """The first and last line of a code object."""
+    return code.co_firstlineno, max(line for *_, line in code.co_lines() if line is not None)
 
 
 def built(preset: str) -> Any:
@@ -378,7 +389,7 @@ def built(preset: str) -> Any:
     import coach_rl
 
     found = coach_rl.load_preset(coach_rl.find_preset(preset))
-    return found.configure(CHANGES[preset])
+    return found.configure(CHANGES[preset] | SHORT)
 
 
 def of_tick(preset: str) -> dict[str, Any]:
@@ -395,11 +406,11 @@ def of_tick(preset: str) -> dict[str, Any]:
     with Entered() as entered:
         manager.graph.tick()
     manager.close()
-    return entered.figures()
+    return entered.functions()
 
 
-def of_loop(preset: str) -> dict[str, int]:
-    """Code lines of each file of the core that ticks and a round of learning enter, in order."""
+def of_loop(preset: str) -> list[str]:
+    """Files of the core that ticks and a round of learning enter, in order."""
     import coach_rl
     from coach_rl.core.clock import Phase
 
@@ -414,8 +425,7 @@ def of_loop(preset: str) -> dict[str, int]:
             pass
     manager.close()
     found = [file_of(code) for code in entered.calls if code.co_flags & 1]
-    core = [file for file in dict.fromkeys(found) if file is not None and is_core(file)]
-    return {file: len(code_lines(file)) for file in core}
+    return [file for file in dict.fromkeys(found) if file is not None and is_core(file)]
 
 
 def of_improve(preset: str) -> dict[str, Any]:
@@ -424,7 +434,7 @@ def of_improve(preset: str) -> dict[str, Any]:
     with Entered() as entered, manager:
         for _ in manager.improve():
             pass
-    return entered.figures()
+    return entered.functions()
 
 
 def of_resume(preset: str) -> dict[str, Any]:
@@ -456,7 +466,7 @@ def of_resume(preset: str) -> dict[str, Any]:
         pass
     finally:
         Graph.tick = tick  # type: ignore[method-assign] # as it was
-    return entered.figures()
+    return entered.functions()
 
 
 METHODS = (property, cached_property)
@@ -465,17 +475,39 @@ LOOP = "CartPole_PPO"
 """Preset whose loop is the reading list of `docs/architecture.md`."""
 
 
-def in_own_process(part: str, preset: str) -> dict[str, Any]:
-    """What a part of this program prints in a process and folder of its own."""
+def in_own_processes(places: Sequence[tuple[str, str]]) -> list[Any]:
+    """What parts of this program find of presets, each in a process and folder of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         environment["XDG_STATE_HOME"] = folder
-        words = [sys.executable, "-P", str(Path(__file__).resolve()), "--part", part, preset]
+        words = [sys.executable, "-P", str(Path(__file__).resolve())]
+        words += [word for place in places for word in ("--part", *place)]
         made = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-    if made.returncode:
-        raise RuntimeError(f"{part} of {preset} failed:\n{made.stderr}")
-    found: dict[str, Any] = json.loads(made.stdout.splitlines()[-1])
-    return found
+        if made.returncode:
+            raise RuntimeError(f"a part failed:\n{made.stderr}")
+        return [json.loads(Path(folder, f"{n}.json").read_text()) for n in range(len(places))]
+
+
+def forked(places: Sequence[tuple[str, str]]) -> None:
+    """Write what each part finds into the working directory, as `NUMBER.json`.
+
+    Each process is forked from this one, which has imported torch and nothing of the package.
+    """
+    import torch  # noqa: F401
+
+    for number, (part, preset) in enumerate(places):
+        child = os.fork()
+        if not child:
+            result = Path.cwd() / f"{number}.json"
+            try:
+                os.chdir(tempfile.mkdtemp(dir=Path.cwd()))
+                result.write_text(json.dumps((PARTS | {"loop": of_loop})[part](preset)))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(not result.exists())
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{part} of {preset} failed")
 
 
 # Figures beside their ceilings
@@ -499,15 +531,19 @@ def of_source() -> dict[str, dict[str, int]]:
 
 
 def of_runs(parts: Sequence[str] = tuple(PARTS)) -> dict[str, dict[str, int]]:
-    """The figures of functions that are entered, by section of `guards.toml`; two at a time."""
+    """The figures of functions that are entered, by section of `guards.toml`."""
     places = [(part, preset) for part in parts for preset in CASES]
     found: dict[str, dict[str, int]] = {part: {} for part in parts}
-    with ThreadPoolExecutor(2) as pool:
-        entered = pool.map(lambda place: in_own_process(*place), places)
-        for (part, preset), figures in zip(places, entered, strict=True):
-            units = ("functions", "lines", "calls") if part == "tick" else ("functions", "lines")
-            found[part] |= {f"{preset}, {unit}": figures[unit] for unit in units}
+    for (part, preset), entered in zip(places, in_own_processes(places), strict=True):
+        units = ("functions", "lines", "calls") if part == "tick" else ("functions", "lines")
+        counted = figures(entered)
+        found[part] |= {f"{preset}, {unit}": counted[unit] for unit in units}
     return found
+
+
+def of_loop_files() -> dict[str, int]:
+    """Code lines of each file of the core that the loop of the reading list enters, in order."""
+    return {file: len(code_lines(file)) for file in in_own_processes([("loop", LOOP)])[0]}
 
 
 def reading(lines: dict[str, int]) -> dict[str, dict[str, int]]:
@@ -560,24 +596,24 @@ def main() -> None:
     listed = {
         "imports": wrong_imports, "names": wrong_names, "joined": joined,
         "optionals": lambda: {"": optionals()}, "circles": lambda: {"": circles()},
-        "loop": lambda: {"": [f"{n:5} {file}" for file, n in in_own_process("loop", LOOP).items()]},
+        "loop": lambda: {"": [f"{n:5} {file}" for file, n in of_loop_files().items()]},
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--list", choices=[*listed, *PARTS], help="print what is counted")
     parser.add_argument("--lower", action="store_true", help="lower the ceilings to the figures")
-    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--part", nargs=2, action="append", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part:
-        part, preset = options.part
-        print("\n" + json.dumps((PARTS | {"loop": of_loop})[part](preset)))
+        forked(options.part)
     elif options.list in listed:
         for name, found in listed[options.list]().items():
             print(f"{name} {len(found)}", *found, sep="\n  ")
     elif options.list:
-        for preset in CASES:
-            print(preset, *in_own_process(options.list, preset)["names"], sep="\n  ")
+        places = [(options.list, preset) for preset in CASES]
+        for (_, preset), entered in zip(places, in_own_processes(places), strict=True):
+            print(preset, *entered["names"], sep="\n  ")
     else:
-        now = of_source() | of_classes() | of_runs() | reading(in_own_process("loop", LOOP))
+        now = of_source() | of_classes() | of_runs() | reading(of_loop_files())
         if options.lower:
             GUARDS.write_text(lowered(GUARDS.read_text(), now))
         for section, figures in now.items():

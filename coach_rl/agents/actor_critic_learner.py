@@ -163,9 +163,9 @@ class ActorCriticLearner(ABC, Generic[Batch]):
             "actor": self.actor,
             "critic" if critics.members == 1 else "critics": self.critics,
         }
-        self.learning_rates = {
-            each.named("learning_rate"): each.optimizer.learning_rate for each in objectives
-        }
+        self.learning_rates: dict[str, float] = {}
+        for each in objectives:
+            self.learning_rates[each.named("learning_rate")] = each.optimizer.learning_rate
         targets = [(self.critics, sync), *([(self.actor, sync)] if actor_follows else [])]
         self.engine = agent.new_engine(objectives, targets=targets)
 

@@ -41,7 +41,9 @@ class DDPGAgentParameters(DeterministicAgentParameters):
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
         make_learner = partial(DDPGLearner, self)
-        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
+        return self.AGENT(
+            self, context, discount=self.algorithm.discount, make_learner=make_learner
+        )
 
 
 class DDPGLearner(DeterministicLearner[TransitionBatch]):

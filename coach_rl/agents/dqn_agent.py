@@ -81,7 +81,9 @@ class DQNAgentParameters(OffPolicyAgentParameters):
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete or a flat MultiDiscrete space."""
         make_learner = partial(made_for_space, dqn_learner, self)
-        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
+        return self.AGENT(
+            self, context, discount=self.algorithm.discount, make_learner=make_learner
+        )
 
 
 class DQNLearner:

@@ -1,8 +1,10 @@
 """The shared half of an agent that filters: heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -154,7 +156,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             action_space=self.action_space,
             output_filter=own,
         )
-        self._add_stages(kind for kind in self._kinds if kind.order < INSIDE)
+        outside = bisect_left(self._kinds, INSIDE, key=attrgetter("order"))
+        self._add_stages(self._kinds[:outside])
         shown = self._build.observation_space
         filters = params.input_filter
         self.input_filter: InputFilter = (
@@ -163,7 +166,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         for stage in filter_stages(self, shown, self.action_space):
             self.stages.add(stage)
         self._build = replace(self._build, observation_space=self.input_filter.observation_space)
-        self._add_stages(kind for kind in self._kinds if kind.order >= INSIDE)
+        self._add_stages(self._kinds[outside:])
         self.observation_space = self._build.observation_space
         """The space of what networks observe."""
         self.own_keys = self.stages.own_keys
@@ -324,24 +327,23 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """The OutputFilter with what the algorithm puts between its policy and the user's."""
         return output_filter
 
-    def _add_stages(self, kinds: Iterable[StageKind]) -> None:
-        """Add stages of these kinds where they apply, each further inside than those before."""
-        for kind in kinds:
-            stage = kind.build(self._build)
-            if stage is not None:
-                self.stages.add(stage)
-                space = stage.shown(self._build.observation_space)
-                self._build = replace(self._build, observation_space=space)
-
-    def _add_stages_for(self, networks: Iterable[nn.Module]) -> None:
-        """Add the stages that the agent's networks need; `stages.acting` is how it acts then.
+    def _add_stages(self, kinds: Sequence[StageKind], networks: Sequence[nn.Module] = ()) -> None:
+        """Add stages of these kinds where they apply, each further inside than those before.
 
         Args:
-            networks: All that it acts and learns with.
+            kinds: Outermost first.
+            networks: All that the agent acts and learns with: only the stages that depend on them
+                are added, and `stages.acting` is how it acts then. Empty: only the others are.
         """
         build = replace(self._build, networks=tuple(networks))
-        for kind in self._kinds:
-            self.stages.add(kind.build_for_networks(build))
+        for kind in kinds:
+            if kind.for_networks != bool(networks) or not kind.is_wanted(build.params):
+                continue
+            if (stage := kind.build(build)) is not None:
+                self.stages.add(stage)
+                space = stage.shown(build.observation_space)
+                build = replace(build, observation_space=space)
+        self._build = build
 
     def _random(
         self,
@@ -418,7 +420,10 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             )
             write_rows(row_state.pending, rows[first], entered, len(row_state.heatup))
         goes_on = request.starts & ~first
-        goal = {key: observation[key][goes_on] for key in DIRECTIVE_KEYS if key in observation}
+        goal: Observation = {}
+        for key in DIRECTIVE_KEYS:
+            if key in observation:
+                goal[key] = observation[key][goes_on]
         if goal and goes_on.any():
             self._enter_goal(row_state, rows[goes_on], take(observation, goes_on), goal)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ from coach_rl.core.goals import KeptForGoals
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
     parameter_class,
+    with_values,
 )
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
@@ -141,12 +143,6 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
         clip = self.normalise_observations
         return None if clip is None else ObservationNormaliser(space, clip=clip, device=device)
 
-    def new_agent(
-        self, context: AgentContext, *, discount: float, make_learner: "MakeLearner"
-    ) -> "OffPolicyAgent":
-        """The agent with an algorithm's discount and learner, see `OffPolicyAgent`."""
-        return self.AGENT(self, context, discount=discount, make_learner=make_learner)
-
     def build_actor_terms(
         self,
         agent: FilteredAgent[RowState],
@@ -240,7 +236,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        self._add_stages_for(network.module for network in self.learner.networks.values())
+        networks = [*map(attrgetter("module"), self.learner.networks.values())]
+        self._add_stages(self._kinds, networks)
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)
         self.explores = acting.explores
@@ -264,7 +261,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             ConfigurationError: It does not fit, or never has enough transitions to learn from.
         """
         params = self.params.memory
-        params = replace(
+        params = with_values(
             params,
             extras=(*params.extras, *self.stages.extras, *kept.extras),
             parts=(*kept.parts, *params.parts),

@@ -202,13 +202,14 @@ class PPOAgent(FilteredAgent[RowNoise]):
         super().__init__(params, context)
         device, seed = torch.device(context.device), context.seed
         self.params, self._device = params, device
+        self.place = context.place
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
             observation_space=self.observation_space, action_space=self.action_space, rng=weights
         )
         self.network = NetworkWrapper(self.model, device=device)
         self.model.output_rules = self.output_rules
-        self._add_stages_for([self.model])
+        self._add_stages(self._kinds, [self.model])
         self.policy = self.stages.acting(policy_forward(self.model, device))
         """Parameters of distributions [R, P] of filtered observations, by which it acts."""
         algorithm = params.algorithm

@@ -95,7 +95,9 @@ class SACAgentParameters(ActorCriticAgentParameters):
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless its space is a flat, bounded Box, or flat and discrete."""
         make_learner = partial(made_for_space, sac_learner, self)
-        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
+        return self.AGENT(
+            self, context, discount=self.algorithm.discount, make_learner=make_learner
+        )
 
 
 class Temperature(nn.Module):

@@ -50,7 +50,9 @@ class TD3AgentParameters(DeterministicAgentParameters):
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a flat, bounded Box."""
         make_learner = partial(TD3Learner, self)
-        return self.new_agent(context, discount=self.algorithm.discount, make_learner=make_learner)
+        return self.AGENT(
+            self, context, discount=self.algorithm.discount, make_learner=make_learner
+        )
 
 
 class TD3Batch(NamedTuple):

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
         GradientTransformParameters,
     )
     from coach_rl.architectures.network_wrapper import NetworkWrapper
-    from coach_rl.architectures.q_network import (
-        CategoricalHead,
-        MeanHead,
-        QNetworkParameters,
-        QuantileHead,
-    )
+    from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
     from coach_rl.architectures.torso import TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
     from coach_rl.architectures.user_module import ModuleParameters
@@ -38,8 +33,8 @@ else:
 
 __all__ = [
     "ActorCriticParameters", "ActorParameters", "AdamParameters",
-    "CategoricalHead", "CriticParameters", "Critics", "GradientTransform",
+    "CriticParameters", "Critics", "GradientTransform",
     "GradientTransformParameters", "MeanHead", "ModuleParameters", "NetworkWrapper", "Objective",
-    "OptimizerParameters", "QNetworkParameters", "QuantileHead", "TargetSync",
+    "OptimizerParameters", "QNetworkParameters", "TargetSync",
     "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from dataclasses import field
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -241,19 +240,15 @@ class DenseCritics(nn.Module):
         self.activation = ACTIVATIONS[torso.activation]
         self.action_layers = frozenset(() if action_space is None else params.action_layers)
         actions = 0 if action_space is None else int(np.prod(action_space.shape or ()))
-        widths = pairwise((self.embedder.output_size, *torso.middleware, outputs))
-        *hidden, last = (
-            (inputs + actions * (layer in self.action_layers), size)
-            for layer, (inputs, size) in enumerate(widths)
-        )
-        self.layers = nn.ModuleList(
-            EnsembleLinear(members, *each, rng=rng, gain=HIDDEN_GAIN, orthogonal=torso.orthogonal)
-            for each in hidden
-        )
-        self.norms = nn.ModuleList(
-            EnsembleNorm(members, size) if torso.layer_norm else nn.Identity() for _, size in hidden
-        )
-        self.layers.append(EnsembleLinear(members, *last, rng=rng))
+        self.layers = nn.ModuleList()
+        self.norms = nn.ModuleList()
+        inputs = self.embedder.output_size + actions * (0 in self.action_layers)
+        hidden = partial(EnsembleLinear, gain=HIDDEN_GAIN, orthogonal=torso.orthogonal)
+        for number, size in enumerate(torso.middleware, start=1):
+            self.layers.append(hidden(members, inputs, size, rng=rng))
+            self.norms.append(EnsembleNorm(members, size) if torso.layer_norm else nn.Identity())
+            inputs = size + actions * (number in self.action_layers)
+        self.layers.append(EnsembleLinear(members, inputs, outputs, rng=rng))
         if params.final_bound is not None:
             _within(self.layers[-1], params.final_bound, rng)
 

@@ -158,7 +158,7 @@ class AdamParameters(OptimizerParameters):
 
     betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay of the two moments."""
-    epsilon: float = 1e-8
+    epsilon: Positive[float] = 1e-8
     """Added to the root of the second moment."""
     l2: NonNegative[float] = 0.0
     """L2 regularisation: this times the parameters, biases too, is added to their gradient."""

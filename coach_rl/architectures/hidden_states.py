@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, Protocol
 
 import torch
@@ -128,5 +129,5 @@ def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
 
 
 def _layers(networks: Iterable[nn.Module]) -> list[StatefulLayer]:
-    modules = (module for network in networks for module in network.modules())
+    modules = chain.from_iterable(map(nn.Module.modules, networks))
     return [module for module in modules if isinstance(module, StatefulLayer)]

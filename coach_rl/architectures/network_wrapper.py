@@ -1,6 +1,5 @@
 """A module whose parameters live in one flat tensor, with an optional target copy."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -28,19 +27,18 @@ class NetworkWrapper:
         self, module: nn.Module, *, device: torch.device, with_target: bool = False
     ) -> None:
         self.module = module.to(device)
-        named = list(self.module.named_parameters())
-        self._names = [name for name, _ in named]
-        self._shapes = [parameter.shape for _, parameter in named]
-        self._sizes = [parameter.numel() for _, parameter in named]
+        parameters = dict(self.module.named_parameters())
+        self._shapes = {name: parameter.shape for name, parameter in parameters.items()}
+        self._sizes = [*map(torch.Size.numel, self._shapes.values())]
         self._buffers = {
             name: value
             for name, value in self.module.state_dict(keep_vars=True).items()
-            if name not in self._names and not isinstance(value, nn.Parameter)
+            if name not in parameters and not isinstance(value, nn.Parameter)
         }
-        self.online = torch.cat([parameter.detach().reshape(-1) for _, parameter in named])
-        for (_, parameter), view in zip(named, self._views(self.online), strict=True):
-            parameter.data = view
-            parameter.requires_grad_(False)
+        self.online = torch.cat([*map(torch.flatten, parameters.values())]).detach()
+        for name, view in self.named(self.online).items():
+            parameters[name].data = view
+            parameters[name].requires_grad_(False)
         self._target = self.online.clone() if with_target else None
 
     @property
@@ -61,7 +59,8 @@ class NetworkWrapper:
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
         """A flat tensor [P] as the module's named parameters, views of it."""
-        return dict(zip(self._names, self._views(flat), strict=True))
+        parts = zip(self._shapes.items(), flat.split_with_sizes(self._sizes), strict=True)
+        return {name: part.view(shape) for (name, shape), part in parts}
 
     def call(self, flat: Tensor, *args: object, **kwargs: object) -> Any:
         """The module's forward with the parameters `flat` [P]; pure."""
@@ -92,10 +91,6 @@ class NetworkWrapper:
     def summary(self) -> str:
         """The module's layers and its number of parameters, for people."""
         return f"{self.module}\n{self.size:,} parameters"
-
-    def _views(self, flat: Tensor) -> Iterator[Tensor]:
-        parts = torch.split_with_sizes(flat, self._sizes)
-        return (part.view(shape) for part, shape in zip(parts, self._shapes, strict=True))
 
     def _load(self, own: dict[str, Tensor], named: dict[str, Tensor]) -> None:
         for name, view in own.items():

@@ -124,7 +124,7 @@ def numpy_forward(
     normalisations, scalings and the activations of `ACTIVATIONS`. Further arguments are those of
     `recurrent_forward`, whose function it is where there are hidden states.
     """
-    if isinstance(torso, ModuleTorso) or not _on_cpu(head):
+    if isinstance(torso, ModuleTorso) or not next(head.parameters()).is_cpu:
         return None
     middleware = _layers(torso.middleware)
     last = _layers(head)
@@ -199,10 +199,6 @@ def _in_blocks(passed: Forward) -> Forward:
     return forward
 
 
-def _on_cpu(module: nn.Module) -> bool:
-    return all(parameter.device.type == "cpu" for parameter in module.parameters())
-
-
 def _layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
     """The layers of each observation key; None where some must be torch."""
     found = {}
@@ -237,25 +233,22 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
     layers: list[Layer] = []
     previous: nn.Module | None = None
     for module in modules.children():
-        if isinstance(previous, nn.Linear) and _is_relu(module):
-            layers[-1] = _dense(previous, rectified=True)
-        else:
-            found = _module_layers(module)
-            if found is None:
-                return None
-            layers += found
+        match previous, module:
+            case nn.Linear(), Activate(name="relu"):
+                layers[-1] = _dense(previous, rectified=True)
+            case _:
+                found = _module_layers(module)
+                if found is None:
+                    return None
+                layers += found
         previous = module
     return layers
-
-
-def _is_relu(module: nn.Module) -> bool:
-    return isinstance(module, Activate) and module.name == "relu"
 
 
 def _module_layers(module: nn.Module) -> list[Layer] | None:
     match module:
         case FlattenVector():
-            return [_flatten]
+            return [_flatten, _unit] if module.is_scaled else [_flatten]
         case nn.Linear():
             return [_dense(module)]
         case nn.LayerNorm():
@@ -281,6 +274,10 @@ def _through(layers: Sequence[Layer], values: Array) -> FloatArray:
 def _flatten(values: Array) -> FloatArray:
     row = values if values.ndim == 2 else values.reshape(len(values), prod(values.shape[1:]))
     return row.astype(np.float32, copy=False)
+
+
+def _unit(values: FloatArray) -> FloatArray:
+    return values / np.float32(255)
 
 
 def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:

@@ -39,18 +39,20 @@ class ObservationNormaliser(Saved):
     SAVED = (SavedAttribute("_statistics", inline=True),)
 
     def __init__(self, space: spaces.Dict, *, clip: float, device: torch.device) -> None:
-        shapes = {
-            key: part.shape
-            for key, part in space.spaces.items()
-            if isinstance(part, spaces.Box) and np.issubdtype(part.dtype, np.floating)
-        }
         self.clip = clip
-        self._unwarned = {key for key in shapes if space[key].dtype == np.float64}
-        self._statistics = {key: RunningStatistics(shape) for key, shape in shapes.items()}
-        self.mean = {key: torch.zeros(shape, device=device) for key, shape in shapes.items()}
+        self.mean: dict[str, Tensor] = {}
         """Mean by observation key, float32."""
-        self.scale = {key: torch.ones(shape, device=device) for key, shape in shapes.items()}
+        self.scale: dict[str, Tensor] = {}
         """Scale by observation key, 1 / standard deviation, 100 at most, float32."""
+        self._statistics: dict[str, RunningStatistics] = {}
+        self._unwarned: set[str] = set()
+        for key, part in space.spaces.items():
+            if isinstance(part, spaces.Box) and np.issubdtype(part.dtype, np.floating):
+                self._statistics[key] = RunningStatistics(part.shape)
+                self.mean[key] = torch.zeros(part.shape, device=device)
+                self.scale[key] = torch.ones(part.shape, device=device)
+                if part.dtype == np.float64:
+                    self._unwarned.add(key)
 
     def update(self, observation: Observation) -> None:
         """Update the statistics with observations [R, ...] each."""

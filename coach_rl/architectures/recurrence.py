@@ -8,11 +8,9 @@ it passes over the observations under `BURN_IN`, without gradients, which renews
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from annotated_types import Ge
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import NumpyStep, Reset, StatefulLayer
@@ -23,7 +21,7 @@ from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArra
 
 @parameter_class
 class RecurrentLayerParameters(ABC):
-    """Settings of every recurrent layer: `GRU`, `LSTM`, `MinGRU`, `Attention`."""
+    """Settings of every recurrent layer."""
 
     size: Positive[int] = 64
     """Numbers in its output, and in its state."""
@@ -41,22 +39,6 @@ class RecurrentLayerParameters(ABC):
     @abstractmethod
     def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
         """The computation of the layer; arguments as for `StatefulLayerParameters.build`."""
-
-
-@parameter_class
-class GatedLayerParameters(RecurrentLayerParameters):
-    """Settings of layers whose gates decide what they keep."""
-
-    CELL: "ClassVar[Callable[..., Cell]]"
-    """Class of the layer."""
-
-    span: Annotated[int, Ge(3)] | None = None
-    """Longest time, in decisions, over which the initial gates keep a state: chrono initialisation
-    (Tallec & Ollivier 2018, arXiv:1804.11188). None: gates start half open, which keeps it for two
-    or three."""
-
-    def cell(self, inputs: int, rng: torch.Generator, *, orthogonal: bool) -> "Cell":
-        return self.CELL(inputs, self.size, rng, orthogonal=orthogonal, span=self.span)
 
 
 class Cell(nn.Module, ABC):

@@ -105,7 +105,7 @@ class StepMetrics:
         }
 
     def load_state_dict(self, state: State) -> None:
-        keys = [tuple(names) for names in state["names"]]
+        keys = [*map(tuple, state["names"])]
         totals = [values.cpu().numpy().copy() for values in state["totals"]]
         self._new, self._faults = [], {}
         self._totals = dict(zip(keys, totals, strict=True))
@@ -115,13 +115,16 @@ class StepMetrics:
 
     def _fold(self) -> None:
         """Add the new steps to the sums, each metric one by one in its order."""
-        groups: dict[Names, list[tuple[int, Tensor]]] = {}
+        groups: dict[Names, tuple[list[int], list[Tensor]]] = {}
         for step, (names, values) in enumerate(self._new, start=self.steps - len(self._new) + 1):
-            groups.setdefault(names, []).append((step, values))
+            steps, tensors = groups.setdefault(names, ([], []))
+            steps.append(step)
+            tensors.append(values)
         self._new = []
-        for names, entries in groups.items():
-            numbers: FloatArray = torch.stack([values for _, values in entries]).cpu().numpy()
-            self._note_faults(names, [step for step, _ in entries], numbers)
+        for names, (steps, tensors) in groups.items():
+            numbers: FloatArray = torch.stack(tensors).cpu().numpy()
+            if not np.isfinite(numbers).all():
+                self._note_faults(names, steps, numbers)
             if self._skips_unsound:
                 numbers = numbers[self._sound(names, numbers)]
             count = len(numbers)
@@ -177,11 +180,6 @@ class Learner:
     max_gradient_norm: float | None
     """None never clips."""
 
-    @property
-    def is_finite(self) -> bool:
-        """True if all online parameters are finite."""
-        return bool(torch.isfinite(self.network.online).all())
-
 
 def diagnosis(
     owner: str,
@@ -208,7 +206,7 @@ def diagnosis(
         found.append(f"at gradient step {step:,} its {name} was {value}, the first such number")
     if skipped:
         found.append(f"steps skipped in a row: {skipped:,}")
-    broken = [each for each in learners if not each.is_finite]
+    broken = [each for each in learners if not torch.isfinite(each.network.online).all()]
     found += [_broken(each) for each in broken]
     if answer is not None:
         sound = "" if broken else " though its parameters are finite"

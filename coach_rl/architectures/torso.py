@@ -1,5 +1,6 @@
 """Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
+from bisect import bisect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
@@ -23,10 +24,13 @@ HIDDEN_GAIN = 2**0.5
 
 CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "shallow": ((32, 3, 1),),
+    "small": ((32, 3, 2), (64, 3, 2), (64, 3, 1)),
     "medium": ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
     "deep": ((32, 5, 2), (32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2), (128, 3, 1)),
 }
 """Image embedders, (channels, kernel, stride) per layer; medium is that of Mnih et al. 2015."""
+LEAST_SIDES = {"medium": (36,), "small": (3, 7, 15)}
+"""Pixels a side that images need for medium, and for the first one, two and three of small."""
 MOST_CHANNELS_FIRST = 4
 """Channels up to which an image whose first axis is the shortest counts as channels-first."""
 ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
@@ -38,9 +42,9 @@ class TorsoParameters:
 
     embedder: tuple[Positive[int], ...] = ()
     """Dense layers of each vector key before the keys are merged; none by default."""
-    convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "medium"
+    convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "auto"
     """Layers that image keys go through: (channels, kernel, stride) each, or a name in
-    `CONVOLUTIONS`."""
+    `CONVOLUTIONS`. auto: medium, and for a side below 36 pixels those layers of small that fit."""
     images: ImageLayout = "auto"
     """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
     auto: bytes are images with the channels last, others need an explicit choice.
@@ -60,14 +64,16 @@ class TorsoParameters:
     """Observation keys that the network sees; None: all of them."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.convolutions, str) and self.convolutions not in CONVOLUTIONS:
-            raise UnknownNameError("convolution stack", self.convolutions, CONVOLUTIONS)
+        names = ("auto", *CONVOLUTIONS)
+        if isinstance(self.convolutions, str) and self.convolutions not in names:
+            raise UnknownNameError("convolution stack", self.convolutions, names)
 
-    @property
-    def convolution_layers(self) -> tuple[tuple[int, int, int], ...]:
-        """(channels, kernel, stride) of each convolution."""
+    def convolution_layers(self, side: int) -> tuple[tuple[int, int, int], ...]:
+        """(channels, kernel, stride) of each convolution of images with so many pixels a side."""
+        if self.convolutions == "auto" and side < LEAST_SIDES["medium"][0]:
+            return CONVOLUTIONS["small"][: bisect(LEAST_SIDES["small"], side)]
         if isinstance(self.convolutions, str):
-            return CONVOLUTIONS[self.convolutions]
+            return CONVOLUTIONS["medium" if self.convolutions == "auto" else self.convolutions]
         return self.convolutions
 
     def build(
@@ -86,7 +92,7 @@ class ObservationEmbedder(nn.Module):
     A layer with a hidden state follows where the parameters have one.
 
     Boxes are flattened, Discrete and MultiDiscrete observations become one-hot, images are
-    convolved, bytes divided by 255 first.
+    convolved. Numbers from 0 to 255 are divided by 255 first, where no normaliser scales them.
     """
 
     def __init__(
@@ -102,8 +108,9 @@ class ObservationEmbedder(nn.Module):
         self.embedders = nn.ModuleList()
         self.output_size = 0
         for key, part in space.spaces.items():
-            encoder, width = _encoder(part, key, params, rng)
             normalised = normaliser is not None and key in normaliser.mean
+            is_scaled = not normalised and _has_bounds_of_bytes(part)
+            encoder, width = _encoder(part, key, params, rng, is_scaled=is_scaled)
             first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
             layers = dense_layers(width, params.embedder, params, rng)
             self.embedders.append(nn.Sequential(*first, encoder, *layers))
@@ -161,11 +168,15 @@ class Torso(nn.Module):
 
 
 class FlattenVector(nn.Module):
-    """[B, ...] of any number type to float32 [B, O]."""
+    """[B, ...] of any number type to float32 [B, O]; divided by 255 if `is_scaled`."""
+
+    def __init__(self, *, is_scaled: bool = False) -> None:
+        super().__init__()
+        self.is_scaled = is_scaled
 
     def forward(self, values: Tensor) -> Tensor:
-        row = values.flatten(1) if values.ndim > 1 else values[:, None]
-        return row.to(torch.float32)
+        row = (values.flatten(1) if values.ndim > 1 else values[:, None]).to(torch.float32)
+        return row / 255 if self.is_scaled else row
 
 
 class OneHot(nn.Module):
@@ -185,20 +196,20 @@ class OneHot(nn.Module):
 
 
 class ImageScale(nn.Module):
-    """Images [B, ...] to float32 [B, channels, height, width]; bytes to [0, 1].
+    """Images [B, ...] to float32 [B, channels, height, width]; divided by 255 if `is_scaled`.
 
     Args:
         channels_first: The axes of the input are already in this order.
-        is_bytes: Divide by 255.
+        is_scaled: Divide by 255.
     """
 
-    def __init__(self, *, channels_first: bool, is_bytes: bool) -> None:
+    def __init__(self, *, channels_first: bool, is_scaled: bool) -> None:
         super().__init__()
-        self.channels_first, self.is_bytes = channels_first, is_bytes
+        self.channels_first, self.is_scaled = channels_first, is_scaled
 
     def forward(self, values: Tensor) -> Tensor:
-        values = (values if self.channels_first else values.permute(0, 3, 1, 2)).to(torch.float32)
-        return values / 255 if self.is_bytes else values
+        values = values if self.channels_first else values.permute(0, 3, 1, 2)
+        return values / 255 if self.is_scaled else values.to(torch.float32)  # bytes in one pass
 
 
 AnyTorsoParameters = TorsoParameters | ModuleParameters
@@ -264,22 +275,28 @@ class LatentNetwork(nn.Module):
         return latents
 
 
+def _has_bounds_of_bytes(space: Space) -> bool:
+    return isinstance(space, spaces.Box) and bool(
+        (space.low == 0).all() and (space.high == 255).all()
+    )
+
+
 def _encoder(
-    space: Space, key: str, params: TorsoParameters, rng: torch.Generator
+    space: Space, key: str, params: TorsoParameters, rng: torch.Generator, *, is_scaled: bool
 ) -> tuple[nn.Module, int]:
     match space:
         case spaces.Discrete() | spaces.MultiDiscrete():
             sizes = choice_sizes(space)
             return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
         case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
-            return _image_encoder(space, key, params, rng)
+            return _image_encoder(space, key, params, rng, is_scaled=is_scaled)
         case spaces.Box() | spaces.MultiBinary():
-            return FlattenVector(), int(np.prod(space.shape))
+            return FlattenVector(is_scaled=is_scaled), int(np.prod(space.shape))
     raise SpaceError(f"cannot embed observation '{key}' of space {space}")
 
 
 def _image_encoder(
-    space: spaces.Box, key: str, params: TorsoParameters, rng: torch.Generator
+    space: spaces.Box, key: str, params: TorsoParameters, rng: torch.Generator, *, is_scaled: bool
 ) -> tuple[nn.Module, int]:
     is_bytes, channels_first = space.dtype == np.uint8, params.images == "channels_first"
     first, *others = space.shape
@@ -295,13 +312,14 @@ def _image_encoder(
         )
     axes = (*others, first) if channels_first else space.shape
     height, width, channels = axes
-    layers: list[nn.Module] = [ImageScale(channels_first=channels_first, is_bytes=is_bytes)]
-    for outputs, kernel, stride in params.convolution_layers:
+    scale = ImageScale(channels_first=channels_first, is_scaled=is_bytes or is_scaled)
+    layers: list[nn.Module] = [scale]
+    for outputs, kernel, stride in params.convolution_layers(min(height, width)):
         if min(height, width) < kernel:
             raise SpaceError(
                 f"image '{key}' of {space.shape} is too small for the convolutions "
-                f"{params.convolutions!r}; use 'shallow', or rescale it with "
-                "ObservationRescaleToSizeFilter"
+                f"{params.convolutions!r}; set TorsoParameters.convolutions to auto, or rescale it "
+                "with ObservationRescaleToSizeFilter"
             )
         layer = convolution(
             channels,

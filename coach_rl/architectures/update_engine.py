@@ -16,6 +16,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Generic
 
 import numpy as np
@@ -89,16 +90,6 @@ class UpdateEngine(Generic[Batch]):
         runtime: Runtime = ON_CPU,
     ) -> None:
         self._runtime = runtime
-        self._learners = tuple(
-            TrainedObjective(
-                objective=each,
-                optimizer=each.optimizer.build(each.network),
-                transforms=each.optimizer.gradient_transforms(
-                    each.network, name=each.name, seed=runtime.seed
-                ),
-            )
-            for each in objectives
-        )
         self._targets, self._owner = tuple(targets), owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
@@ -114,8 +105,15 @@ class UpdateEngine(Generic[Batch]):
         self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
         self._taken = 0  # whole steps, which the targets count
+        self._learners: list[TrainedObjective[Batch]] = []
         for each in objectives:
-            self.set_scalars(**{each.named("learning_rate"): each.optimizer.learning_rate})
+            settings = each.optimizer
+            transforms = settings.gradient_transforms(
+                each.network, name=each.name, seed=runtime.seed
+            )
+            optimizer = settings.build(each.network)
+            self._learners.append(TrainedObjective(each, optimizer, transforms))
+            self.set_scalars(**{each.named("learning_rate"): settings.learning_rate})
 
     @property
     def steps(self) -> int:
@@ -204,8 +202,9 @@ class UpdateEngine(Generic[Batch]):
     def require_finite(self) -> None:
         """Raise a `DivergedError` if a loss, a gradient or a parameter is not finite; waits."""
         self._require_sound()
-        if not all(each.is_finite for each in self._networks()):
-            raise self._diverged()
+        for objective, *_ in self._learners:
+            if not torch.isfinite(objective.network.online).all():
+                raise self._diverged()
 
     def checked(self, outputs: FloatArray) -> FloatArray:
         """A network's outputs for acting, [R, ...], if all of them are finite.
@@ -284,7 +283,7 @@ class UpdateEngine(Generic[Batch]):
         return {
             f"{each.objective.name}/{number}": transform
             for each in self._learners
-            for number, transform in enumerate(part for part in each.transforms if part.SAVED)
+            for number, transform in enumerate(filter(attrgetter("SAVED"), each.transforms))
         }
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
@@ -299,7 +298,7 @@ class UpdateEngine(Generic[Batch]):
             self.mode, self._reason = "eager", f"'{self.mode}' {reason}"
         if self.mode in FIRST_STEP:
             self._runtime.on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
-        learners, targets = self._learners, self._targets
+        learners, targets = tuple(self._learners), self._targets
         if only is not None:
             learners, targets = tuple(each for each in learners if each.objective.name in only), ()
         step = GradientStep(
@@ -333,6 +332,8 @@ class UpdateEngine(Generic[Batch]):
     def _require_sound(self) -> None:
         """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""
         faults = self._metrics.faults()
+        if not faults:
+            return
         most = self._runtime.divergence.most_skipped if self._runtime.divergence.skips else 0
         if (
             any(name.startswith(JUDGED) for name in faults)
@@ -340,8 +341,8 @@ class UpdateEngine(Generic[Batch]):
         ):
             raise self._diverged()
 
-    def _networks(self) -> list[Learner]:
-        return [
+    def _diverged(self, answer: float | None = None) -> DivergedError:
+        learners = [
             Learner(
                 name=each.name,
                 network=each.network,
@@ -350,13 +351,11 @@ class UpdateEngine(Generic[Batch]):
             )
             for each, *_ in self._learners
         ]
-
-    def _diverged(self, answer: float | None = None) -> DivergedError:
         return DivergedError(
             diagnosis(
                 self._owner,
                 faults=self._metrics.faults(),
-                learners=self._networks(),
+                learners=learners,
                 batch=named_tensors(self._last_batch),
                 answer=answer,
                 skipped=self._metrics.skipped_in_a_row,

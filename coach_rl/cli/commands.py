@@ -19,7 +19,7 @@ from coach_rl.configuration.extensions import (
     own_extensions,
 )
 from coach_rl.configuration.familiar_names import names_here
-from coach_rl.configuration.presets import shipped_presets
+from coach_rl.configuration.presets import any_task_presets, shipped_presets
 from coach_rl.core.errors import (
     ConfigurationError,
     UnknownNameError,
@@ -361,7 +361,7 @@ def _command_of(given: Collection[str], rest: Sequence[str]) -> str:
             "nothing to do; give -p PRESET, -crd RUN or -l (`coach --help` shows all flags)"
         )
     word = rest[0]
-    by_lower = {preset.lower(): preset for preset in shipped_presets()}
+    by_lower = {preset.lower(): preset for preset in any_task_presets() | shipped_presets()}
     if word.lower() in by_lower or word.endswith(".py"):
         preset = by_lower.get(word.lower(), word)
         raise ConfigurationError(f"'{word}' is a preset; did you mean `coach train {preset}`?")
@@ -426,6 +426,8 @@ def _unexpected(parser: Parser, words: Sequence[str], rest: Sequence[str]) -> Co
         )
     if re.match(r"[A-Za-z_][\w.]*=", rest[0]):
         return ConfigurationError(f'{unexpected}; changes follow -cp: -cp "{rest[0]}"')
+    if "-lvl" in parser.flags() and not flag:
+        return ConfigurationError(f"{unexpected}; a task follows -lvl: -lvl {rest[0]}")
     return ConfigurationError(f"{unexpected}; `{parser.prog} --help` shows what may stand there")
 
 

@@ -13,6 +13,7 @@ from coach_rl.configuration.config_file import config_text
 from coach_rl.configuration.extensions import import_offers
 from coach_rl.configuration.overrides import fitting, parameter_paths, short_name
 from coach_rl.configuration.parameters_json import constructor_fields
+from coach_rl.configuration.paths_of_fields import paths_named
 from coach_rl.configuration.preset_file import REQUIRED, Preset, documented, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core import AgentParameters, EnvironmentParameters
@@ -40,7 +41,7 @@ def describe(given: Given) -> int:
     if given.toml:
         print(config_text(preset, built.parameters, overrides))
         return 0
-    with closing(built) as graph_manager:
+    with closing(built) as graph_manager, paths_named(built.parameters):
         graph_manager.create_graph(settings(given, Runtime))
         print(printable_lines(describe_preset(preset, graph_manager)))
     return 0

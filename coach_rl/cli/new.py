@@ -14,10 +14,11 @@ from coach_rl.core.errors import ConfigurationError
 
 _NEXT = {
     "preset": "train:      {coach} train {file}",
-    "environment": "check:      {coach} check {module}:{name}",
+    "environment": "check:      {coach} check {module}:{name}\n"
+    "train:      {coach} train PPO -lvl {module}:{name}",
     "agent": "train:      {coach} train {file}",
 }
-"""The command that the file of each kind is for."""
+"""The commands that the file of each kind is for."""
 
 
 def write_new(given: Given) -> int:

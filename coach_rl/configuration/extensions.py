@@ -5,9 +5,11 @@ Each has a file `extension.toml`:
     summary = "Graphs of places, on which a level plans its way"
     needs = ["hiro"]                               # extensions without which it does not work
     presets = ["AntMaze_Graph"]
-    needed_by = []                                 # presets of other extensions that need it
+    needed_by = []                                 # presets and helpers of others that need it
+    used_by = []                                   # those that need it under some settings alone
     helpers = []                                   # files below presets that its presets import
     environments = []                              # folders and files below environments
+    packages = []                                  # whose versions a run that imports them records
     pages = ["algorithms/graph.md"]                # below docs
     tests = ["tests/extensions/planning"]
     flags = "my_package.gaits.commands:FOR_RUNS"   # for commands about one run, see `cli.flags`
@@ -21,7 +23,7 @@ Each has a file `extension.toml`:
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
-    [familiar.flags]                               # likewise `settings`, `commands`, `classes`
+    [familiar.flags]                               # likewise settings, presets, ...
     "stride pace" = ["--gait"]                     # names of other libraries, and those here
 
     [commands.gait]                                # see `Command` of `cli.parser`
@@ -66,13 +68,16 @@ Document: TypeAlias = dict[str, object]
 """The content of a table."""
 _MOST_BYTES = 100_000
 """Size of the largest table that is read."""
-_LISTS = ("needs", "presets", "needed_by", "helpers", "environments", "pages", "tests")
+_LISTS = (
+    "needs", "presets", "needed_by", "used_by", "helpers", "environments", "packages", "pages",
+    "tests",
+)  # fmt: skip
 _TEXTS = (
     "after_run", "arguments", "description", "run", "flags", "subject", "limits", "flag_group",
     "shown",
 )  # fmt: skip
 _REQUIRED = ("arguments", "description")
-_FAMILIAR = ("settings", "flags", "commands", "classes")
+_FAMILIAR = ("settings", "flags", "commands", "classes", "presets", "methods")
 _COMMAND = r"[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)?( --?[a-z][a-z_]*)?"
 _MODULE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _PLACE = rf"{_MODULE}(:[A-Za-z_]\w*)+"
@@ -91,11 +96,15 @@ class Extension:
     presets: tuple[str, ...] = ()
     """Its presets."""
     needed_by: tuple[str, ...] = ()
-    """Presets of other extensions that do not work without it."""
+    """Presets of other extensions, and files that presets import, that do not work without it."""
+    used_by: tuple[str, ...] = ()
+    """Those that do, but for some of their settings."""
     helpers: tuple[str, ...] = ()
     """Files below `presets` that its presets import."""
     environments: tuple[str, ...] = ()
     """Its folders and files below `environments`."""
+    packages: tuple[str, ...] = ()
+    """Packages that may change its numbers; a run that has imported one records its version."""
     pages: tuple[str, ...] = ()
     """Its pages below `docs`."""
     tests: tuple[str, ...] = ()
@@ -260,8 +269,10 @@ def _extension(name: str, document: Document) -> Extension:
         needs=lists["needs"],
         presets=lists["presets"],
         needed_by=lists["needed_by"],
+        used_by=lists["used_by"],
         helpers=lists["helpers"],
         environments=lists["environments"],
+        packages=lists["packages"],
         pages=lists["pages"],
         tests=lists["tests"],
         flags=flags,

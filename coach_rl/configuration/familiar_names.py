@@ -5,14 +5,15 @@ names use them.
 """
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import Literal
 
 from coach_rl.configuration.extensions import installed_extensions, own_extensions
 
-Kind = Literal["settings", "flags", "commands", "classes"]
+Kind = Literal["settings", "flags", "commands", "classes", "presets", "methods"]
 MOST_SUGGESTED = 3
 """Names that a message suggests at most."""
 
@@ -22,7 +23,7 @@ def names_here(kind: Kind) -> Mapping[str, tuple[str, ...]]:
     """The names here by each name elsewhere; the first one is the most likely.
 
     Settings are names of control panels, or paths as most presets have them. Flags have no dashes
-    elsewhere.
+    elsewhere. Presets may be patterns.
     """
     text = resources.files("coach_rl.configuration").joinpath("elsewhere.toml").read_text("utf-8")
     tables = [tomllib.loads(text)[kind]]
@@ -53,8 +54,8 @@ def familiar_settings(name: str, known: Iterable[str]) -> list[str] | None:
     if targets is None:
         return None
     names = list(known)
-    found = [each for target in targets for each in names if _is_at(each, target)]
-    return [each for each in found if "." not in each] or list(dict.fromkeys(found))
+    found = dict.fromkeys(each for target in targets for each in names if _is_at(each, target))
+    return [each for each in found if "." not in each] or list(found)
 
 
 def familiar_fields(name: str, fields: Collection[str]) -> list[str]:
@@ -65,6 +66,17 @@ def familiar_fields(name: str, fields: Collection[str]) -> list[str]:
         for first in range(target.count(".") + 1)
     ]
     return list(dict.fromkeys(end for end in ends if end.partition(".")[0] in fields))
+
+
+def familiar_presets(name: str) -> Sequence[str]:
+    """The presets, or pages, that a preset or program of another library stands for.
+
+    Args:
+        name: Its name, in any case; those in the table may be patterns, such as `Atari_*`.
+    """
+    lowered = name.lower()
+    named = names_here("presets").items()
+    return next((here for each, here in named if fnmatchcase(lowered, each.lower())), ())
 
 
 def familiar_flags(flag: str, flags: Collection[str], settings: Collection[str]) -> list[str]:

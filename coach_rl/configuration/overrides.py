@@ -31,10 +31,11 @@ from coach_rl.configuration.parameters_json import (
     is_frozen_dataclass,
     resolve,
 )
-from coach_rl.configuration.strict_json import Json
+from coach_rl.configuration.strict_json import Json, from_json
 from coach_rl.configuration.trust import Trust
 from coach_rl.core.clock import ConstantSchedule, Schedule
 from coach_rl.core.errors import (
+    CheckpointError,
     ConfigurationError,
     ParameterError,
     UnknownNameError,
@@ -58,7 +59,8 @@ def parse_overrides(text: str) -> dict[str, object]:
     """The assignments in `name=value; path.to.name=value`.
 
     Args:
-        text: Assignments separated by `;`; a `;` inside quotes or brackets belongs to the value.
+        text: Assignments separated by `;`, or objects of JSON, `{"name": value}`; a `;` inside
+            quotes or brackets belongs to the value.
 
     Returns:
         Values by name: literals and components.
@@ -76,17 +78,40 @@ def assignments(text: str) -> dict[str, str]:
         ConfigurationError: Something is no assignment, or is given twice.
     """
     found: dict[str, str] = {}
+    for name, literal in _assigned(text):
+        if name in found:
+            raise ConfigurationError(f"the override '{name}' is given twice; give one")
+        found[name] = literal
+    return found
+
+
+def _assigned(text: str) -> Iterator[tuple[str, str]]:
+    """The names and the texts of the values in assignments and objects of JSON."""
     for part in _split(text):
+        if part.startswith("{"):
+            yield from _assigned_in_json(part)
+            continue
         name, equals, literal = (piece.strip() for piece in part.partition("="))
         if not equals or not _PATH.fullmatch(name):
             raise ConfigurationError(
                 f"cannot read the override '{part}'; write name=value or path.to.name=value, "
                 "separated by ';'"
             )
-        if name in found:
-            raise ConfigurationError(f"the override '{name}' is given twice; give one")
-        found[name] = literal
-    return found
+        yield name, literal
+
+
+def _assigned_in_json(text: str) -> Iterator[tuple[str, str]]:
+    """The names in an object of JSON, and its values as they are written in assignments."""
+    try:
+        document = from_json(text, source="the override")
+    except CheckpointError as error:
+        example = """write '{"name": value, "path.to.name": value}', or name=value"""
+        raise ConfigurationError(f"{error}; {example}") from error
+    for name, value in document.items():
+        if not _PATH.fullmatch(name):
+            raise ConfigurationError(f"cannot read the override '{name}'; give a name or a path")
+        is_component = isinstance(value, str) and read_call(value)
+        yield name, value if is_component else repr(value)
 
 
 def read_call(text: str) -> tuple[str, list[object], dict[str, object]] | None:

@@ -5,36 +5,58 @@ import re
 from itertools import islice
 from pathlib import Path
 
+from coach_rl.core.errors import near_names
+
 MOST_FILES = 200
 """Files of a folder that are read."""
+MOST_MEANT = 5
+"""Environments that a message names."""
 
 
 def classes_meant(text: str, folder: Path | None = None) -> list[str]:
     """The environments that a text may mean, as `module:Class`; files are read, not imported.
 
     Args:
-        text: `module.Class`, `module.py:Class`, `module.py`, `module` or `Class`.
+        text: `module.Class`, `./module.py:Class`, `module.py`, `module`, `Class` or `Class()`; the
+            module may be misspelt where the class is not.
         folder: Where the files are; None: the working directory.
     """
     folder = Path.cwd() if folder is None else folder
-    words = [word for word in re.split(r"[:.]", text) if word not in ("", "py")]
-    return [
-        f"{file.stem}:{name}"
+    words = [word for word in re.split(r"[:./\\()]", text) if word not in ("", "py")]
+    there = [
+        (file.stem, name)
         for file in islice(sorted(folder.glob("*.py")), MOST_FILES)
         for name in environment_classes(file)
-        if words in ([file.stem], [file.stem, name], [name])
     ]
+    exact = [(stem, name) for stem, name in there if words in ([stem], [stem, name], [name])]
+    near = [
+        (stem, name)
+        for stem, name in there
+        if len(words) > 1 and words[-1] == name and near_names(words[-2], [stem])
+    ]
+    return [f"{stem}:{name}" for stem, name in (exact or near)[:MOST_MEANT]]
 
 
 def environment_classes(file: Path) -> list[str]:
-    """The classes at the top of a file that derive from an environment or a wrapper of one."""
+    """The classes and functions at the top of a file that make environments.
+
+    The classes derive from an environment or a wrapper of one, or from such a class above them; the
+    functions are annotated to return one.
+    """
     try:
         body = ast.parse(file.read_text(encoding="utf-8")).body
     except (OSError, SyntaxError, ValueError):
         return []
-    return [
-        node.name
-        for node in body
-        if isinstance(node, ast.ClassDef)
-        and any(re.search(r"(Env|Wrapper)\b", ast.unparse(base)) for base in node.bases)
-    ]
+    found: list[str] = []
+    for node in body:
+        match node:
+            case ast.ClassDef(name=name, bases=[*makes]):
+                pass
+            case ast.FunctionDef(name=name, returns=ast.expr() as returned):
+                makes = [returned]
+            case _:
+                continue
+        kinds = [ast.unparse(each) for each in makes]
+        if any(kind in found or re.search(r"(Env|Wrapper)\b", kind) for kind in kinds):
+            found.append(name)
+    return found

@@ -143,25 +143,27 @@ def _decode_dataclass(name: Json, document: dict[str, Json], path: str) -> objec
     dataclass_type = _resolved(name, path)
     if not is_frozen_dataclass(dataclass_type):
         raise ConfigurationError(f"{path} names '{name}', which is not a frozen dataclass")
-    known = {field.name: field for field in constructor_fields(dataclass_type)}
-    given = [key for key in document if key != TYPE_TAG]
+    given = dict(document)
+    del given[TYPE_TAG]
+    missing: list[Field[object]] = []
+    required: list[str] = []
+    known: list[str] = []
+    for field in constructor_fields(dataclass_type):
+        known.append(field.name)
+        if field.name not in given:
+            missing.append(field)
+            if field.default is MISSING and field.default_factory is MISSING:
+                required.append(field.name)
     for key in given:
         if key not in known:
             where = f"of {dataclass_type.__name__} in {path}"
             raise UnknownNameError("field", key, known, where=where)
-    missing = [field for name, field in known.items() if name not in given]
-    required = [
-        field.name
-        for field in missing
-        if field.default is MISSING and field.default_factory is MISSING
-    ]
     if required:
         raise ConfigurationError(
             f"{path} lacks the fields {', '.join(required)} of {dataclass_type.__name__}; "
             "it was written by another version of that class"
         )
-    read = {key: _decode(document[key], f"{path}.{key}") for key in given}
-    value = dataclass_type(**read)
+    value = dataclass_type(**{key: _decode(part, f"{path}.{key}") for key, part in given.items()})
     for field in missing:
         if field.default == ():  # a list of parts that there were none of
             continue

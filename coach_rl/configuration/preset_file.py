@@ -155,6 +155,9 @@ class Preset:
         for name in to_panel:
             require_given_once(name, to_parameters, self.panel)
         values = self._fitted(to_panel)
+        # A preset may build an environment that its panel names, to see what it observes.
+        named = [value for value in values.values() if isinstance(value, str) and ":" in value]
+        let_import_named(named, Path.cwd())
         graph_manager = self._built(values)
         self._check_steps(values, graph_manager)
         if to_parameters:
@@ -192,6 +195,8 @@ class Preset:
         ]
         if missing:
             advice = f'give it with -cp "{missing[0]}=..."'
+            if missing[0] == "level":
+                advice = "give it with -lvl, such as -lvl CartPole-v1, or -lvl my_env:MyEnv"
             if "panel" in missing:
                 advice = "a panel is annotated with its class: graph_manager(panel: Panel)"
             raise ConfigurationError(

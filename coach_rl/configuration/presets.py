@@ -12,6 +12,8 @@ from importlib import resources
 from pathlib import Path
 
 from coach_rl.configuration.entry_points import PRESETS, installed_entries, require_usable
+from coach_rl.configuration.familiar_names import familiar_presets
+from coach_rl.configuration.own_classes import classes_meant
 from coach_rl.core.errors import MOST_LISTED, ConfigurationError, UnknownNameError, near_names
 from coach_rl.core.shown_text import printable
 
@@ -71,6 +73,12 @@ def find_preset(text: str) -> PresetReference:
     shipped = shipped_presets()
     algorithms = any_task_presets() if function is None else {}
     by_lower = {name.lower(): preset for name, preset in (shipped | algorithms).items()}
+    if location.lower() not in by_lower and function is not None:
+        for environment in classes_meant(text)[:1]:
+            raise ConfigurationError(
+                f"'{text}' is an environment, and no preset; train an algorithm on it with "
+                f"`coach train PPO -lvl {environment}`"
+            )
     found = by_lower.get(location.lower()) or _installed(location, shipped)
     return found if function is None else replace(found, function=function, title="")
 
@@ -128,14 +136,17 @@ def _installed(name: str, shipped: Collection[str]) -> PresetReference:
     return PresetReference(path=entry.file, function=function, title=entry.name)
 
 
-def _unknown(name: str, shipped: Iterable[str]) -> UnknownNameError:
+def _unknown(name: str, shipped: Iterable[str]) -> ConfigurationError:
     """The error about a name that no shipped preset has, with the presets that may be meant."""
+    familiar = familiar_presets(name)
+    if familiar and familiar[0].startswith("docs/"):
+        return ConfigurationError(f"unknown preset '{name}'; it is not here: see {familiar[0]}")
     beside = f"{name}.py"
-    near = [beside] if Path(beside).expanduser().is_file() else near_names(name, shipped)
-    having = [each for each in shipped if name.lower() in each.lower()]
-    return UnknownNameError(
-        "preset", name, shipped, "`coach -l` lists them", near or having[:MOST_LISTED]
-    )
+    having = [each for each in shipped if name.lower() in each.lower()][:MOST_LISTED]
+    near = familiar or near_names(name, shipped) or having
+    if Path(beside).expanduser().is_file():
+        near = [beside]
+    return UnknownNameError("preset", name, shipped, "`coach -l` lists them", near)
 
 
 def _split_function(text: str) -> tuple[str, str | None]:

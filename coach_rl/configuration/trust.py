@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import filterfalse
 from pathlib import Path
 from typing import Self
 
@@ -55,7 +56,7 @@ class Trust:
 
     def untrusted(self, names: Iterable[str]) -> list[str]:
         """Those names, `module:name`, whose modules are not trusted."""
-        return sorted({name for name in names if not self._has(name)})
+        return sorted(set(filterfalse(self._has, names)))
 
     def require(self, names: Iterable[str], source: object) -> None:
         """Raise a `ConfigurationError` unless all names, `module:name`, are trusted.
@@ -150,7 +151,9 @@ def remember_own_code(
 
 def code_in_json(document: Json) -> Iterator[str]:
     """All that the tags of a JSON document name."""
-    return (str(part) for key, part in _nodes(document) if key in TAGS)
+    for key, part in _nodes(document):
+        if key in TAGS:
+            yield str(part)
 
 
 def texts_like_code(document: Json) -> Iterator[str]:
@@ -191,7 +194,7 @@ def _module(name: str) -> str:
 
 
 def _is_below(module: str, roots: Iterable[str]) -> bool:
-    return f"{module}.".startswith(tuple([f"{root}." for root in roots]))
+    return f"{module}.".startswith(tuple(map("{}.".format, roots)))
 
 
 def _is_class_or_id(module_name: str, name: str) -> bool:

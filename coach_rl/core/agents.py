@@ -68,19 +68,23 @@ def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
         agent: An agent that chooses what others do.
         acting: These others.
     """
-    taken = {key for each in acting for key in _own_keys(each)}
-    for key in sorted(_own_keys(agent) & taken):
-        raise SpaceError(
-            f"the observation '{key}' is the action mask of those that act below, and has as many "
-            "entries as there are choices here; set action_mask=None for the agent that chooses, "
-            "or name the key of its own mask"
-        )
+    own = _own_keys(agent)
+    for each in acting if own else ():
+        for key in sorted(own & _own_keys(each)):
+            raise SpaceError(
+                f"the observation '{key}' is the action mask of those that act below, and has as "
+                "many entries as there are choices here; set action_mask=None for the agent that "
+                "chooses, or name the key of its own mask"
+            )
 
 
 def _own_keys(agent: "AnyAgent") -> set[str]:
     """The observation keys about the choices of an agent, and of those that it consists of."""
-    agents = (part.value for part in walk(agent) if part.is_agent)
-    return {key for each in agents for key in getattr(each, "own_keys", ())}
+    found: set[str] = set()
+    for part in walk(agent):
+        if part.is_agent:
+            found.update(getattr(part.value, "own_keys", ()))
+    return found
 
 
 def require_whole_policies(agents: Mapping[str, "AnyAgent"]) -> None:
@@ -406,22 +410,6 @@ class LevelPlace:
                 f"{goal.space.shape}; override asked_in_hindsight() to return those, or leave "
                 "`space` as it is"
             )
-
-    def require_standard_sub_goals(self, owner: str) -> None:
-        """Raise `ConfigurationError` unless sub-goals are elements of an observation, untimed.
-
-        Args:
-            owner: What computes with them as if they were.
-        """
-        self.require_untimed_sub_goals(owner)
-        goal = self.sub_goal
-        names = ("achieved", "difference", "difference_of", "show", "shown_from", "target", "space")
-        if goal is not None and (own := goal.overridden(*names)):
-            raise ConfigurationError(
-                f"{owner} computes with goals that are elements of an observation, and "
-                f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
-            )
-        self.require_sub_goals_as_actions(owner)
 
 
 def explores(agent: AnyAgent) -> bool:

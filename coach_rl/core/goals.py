@@ -223,7 +223,7 @@ class GoalSpace:
             not callable(self.reward) or takes(self.reward, 1) or takes(self.reward, 2),
             f"{type(self).__name__}.reward must be 'sparse', 'dense' or a function of a GoalStep, "
             "alone or with a view of the level above, got "
-            f"{getattr(self.reward, '__qualname__', self.reward)}",
+            f"{name_of(self.reward)}",
         )
 
     def build(self, context: GoalContext) -> "GoalSpace":  # noqa: ARG002 - some are built
@@ -352,7 +352,7 @@ class GoalSpace:
                 f"the goal has {len(self.low)} elements, observation '{self.key}' has {size}; "
                 "name them with GoalSpace.elements"
             )
-        if self.elements is not None and not all(0 <= element < size for element in self.elements):
+        if self.elements and not 0 <= min(self.elements) <= max(self.elements) < size:
             raise SpaceError(
                 f"GoalSpace.elements {self.elements} do not all lie in observation '{self.key}' "
                 f"of {size} elements"
@@ -672,6 +672,11 @@ def takes(function: Callable[..., object], count: int) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def name_of(function: object) -> str:
+    """The name of a function of the user's, for messages."""
+    return str(getattr(function, "__qualname__", function))
 
 
 def length_of(difference: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ A level calls the hooks of its parts in their order, and only those that a part 
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -70,6 +71,8 @@ class RowsOfLevel(Protocol):
     """[N, ...] each: what the row's decision is, or was, made on."""
     goal: FloatArray
     """[N, G] the goal or option received last; G is 0 where the level receives none."""
+    open: BoolArray
+    """[N] the level above waits for the end of this sub-episode."""
     decisions: IntArray
     """[N] decisions in this sub-episode so far; while one is judged, it included."""
     tested: BoolArray
@@ -182,10 +185,9 @@ class Hooks(NamedTuple):
     @classmethod
     def of(cls, parts: Sequence[LevelPart]) -> Self:
         """Those of parts: a level calls none that does nothing."""
-        return cls(*(overridden(parts, name) for name in cls._fields))
-
-
-def overridden(parts: Sequence[LevelPart], hook: str) -> tuple[Callable[..., Any], ...]:
-    """A hook of those parts that override it, in their order."""
-    plain = getattr(LevelPart, hook)
-    return tuple(getattr(part, hook) for part in parts if getattr(type(part), hook) is not plain)
+        found: list[tuple[Any, ...]] = []
+        for name in cls._fields:
+            plain = getattr(LevelPart, name)
+            own = [each for each in parts if getattr(type(each), name) is not plain]
+            found.append(tuple(map(attrgetter(name), own)))
+        return cls(*found)

@@ -3,19 +3,20 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from annotated_types import Interval
+from gymnasium import spaces
 
 from coach_rl.core.clock import Clock, Schedule
 from coach_rl.core.errors import ConfigurationError, require
-from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, takes
+from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, name_of, takes
 from coach_rl.core.level_parts import Counts, LevelPart, RowsOfLevel
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
-from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray, Observation
+from coach_rl.core.records import Array, End, FloatArray, IntArray, Observation
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
@@ -31,6 +32,12 @@ class NothingReceived:
     ages = False
     size = 0
     sent_size = 0
+    shown: ClassVar[Mapping[str, spaces.Space[Any]]] = MappingProxyType({})
+
+    def check(self, observation_space: spaces.Dict) -> None:
+        """Any observations will do."""
+
+    check_given = check
 
     def target(self, action: Array, observation: Observation) -> FloatArray:  # noqa: ARG002
         """Nothing, float32 [R, 0]: to be selected is all that the level is sent."""
@@ -221,12 +228,13 @@ class LevelDescription:
     """Parts with further work, such as `StopOnFailure()`, in the order in which they do it."""
 
     def __post_init__(self) -> None:
-        scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
-        require(
-            not (self.frozen and scheduled),
-            f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
-            "have no effect; leave out frozen=True, or the rest",
-        )
+        if self.frozen:
+            scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
+            require(
+                not scheduled,
+                f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
+                "have no effect; leave out frozen=True, or the rest",
+            )
         require(
             self.horizon_of is None or self.horizon is not None,
             f"level '{self.name}' has horizon_of, which sets horizons up to its horizon, and has "
@@ -235,14 +243,13 @@ class LevelDescription:
         require(
             self.horizon_of is None or takes(self.horizon_of, 3),
             f"level '{self.name}': horizon_of must be a function of observation, goal and uniform "
-            f"numbers, got {getattr(self.horizon_of, '__qualname__', self.horizon_of)}",
+            f"numbers, got {name_of(self.horizon_of)}",
         )
 
     @property
     def may_freeze(self) -> bool:
         """True if the agent is frozen for a part of the run."""
-        parts = (self.frozen_from, self.frozen_until, self.turn)
-        return any(part is not None for part in parts)
+        return (self.frozen_from, self.frozen_until, self.turn) != (None, None, None)
 
     def may_end_by(self, reason: End) -> bool:
         """True if a part of the level may end sub-episodes for a reason."""
@@ -260,20 +267,3 @@ def received_by(level: LevelDescription) -> LevelSpace | NothingReceived:
 
 
 LevelT = TypeVar("LevelT", bound=LevelDescription)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LevelGoals:
-    """The current goals of a level, row by row; read only."""
-
-    goal_space: GoalSpace
-    goal: FloatArray
-    """[N, G] the goal given last; with the time left in steps behind it where goals have one."""
-    given: BoolArray
-    """[N] a goal was given since the last reset."""
-    open: BoolArray
-    """[N] the goal is neither reached nor abandoned."""
-    decisions: IntArray
-    """[N] decisions of the level since it was given."""
-    own_return: FloatArray
-    """[N] sum of the level's own rewards since then."""

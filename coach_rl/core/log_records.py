@@ -147,15 +147,10 @@ class SinkParameters(Protocol):
         ...
 
 
-def scalars_by_tag(record: LogRecord) -> dict[str, float]:
-    """A record's scalars by the names under which every service shows them.
+def by_tag(record: LogRecord, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Values of a record by the names under which every service shows them.
 
     An agent's are `<level>/<agent>/...`, so that a hierarchy's levels are shown side by side.
     """
-    return by_tag(record, record.scalars)
-
-
-def by_tag(record: LogRecord, values: Mapping[str, Value]) -> dict[str, Value]:
-    """Values of a record by the names under which every service shows them."""
     prefix = "".join(f"{name}/" for name in (record.level, record.agent) if name)
     return {f"{prefix}{name}": value for name, value in values.items()}

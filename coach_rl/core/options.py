@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import RunError, SpaceError, require
-from coach_rl.core.goals import takes
+from coach_rl.core.goals import name_of, takes
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation, take
@@ -53,7 +53,7 @@ class OptionSpace:
                 require(
                     function is None or takes(function, arguments),
                     f"OptionSpace.{name}[{number}] must be a function of {arguments} argument"
-                    f"{'s' * (arguments > 1)}, got {_named(function)}; see docs/skills.md",
+                    f"{'s' * (arguments > 1)}, got {name_of(function)}; see docs/skills.md",
                 )
 
     @property
@@ -134,16 +134,12 @@ class OptionSpace:
         return own
 
 
-def _named(function: object) -> str:
-    return str(getattr(function, "__qualname__", function))
-
-
 def _one_a_row(values: Array, rows: IntArray, what: str, function: object) -> Array:
     """The values that a function returned, if they are a number a row."""
     found = np.asarray(values)
     if found.shape != (len(rows),):
         raise RunError(
-            f"OptionSpace.{what} ({_named(function)}) returned an array of shape {found.shape} for "
-            f"{len(rows)} rows; needed is one number for each row"
+            f"OptionSpace.{what} ({name_of(function)}) returned an array of shape {found.shape} "
+            f"for {len(rows)} rows; needed is one number for each row"
         )
     return found

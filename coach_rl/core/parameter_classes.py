@@ -76,6 +76,15 @@ def with_values(parameters: T, **values: object) -> T:
     return changed
 
 
+def narrowed(parameters: object, base: type[T]) -> T:
+    """The values of a base class's fields alone, which were checked with the others."""
+    plain = object.__new__(base)
+    described: Any = base
+    for name in _arguments(described):
+        object.__setattr__(plain, name, getattr(parameters, name))
+    return plain
+
+
 def require_printable(text: object, what: str) -> None:
     """Raise `ParameterError` for a text with control characters, line ends or invisible marks."""
     is_printable = not isinstance(text, str) or text.isprintable()

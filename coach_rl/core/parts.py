@@ -61,7 +61,7 @@ def _walked(part: Part, seen: set[int]) -> Iterator[Part]:
 
 
 def _is_agent(value: object) -> bool:
-    return all(hasattr(value, method) for method in ("act", "observe", "train"))
+    return hasattr(value, "act") and hasattr(value, "observe") and hasattr(value, "train")
 
 
 def declared(kind: type, name: str) -> tuple[Any, ...]:
@@ -135,12 +135,12 @@ def timed_calls(whole: object) -> Iterator[TimedCall]:
             yield from part.value.timed_calls()
 
 
-def stand_before(owner: object, method: str, watched: Callable[..., object]) -> None:
-    """Replace a method by a wrapper, on this object alone."""
+def wrap_method(owner: object, method: str, wrapper: Callable[..., object]) -> None:
+    """Replace a method by a wrapper of it, on this object alone."""
     try:
-        object.__setattr__(owner, method, watched)  # frozen ones as well
+        object.__setattr__(owner, method, wrapper)  # frozen ones as well
     except AttributeError as error:
         kind = type(owner).__name__
         raise ConfigurationError(
-            f"{kind}.{method} cannot be observed, because {kind} has __slots__; leave them out"
+            f"{kind}.{method} cannot be wrapped, because {kind} has __slots__; leave them out"
         ) from error

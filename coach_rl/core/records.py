@@ -549,8 +549,8 @@ class _ReadInfos(dict[str, Array]):
 def agent_rewards(info: Mapping[str, Array]) -> dict[str, Array]:
     """Every agent's own reward, [R] each, by the agent's name; empty where there is but one."""
     before, after = f"{AGENTS}/", f"/{REWARD}"
-    return {
-        name.removeprefix(before).removesuffix(after): values
-        for name, values in info.items()
-        if is_agent_reward(name)
-    }
+    found: dict[str, Array] = {}
+    for name, values in info.items():
+        if is_agent_reward(name):
+            found[name.removeprefix(before).removesuffix(after)] = values
+    return found

@@ -379,7 +379,8 @@ def _is_already(value: object, annotation: object) -> bool:
         return False
     if isinstance(annotation, type) and getattr(annotation, "_is_protocol", False):
         is_class = isinstance(value, type)  # which has the methods that its instances have
-        if is_class or not builds(type(value), annotation):
+        is_whole = _members_of(annotation).keys() <= set(dir(value))  # its properties, too
+        if is_class or not is_whole or not builds(type(value), annotation):
             return False
     if get_origin(annotation) is Callable:
         return callable(value)  # its arguments are checked by the caller

@@ -4,8 +4,7 @@ May import core only. Each row of a stack has a random stream of its own (`core.
 happens in a row does not depend on how many rows there are; `sampling` turns such numbers into
 actions of a stochastic policy. Off-policy agents explore by an `exploration_policy`: `greedy`,
 `epsilon_greedy` and `softmax` for Discrete spaces; `gaussian_noise`, `ornstein_uhlenbeck_noise` and
-`epsilon_greedy_noise` for boxes; `epsilon_z_greedy` for both; or by a `parameter_exploration`:
-`parameter_noise`.
+`epsilon_greedy_noise` for boxes; or by a `parameter_exploration`, which perturbs the policy.
 """
 
 from typing import TYPE_CHECKING
@@ -24,25 +23,23 @@ if TYPE_CHECKING:
         Categorical,
         EpsilonGreedy,
     )
-    from coach_rl.exploration_policies.epsilon_z_greedy import EpsilonZGreedy
     from coach_rl.exploration_policies.exploration_policy import (
         AnyExplorationPolicy,
         ExplorationPolicy,
         ExplorationPolicyParameters,
         Greedy,
     )
-    from coach_rl.exploration_policies.parameter_noise import (
+    from coach_rl.exploration_policies.parameter_exploration import (
         AnyParameterExploration,
         ParameterExploration,
         ParameterExplorationParameters,
-        ParameterNoise,
     )
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "AnyExplorationPolicy", "AnyParameterExploration", "Boltzmann", "Categorical", "EpsilonGreedy",
-    "EpsilonGreedyNoise", "EpsilonZGreedy", "ExplorationPolicy", "ExplorationPolicyParameters",
+    "EpsilonGreedyNoise", "ExplorationPolicy", "ExplorationPolicyParameters",
     "GaussianNoise", "Greedy", "OrnsteinUhlenbeckNoise", "ParameterExploration",
-    "ParameterExplorationParameters", "ParameterNoise", "TruncatedNormalNoise",
+    "ParameterExplorationParameters", "TruncatedNormalNoise",
 ]  # fmt: skip

@@ -101,8 +101,7 @@ class DiscreteActions:
         if not isinstance(space, spaces.Discrete):
             raise SpaceError(
                 f"{policy} explores in a Discrete space, not in {space}; for a Box take "
-                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise, EpsilonGreedyNoise "
-                "or EpsilonZGreedy"
+                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise or EpsilonGreedyNoise"
             )
         self.size = 1
         self.count = int(space.n)
@@ -151,7 +150,7 @@ class BoxActions:
         if not isinstance(space, spaces.Box):
             raise SpaceError(
                 f"{policy} explores in a Box, not in {space}; for a Discrete space take Greedy, "
-                "EpsilonGreedy, EpsilonZGreedy, Boltzmann or Categorical"
+                "EpsilonGreedy, Boltzmann or Categorical"
             )
         purpose = f"{policy} explores in a flat Box of floats with finite bounds"
         if not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         gae,
         segment_ends,
     )
-    from coach_rl.functional.distributional import projected, quantile_loss
     from coach_rl.functional.distributions import Categorical, squashed_sample
     from coach_rl.functional.policy_gradient import (
         clipped_surrogate,
@@ -33,6 +32,6 @@ else:
 
 __all__ = [
     "Categorical", "advantages_of_rows", "clipped_surrogate", "critic_loss", "dueling_values",
-    "explained_variance", "gae", "normalised", "projected", "quantile_loss", "regression_loss",
+    "explained_variance", "gae", "normalised", "regression_loss",
     "segment_ends", "squashed_sample", "td_target", "value_loss",
 ]  # fmt: skip

@@ -13,18 +13,13 @@ from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.stack import Stack, StackSignals
-from coach_rl.levels.level_checks import (
-    agent_spaces,
-    check_ending,
-    check_level,
-    require_goal_space,
-)
+from coach_rl.levels.level_checks import agent_spaces, check_ending, check_level
 from coach_rl.levels.level_manager import LevelManager
 
 Links = tuple[tuple[int, ...], ...]
@@ -110,10 +105,8 @@ class LevelChain:
         below = environment
         for index in reversed(range(len(levels))):
             params = levels[index]
-            if index:
-                require_goal_space(params)
             check_level(params, below.spaces, is_top=index == 0)
-            owned = agent(index, agent_spaces(below.spaces, params.goal_space))
+            owned = agent(index, agent_spaces(below.spaces, received_by(params)))
             check_ending(params, owned, is_top=index == 0)
             if built:
                 built[-1].note_above(owned)

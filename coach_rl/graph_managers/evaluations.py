@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from typing import Protocol
+from operator import attrgetter, itemgetter
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.log_records import Evaluation, LogRecord
-from coach_rl.core.records import Array, EnvResponse, Fault, IntArray
+from coach_rl.core.records import Array, EnvResponse, Fault, FloatArray, IntArray
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
@@ -218,7 +219,9 @@ def level_metrics(
     if len(stack.levels) == 1 and stack.levels[0].params.goal_space is None:
         return found
     for level in stack.levels:
-        own = {f"{room}/{name}": value for name, value in level.drain().items()}
+        own: dict[str, float] = {}
+        for name, value in level.drain().items():
+            own[f"{room}/{name}"] = value
         if own:
             found[level.name] = own | found.get(level.name, {})
     return found
@@ -245,14 +248,15 @@ def _limited(answer: EnvResponse, lengths: IntArray, step_limit: int) -> EnvResp
 
 def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
     """The episodes of several ticks, one after the other."""
-    names = [each.name for each in fields(FinishedEpisodes) if each.name != "agents"]
-    return FinishedEpisodes(
-        **{name: np.concatenate([getattr(part, name) for part in played]) for name in names},
-        agents={
-            name: np.concatenate([part.agents[name] for part in played])
-            for name in played[0].agents
-        },
-    )
+    columns: dict[str, Any] = {}
+    for each in fields(FinishedEpisodes):
+        if each.name != "agents":
+            columns[each.name] = np.concatenate([*map(attrgetter(each.name), played)])
+    own = [*map(attrgetter("agents"), played)]
+    agents: dict[str, FloatArray] = {}
+    for name in own[0]:
+        agents[name] = np.concatenate([*map(itemgetter(name), own)])
+    return FinishedEpisodes(**columns, agents=agents)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,7 +364,7 @@ class EvaluationSchedule:
         schedule, progress, clock = self._parameters.schedule, self._progress, self._graph.clock
         is_over = progress.ending is not None
         interval = schedule.evaluation_interval
-        if interval is None or clock.environment_steps == progress.evaluated_at:
+        if interval is None or progress.moment == progress.evaluated_at:
             return
         if is_stopped():
             return
@@ -368,14 +372,14 @@ class EvaluationSchedule:
             return
         if self._evaluator is not None:
             progress.note_evaluated()
-            progress.announced_at = clock.environment_steps
+            progress.announced_at = progress.moment
             self._pending.append(self._request())
             self._evaluator.submit(self._pending[-1])
             yield from progress.settling([self.begins()])
             return
         progress.is_settled = False
-        if progress.announced_at != clock.environment_steps:
-            progress.announced_at = clock.environment_steps
+        if progress.announced_at != progress.moment:
+            progress.announced_at = progress.moment
             yield self.begins()
         number = 0 if is_over else int(interval.counted(clock) // interval.count)
         evaluation = self.result(

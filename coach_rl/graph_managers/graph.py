@@ -16,7 +16,7 @@ from functools import cached_property
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, warn
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import with_values
 from coach_rl.core.parts import description_of
@@ -123,7 +123,8 @@ class Graph:
             """The stack that trains, where there is one, and that of evaluations."""
             if training:
                 self.stacks = (self.training, self.evaluation)
-                _check_same_spaces(self.training, self.evaluation)
+                if parameters.evaluation_environment is not None:
+                    _check_same_spaces(self.training, self.evaluation)
                 self.phases.watch(self.training.levels)
                 self.training.reset(integer_seed(runtime.seed, "training", "environment"))
             for watcher in watchers:
@@ -169,9 +170,16 @@ class Graph:
         Warns:
             CoachWarning: Some agents do not.
         """
+        if sampling:
+            self._check_exploring()
+        self.evaluation.clock.follow(self.clock)
+        self.evaluation.clock.samples = sampling
+
+    def _check_exploring(self) -> None:
+        """Raise an error where no agent explored in training, and warn where some did not."""
         still = [
             f"agent '{level.agent.name}' of level '{level.name}'"
-            for level in (self.levels if sampling else ())
+            for level in self.levels
             if level.frozen
             or self.clock.levels.get(level.name) is Phase.TEST
             or not explores(self.agents[level.name])
@@ -183,9 +191,7 @@ class Graph:
             )
         if still:
             text = f"{' and '.join(still)} explored nothing in training, and act greedily here, too"
-            warn(text, above=2)
-        self.evaluation.clock.follow(self.clock)
-        self.evaluation.clock.samples = sampling
+            warn(text, above=3)
 
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned.
@@ -228,7 +234,7 @@ class Graph:
         stack = self.training
         depths = [0] * len(self.levels)
         for index, (level, params) in enumerate(zip(stack.levels, self.levels, strict=True)):
-            spaces = agent_spaces(level.environment.spaces, level.params.goal_space)
+            spaces = agent_spaces(level.environment.spaces, received_by(level.params))
             for each in links[index]:
                 depths[each] = max(depths[each], depths[index] + 1)
             below = [stack.levels[each] for each in links[index]]

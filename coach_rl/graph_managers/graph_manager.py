@@ -215,15 +215,13 @@ class GraphManager:
         def is_left() -> bool:
             return is_stopped() or is_paused()
 
-        def is_over() -> bool:
-            return progress.ending is not None
-
         progress.start_timer()
         if not progress.has_begun:
             warn_of_useless_settings(self.parameters)
         if not heatup.is_reached(clock):
             yield from self._act(
-                Phase.HEATUP, lambda: is_left() or heatup.is_reached(clock) or is_over()
+                Phase.HEATUP,
+                lambda: is_left() or heatup.is_reached(clock) or progress.ending is not None,
             )
             if is_left():
                 return
@@ -232,13 +230,13 @@ class GraphManager:
         progress.begin_training()
         try:
             yield from evaluations.evaluate_if_due(is_stopped)  # a run may have stopped just before
-            while not (is_over() or is_left()):
+            while progress.ending is None and not is_left():
                 yield from self._act(
                     Phase.TRAIN,
                     lambda: (
                         is_left()
                         or progress.is_evaluation_due()
-                        or is_over()
+                        or progress.ending is not None
                         or evaluations.has_answer()
                     ),
                 )

@@ -11,14 +11,16 @@ from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
-from coach_rl.core.parts import stand_before, walk
+from coach_rl.core.levels import LevelDescription
+from coach_rl.core.parameter_classes import narrowed
+from coach_rl.core.parts import walk, wrap_method
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.arrangement import Links
-from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.parameters import GraphParameters
 
 
 class LevelAgents:
@@ -36,12 +38,12 @@ class LevelAgents:
         self.contexts: dict[str, AgentContext] = {}
         """The contexts that they were built with."""
         self._parameters, self._runtime, self._clock = parameters, runtime, clock
-        self._levels: tuple[LevelParameters, ...] = ()
+        self._levels: tuple[LevelDescription, ...] = ()
 
     def levels(
         self, observation: spaces.Dict, purpose: str = "training"
-    ) -> tuple[LevelParameters, ...]:
-        """The levels with the goals that they receive, top first.
+    ) -> tuple[LevelDescription, ...]:
+        """The levels without their agents, and with the goals that they receive, top first.
 
         Args:
             observation: The simulator's observation space.
@@ -49,7 +51,8 @@ class LevelAgents:
         """
         if not self._levels:
             self._levels = tuple(
-                self._with_goals(level, observation) for level in self._parameters.levels
+                self._with_goals(narrowed(level, LevelDescription), observation)
+                for level in self._parameters.levels
             )
         if purpose == "training":
             return self._levels
@@ -60,7 +63,7 @@ class LevelAgents:
             judged.append(level)
         return tuple(judged)
 
-    def _with_goals(self, level: LevelParameters, observation: spaces.Dict) -> LevelParameters:
+    def _with_goals(self, level: LevelDescription, observation: spaces.Dict) -> LevelDescription:
         """The level, with goals that are built, and its changes; itself where it has neither."""
         with _naming(level.name, is_only=len(self._parameters.levels) == 1):
             runtime = self._runtime.for_part("goals", level.name, signals=level.name)
@@ -76,7 +79,7 @@ class LevelAgents:
         """The agent of a level, given what it sees and where it acts."""
         levels, runtime = self._levels, self._runtime
         links = self._parameters.arrangement.links(levels)
-        level, below = levels[index], [levels[each] for each in links[index]]
+        level, below = levels[index], [*map(levels.__getitem__, links[index])]
         if level.name not in self.built:
             with _naming(level.name, is_only=len(levels) == 1):
                 place = LevelPlace(
@@ -96,18 +99,19 @@ class LevelAgents:
                     decision_infos=self._parameters.decision_infos,
                     runtime=runtime.for_part("agent", level.name, signals=level.name),
                 )
-                agent = self.built[level.name] = level.agent.build(context)
+                described = self._parameters.levels[index].agent
+                agent = self.built[level.name] = described.build(context)
                 _check_learning(agent, level.goal_space, below)
                 if below:
-                    lowest = [low for low, ways in zip(levels, links, strict=True) if not ways]
-                    acting = {low.name for low in lowest} & set(self.built)
-                    require_own_mask(agent, (self.built[name] for name in acting))
+                    pairs = zip(levels, links, strict=True)
+                    acting = {low.name for low, ways in pairs if not ways} & self.built.keys()
+                    require_own_mask(agent, map(self.built.__getitem__, acting))
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]
 
 
-def _check_learning(agent: AnyAgent, goals: object, below: Sequence[LevelParameters]) -> None:
+def _check_learning(agent: AnyAgent, goals: object, below: Sequence[LevelDescription]) -> None:
     """Raise `ConfigurationError` where goals learn, and their level or the one above cannot.
 
     Args:
@@ -177,4 +181,4 @@ def _note(agent: AnyAgent, signals: Signals) -> None:
         action: Action = act(row_state, request, clock)  # type: ignore[arg-type]  # only handed on
         return action
 
-    stand_before(agent, "act", noted)
+    wrap_method(agent, "act", noted)

@@ -40,16 +40,16 @@ class LevelPhases(Saved):
     SAVED = (SavedAttribute("_reached", varies=True), "_turns_since")
 
     def __init__(self, levels: Sequence[LevelDescription]) -> None:
-        self.are_scheduled = any(level.warmup is not None or level.may_freeze for level in levels)
+        self.are_scheduled = False
         """True if any level ever has a phase of its own."""
         self._levels = levels
-        self._in_steps = [
-            (level, setting, schedule)
-            for level in levels
-            for change in level.changes
-            for setting, schedule in change.scheduled.items()
-            if isinstance(schedule, SuccessSchedule)
-        ]
+        self._in_steps: list[tuple[LevelDescription, str, SuccessSchedule]] = []
+        for level in levels:
+            self.are_scheduled |= level.warmup is not None or level.may_freeze
+            for change in level.changes:
+                for setting, schedule in change.scheduled.items():
+                    if isinstance(schedule, SuccessSchedule):
+                        self._in_steps.append((level, setting, schedule))
         self._reached: list[str] = []
         """The success rates that were reached, by level and field, sorted."""
         self._turns_since: int | None = None
@@ -61,13 +61,9 @@ class LevelPhases(Saved):
             return
         named = {level.name: level for level in levels}
         counts: dict[str, int] = {}
-        for level, _, moment in _moments(self._levels):
-            if isinstance(moment, SuccessRate):
-                whose = moment.level or level.name
-                counts[whose] = max(counts.get(whose, 0), moment.over)
-        for level, _, schedule in self._in_steps:
-            whose = schedule.level or level.name
-            counts[whose] = max(counts.get(whose, 0), schedule.over)
+        for awaited, level, _ in _success_rates(self._levels):
+            whose = awaited.level or level.name
+            counts[whose] = max(counts.get(whose, 0), awaited.over)
         for name, count in counts.items():
             named[name].sub_episodes.remember(count)
 
@@ -197,16 +193,11 @@ def check_level_phases(
         training: Length of the run.
         heatup: Length of its heat-up.
     """
-    for level, field, moment in _moments(levels):
-        if isinstance(moment, SuccessRate):
-            _check_success_rate(moment.level, level, field, levels)
-    for level in levels:
-        for change in level.changes:
-            for setting, schedule in change.scheduled.items():
-                if isinstance(schedule, SuccessSchedule):
-                    field = f"{type(change).__name__}.{setting}"
-                    _check_success_rate(schedule.level, level, field, levels)
+    for awaited, level, field in _success_rates(levels):
+        _check_success_rate(awaited.level, level, field, levels)
     for index, level in enumerate(levels):
+        if level.warmup is None and not level.may_freeze:
+            continue
         begin, end = level.frozen_from, level.frozen_until
         require(
             not _is_late(begin, end),
@@ -223,6 +214,12 @@ def check_level_phases(
         if level.warmup is not None:
             _check_warmup(level, levels[:index], training=training, heatup=heatup)
     turns = [level.turn for level in levels if level.turn is not None]
+    if turns:
+        _check_turns(turns, training=training)
+
+
+def _check_turns(turns: Sequence[EnvironmentSteps], *, training: RunLength) -> None:
+    """Raise `ParameterError` unless turns, the highest level's first, alternate in a run."""
     require(
         len(turns) != 1,
         "one level alone has a turn, and there is no other to take the next; give another level "
@@ -230,7 +227,7 @@ def check_level_phases(
     )
     first = sum(turn.count for turn in turns[1:])  # the highest level's comes last
     require(
-        not (turns and _is_late(EnvironmentSteps(first), training)),
+        not _is_late(EnvironmentSteps(first), training),
         f"the turns before that of the highest level take {first:,} environment steps, so that it "
         f"would never learn in a run of {training}; shorten them",
     )
@@ -298,6 +295,20 @@ def _moments(
     for level in levels:
         for field in ("frozen_from", "frozen_until", "warmup"):
             yield level, field, getattr(level, field)
+
+
+def _success_rates(
+    levels: Sequence[LevelDescription],
+) -> Iterator[tuple[SuccessRate | SuccessSchedule, LevelDescription, str]]:
+    """Every success rate that is waited for, with the level that waits, and the field."""
+    for level, field, moment in _moments(levels):
+        if isinstance(moment, SuccessRate):
+            yield moment, level, field
+    for level in levels:
+        for change in level.changes:
+            for setting, schedule in change.scheduled.items():
+                if isinstance(schedule, SuccessSchedule):
+                    yield schedule, level, f"{type(change).__name__}.{setting}"
 
 
 def _key(level: LevelDescription, field: str, moment: SuccessRate) -> str:

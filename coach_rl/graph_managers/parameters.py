@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from annotated_types import Interval
@@ -17,7 +18,7 @@ from coach_rl.core.errors import (
     require_no_problems,
 )
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
@@ -54,6 +55,10 @@ EPISODE_METRICS = (
 """Metrics of every evaluation, by which it can be the best."""
 
 
+Moments = EnvironmentSteps | TrainingSteps
+"""The units in which the moments of a run can be counted."""
+
+
 @parameter_class
 class ScheduleParameters:
     """Lengths of the phases and intervals between evaluations and records.
@@ -73,8 +78,8 @@ class ScheduleParameters:
     """Episodes of each evaluation."""
     evaluation_step_limit: Positive[int] | None = 100_000
     """Environment steps after which an evaluation cuts an episode off; None waits for its end."""
-    progress_interval: Positive[EnvironmentSteps] = EnvironmentSteps(1_000)
-    """Environment steps between progress records."""
+    progress_interval: Positive[Moments] = EnvironmentSteps(1_000)
+    """Length between progress records, in the unit of the source: environment steps as a rule."""
     stop_after: Positive[Hours] | None = None
     """Hours of the run's own time after which it stops, however much of its training is left;
     None: it trains to the end."""
@@ -200,9 +205,9 @@ class CheckpointParameters:
     the earlier stays."""
     best_is: Literal["largest", "smallest"] = "largest"
     """The value of the metric that is the best."""
-    every_steps: Positive[EnvironmentSteps] | None = None
-    """Environment steps between periodic checkpoints, which stay; None for none. Taken at the
-    first log record from there on."""
+    every_steps: Positive[Moments] | None = None
+    """Length between periodic checkpoints, which stay, in the unit of the source; None for none.
+    Taken at the first log record from there on."""
     every_seconds: Positive[float] | None = None
     """Seconds of the run's own time between periodic checkpoints, which stay; None for none."""
     keep_last: NonNegative[int] | None = None
@@ -314,6 +319,8 @@ class SourceParameters:
     A subclass describes another one; see docs/control_flow.md.
     """
 
+    UNIT: ClassVar[type[Moments]] = EnvironmentSteps
+    """Unit in which moments of its runs are counted, and their checkpoints named."""
     CHANGEABLE: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that a run which is resumed need not keep."""
 
@@ -392,7 +399,8 @@ class GraphParameters:
         yield from problems_of(require_callbacks, self.callbacks)
         yield from self._problems_of_names()
         yield from self._problems_of_levels()
-        yield from self._problems_of_size()
+        if not 1 <= self.num_envs <= MOST_ENVS:
+            yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
         yield from self._problems_of_schedule()
         yield from self.source.problems(self)
         for level in self.levels:
@@ -400,7 +408,7 @@ class GraphParameters:
                 yield from change.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
-        names, taken = [level.name for level in self.levels], {"", *FILES.values()}
+        names, taken = [*map(attrgetter("name"), self.levels)], {"", *FILES.values()}
         if len(set(names)) != len(names):
             yield f"levels need different names, got {names}"
         if not taken.isdisjoint(names):
@@ -415,14 +423,10 @@ class GraphParameters:
         yield from self.arrangement.problems(levels)
         for level, below in zip(levels, self.arrangement.links(levels), strict=True):
             for part in level.parts:
-                yield from part.problems(level, [levels[each] for each in below])
-
-    def _problems_of_size(self) -> Iterator[str]:
-        if not 1 <= self.num_envs <= MOST_ENVS:
-            yield f"num_envs must be from 1 to {MOST_ENVS:,}, got {self.num_envs:,}"
+                yield from part.problems(level, [*map(levels.__getitem__, below)])
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
-        schedule = self.schedule
+        schedule, every = self.schedule, self.checkpoints.every_steps
         if schedule.until_solved and self.validation is None:
             yield (
                 "schedule.until_solved needs a target, and this experiment has none; give one, "
@@ -431,13 +435,19 @@ class GraphParameters:
         yield from problems_of(
             check_level_phases, self.levels, training=schedule.training, heatup=schedule.heatup
         )
-        learns = any(not level.ends_frozen for level in self.levels)
+        learns = not all(map(attrgetter("ends_frozen"), self.levels))
         for name in ("training", "evaluation_interval"):
             if not learns and isinstance(getattr(schedule, name), TrainingSteps):
                 yield (
                     f"schedule.{name} counts gradient updates, and there are none once every level "
                     "is frozen; give environment steps, episodes or hours"
                 )
+        interval, unit = schedule.progress_interval, self.source.UNIT
+        if {type(interval), type(every or interval)} != {unit}:
+            yield (
+                f"schedule.progress_interval and checkpoints.every_steps must be {unit.__name__}, "
+                f"in which its source counts, got {interval!r} and {every!r}"
+            )
 
 
 @parameter_class
@@ -447,11 +457,11 @@ class BasicGraphParameters(GraphParameters):
     agent: AgentParameters = field(metadata={ADVICE: _describe_agent})
     """The agent that learns."""
     load: str | None = None
-    """A run, or one of its checkpoints, whose agent it starts from; `RUN:LEVEL` for an agent of a
-    hierarchy. None: from nothing."""
+    """A run, or checkpoint, whose agent it starts from; `RUN:LEVEL` of a hierarchy; None: none."""
     load_partly: bool = False
-    """If True, `load` takes what fits, and a report lists what was not loaded and why; otherwise
-    all of it has to fit."""
+    """If True, `load` takes what fits, and a report lists the rest; otherwise all has to fit."""
+    parts: tuple[LevelPartParameters, ...] = ()
+    """Parts of the agent's level, see `LevelParameters.parts`."""
     levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
     """The agent's."""
     arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
@@ -460,6 +470,8 @@ class BasicGraphParameters(GraphParameters):
     """Discount without effect here: one level adds nothing up."""
 
     def __post_init__(self) -> None:
-        level = LevelParameters(agent=self.agent, load=self.load, load_partly=self.load_partly)
+        level = LevelParameters(
+            agent=self.agent, load=self.load, load_partly=self.load_partly, parts=self.parts
+        )
         object.__setattr__(self, "levels", (level,))
         super().__post_init__()

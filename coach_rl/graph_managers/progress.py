@@ -66,14 +66,14 @@ class Progress(Saved):
         """The next evaluation's place, in the unit of the interval; None until heat-up is over, and
         where there are no evaluations."""
         self.announced_at = -1
-        """Environment steps at which the last evaluation was announced; one that was stopped is
+        """The moment at which the last evaluation was announced; one that was stopped is
         made again, and not announced again."""
         self.evaluated_at = 0
-        """Environment steps at the last evaluation."""
+        """The moment of the last evaluation."""
         self.evaluations_report_success = False
         """True if the evaluation environment has ever reported success."""
         self.next_progress = schedule.progress_interval.count
-        """Environment steps at which the next progress record is due."""
+        """The moment at which the next progress record is due."""
         self.training_seconds = 0.0
         """Seconds spent in heat-up and training; evaluation is not counted."""
         self.wall_seconds = 0.0
@@ -97,7 +97,6 @@ class Progress(Saved):
         self.wants_checkpoint = False
         """True if a callback has requested a checkpoint; reset by the session that writes it."""
         self._thinning = Thinning()
-        self._progress_interval = schedule.progress_interval.count
         self.start_timer()
 
     def start_timer(self) -> None:
@@ -112,6 +111,11 @@ class Progress(Saved):
     def solved_at(self) -> int | None:
         """Environment steps of the first evaluation that reached the target; None if none has."""
         return None if self.solved is None else int(self.solved["environment_steps"])
+
+    @property
+    def moment(self) -> int:
+        """The count that identifies a moment, in the unit of the source."""
+        return self._schedule.progress_interval.counted(self._clock)
 
     def request_checkpoint(self) -> None:
         """Request a checkpoint of this moment that is kept; for callbacks."""
@@ -157,7 +161,7 @@ class Progress(Saved):
         if interval is None or self.next_evaluation is None:
             return False
         is_over = interval.counted(self._clock) >= self.next_evaluation
-        return is_over and self._clock.environment_steps != self.evaluated_at
+        return is_over and self.moment != self.evaluated_at
 
     def note_evaluated(self) -> None:
         """Count an evaluation made or requested here; the next is due an interval later."""
@@ -166,7 +170,7 @@ class Progress(Saved):
             assert interval is not None
             assert self.next_evaluation is not None
             self.next_evaluation += interval.count
-        self.evaluated_at = self._clock.environment_steps
+        self.evaluated_at = self.moment
 
     def note_result(self, evaluation: Evaluation) -> None:
         """Record whether an evaluation while training has reached the target."""
@@ -176,10 +180,9 @@ class Progress(Saved):
 
     def is_due(self) -> bool:
         """Return whether a progress record is due; if so, the next one is due an interval later."""
-        steps = self._clock.environment_steps
-        is_due = steps >= self.next_progress
-        while self.next_progress <= steps:
-            self.next_progress += self._progress_interval
+        is_due = self.moment >= self.next_progress
+        while self.next_progress <= self.moment:
+            self.next_progress += self._schedule.progress_interval.count
         return is_due
 
     def record(

@@ -85,9 +85,7 @@ class OpenEpisodes:
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool) -> None:
-        """Load a saved state.
-
-        Open episodes that were not saved restart, with a `CoachWarning`.
+        """Load a saved state; open episodes that weren't saved restart, with a `CoachWarning`.
 
         Args:
             state: What `state_dict` returned.
@@ -110,7 +108,8 @@ class OpenEpisodes:
     def _restore(self, state: State) -> None:
         """Restore levels and training environments."""
         steps = int(self._tracker.lengths.sum())
-        if steps and isinstance(self._training.simulators, ReplayedEnvironment):
+        simulators = self._training.simulators
+        if steps and isinstance(simulators, ReplayedEnvironment) and simulators.replays_episodes:
             self._runtime.on_activity(f"replaying {steps:,} steps of open episodes")
         try:
             self._training.load_state_dict(state)

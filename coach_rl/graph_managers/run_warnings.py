@@ -1,5 +1,7 @@
 """Warnings about runs that would be of little use, each with what to change."""
 
+from operator import attrgetter
+
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import warn
 from coach_rl.core.levels import Moment
@@ -86,11 +88,11 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
         ends = [schedule.training, *([level.frozen_from] if level.ends_frozen else [])]
-        begins = [schedule.heatup, *(below.warmup for below in levels[index + 1 :])]
+        begins = [schedule.heatup, *map(attrgetter("warmup"), levels[index + 1 :])]
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
-            steps=min((steps for end in ends if (steps := _steps(end))), default=ANY_NUMBER),
-            heatup=max(_steps(begin) or 0 for begin in begins),
+            steps=min(filter(None, map(_steps, ends)), default=ANY_NUMBER),
+            heatup=max(filter(None, map(_steps, begins)), default=0),
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "

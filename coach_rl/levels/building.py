@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from coach_rl.core.agents import DrawnAgent, EndingAgent
 from coach_rl.core.clock import Clock, Phase
@@ -29,8 +30,7 @@ def clock_of(level: LevelDescription, stack: Clock) -> Callable[[], Clock]:
 
 def goal_spaces(levels: Sequence[LevelDescription]) -> list[GoalSpace]:
     """The spaces of goals of those levels that have some."""
-    spaces = (each.goal_space for each in levels)
-    return [each for each in spaces if isinstance(each, GoalSpace)]
+    return [each.goal_space for each in levels if isinstance(each.goal_space, GoalSpace)]
 
 
 def judge_of(context: LevelContext) -> SimulatorJudge:
@@ -39,16 +39,16 @@ def judge_of(context: LevelContext) -> SimulatorJudge:
     Raises:
         ConfigurationError: Rewards read the level above, and there is none.
     """
-    space = context.level.goal_space
-    if isinstance(space, OptionSpace):
-        return OptionJudge(space, context)
-    if not isinstance(space, GoalSpace):
-        return SimulatorJudge()
-    function = space.reward
-    if isinstance(function, str):
-        return GoalJudge(space, context)
-    kind = RewardedGoalJudge if takes(function, 1) else LookingUpJudge
-    return kind(function, space, context)
+    match context.level.goal_space:
+        case OptionSpace() as options:
+            return OptionJudge(options, context)
+        case GoalSpace(reward=str()) as goals:
+            return GoalJudge(goals, context)
+        case GoalSpace() as goals:
+            function: Any = goals.reward  # texts have been
+            kind = RewardedGoalJudge if takes(function, 1) else LookingUpJudge
+            return kind(function, goals, context)
+    return SimulatorJudge()
 
 
 def parts_before(context: LevelContext) -> Iterator[LevelPart]:

@@ -7,8 +7,10 @@ import numpy as np
 
 from coach_rl.core.agents import ActionCritic, AnyAgent, ValuingAgent
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, RunError
-from coach_rl.core.goals import GoalSpace, GoalStep, ViewOfAbove
+from coach_rl.core.goals import GoalSpace, GoalStep, ViewOfAbove, name_of
 from coach_rl.core.level_parts import EndBits, Judgement, RowIndex
+from coach_rl.core.levels import NothingReceived, received_by
+from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import (
     Array,
     Directive,
@@ -29,7 +31,7 @@ class LevelAbove:
 
     critic: ActionCritic
     """The critic of its agent."""
-    own: GoalSpace | None
+    own: GoalSpace | NothingReceived
     """The goals that it receives."""
     sub_goal: GoalSpace
     """The goals that it sets."""
@@ -45,8 +47,6 @@ class LevelAbove:
         return self.sub_goal.target(action, observation)
 
     def _seen(self, observation: Observation) -> Observation:
-        if self.own is None:
-            return observation
         return {**observation, **self.own.show(self.goal, observation)}
 
 
@@ -66,8 +66,7 @@ class RewardedGoalJudge(GoalJudge):
         self, function: Callable[..., FloatArray], space: GoalSpace, context: LevelContext
     ) -> None:
         super().__init__(space, context)
-        name = getattr(function, "__qualname__", function)
-        self._owner = f"level '{context.level.name}': GoalSpace.reward ({name})"
+        self._owner = f"level '{context.level.name}': GoalSpace.reward ({name_of(function)})"
         self._function = function
         self._context = context
         self._actions: dict[str, Array] = {}
@@ -151,8 +150,8 @@ class LookingUpJudge(RewardedGoalJudge):
         Raises:
             ConfigurationError: That has no critic, or options.
         """
-        own = self._context.sender[0].goal_space
-        if not isinstance(agent, ValuingAgent) or not isinstance(own, GoalSpace | None):
+        own = received_by(self._context.sender[0])
+        if not isinstance(agent, ValuingAgent) or isinstance(own, OptionSpace):
             raise ConfigurationError(
                 f"{self._owner} reads the level above, which needs TD3, DDPG or SAC there, without "
                 f"options of its own; got {type(agent).__name__}"
@@ -164,6 +163,6 @@ class LookingUpJudge(RewardedGoalJudge):
     def views(self, rows: IntArray) -> Sequence[ViewOfAbove]:
         outer = self._rows.outer_goals
         return [
-            each if each.own is None else replace(each, goal=outer[-1][rows])
+            replace(each, goal=outer[-1][rows]) if each.own.sent_size else each
             for each in self._above
         ]

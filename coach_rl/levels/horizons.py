@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from coach_rl.core.errors import RunError
+from coach_rl.core.goals import name_of
 from coach_rl.core.level_parts import EndBits, LevelPart, RowIndex
 from coach_rl.core.records import (
     BoolArray,
@@ -82,10 +83,9 @@ class OwnHorizons(LevelPart):
         found = np.asarray(self._function(observation, goal, self._draws.draw(rows)))
         is_whole = found.shape == (len(rows),) and found.dtype.kind in "iu"
         if not is_whole or not ((found >= 1) & (found <= self._longest)).all():
-            name = getattr(self._function, "__qualname__", self._function)
             raise RunError(
-                f"level '{self._level}': horizon_of ({name}) must return a whole number from 1 to "
-                f"{self._longest}, the level's horizon, for each of {len(rows)} rows, got "
-                f"{' '.join(repr(found).split()):.80}"
+                f"level '{self._level}': horizon_of ({name_of(self._function)}) must return a "
+                f"whole number from 1 to {self._longest}, the level's horizon, for each of "
+                f"{len(rows)} rows, got {' '.join(repr(found).split()):.80}"
             )
         return found

@@ -5,18 +5,20 @@ from gymnasium import spaces
 from coach_rl.core.agents import AnyAgent, EndingAgent
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, check_judging
-from coach_rl.core.levels import LevelDescription, LevelSpace
+from coach_rl.core.levels import LevelDescription, LevelSpace, NothingReceived, received_by
 from coach_rl.core.spaces import EnvironmentSpaces
 
 
-def agent_spaces(below: EnvironmentSpaces, space: LevelSpace | None) -> EnvironmentSpaces:
+def agent_spaces(
+    below: EnvironmentSpaces, space: LevelSpace | NothingReceived
+) -> EnvironmentSpaces:
     """Return the agent's spaces; the goal or option it receives is part of its observation.
 
     Args:
         below: What the simulator or the level below shows and takes.
-        space: What its level receives; None for nothing.
+        space: What its level receives.
     """
-    if space is None:
+    if not space.shown:
         return below
     observed = {**below.observation.spaces, **space.shown}
     return EnvironmentSpaces(observation=spaces.Dict(observed), action=below.action)
@@ -56,9 +58,7 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         below: What the simulator or the level below shows and takes.
         is_top: Whether no level is above.
     """
-    name, space = params.name, params.goal_space
-    if space is None:
-        return
+    name, space = params.name, received_by(params)
     try:
         space.check(below.observation)
         if isinstance(space, GoalSpace):
@@ -71,11 +71,3 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
             space.check_given(below.observation)
     except SpaceError as error:
         raise SpaceError(f"level '{name}': {error}") from error
-
-
-def require_goal_space(params: LevelDescription) -> None:
-    """Raise a ConfigurationError unless a level can receive what the level above sends."""
-    if params.goal_space is None:
-        raise ConfigurationError(
-            f"level '{params.name}' needs a goal_space: the level above acts in it"
-        )

@@ -9,16 +9,14 @@ import numpy as np
 from coach_rl.core.agents import AnyAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import Hooks, Judgement, LevelPart, RowIndex
-from coach_rl.core.levels import LevelDescription, LevelGoals, received_by
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.records import (
     NO_ANSWER,
     PLAIN_SUMS,
     Action,
     ActionRequest,
-    Array,
     BoolArray,
     Directive,
     EnvResponse,
@@ -101,8 +99,8 @@ class LevelManager:
         self._request = request
         self._now = clock_of(params, clock)
         self._above = above[-1].name if above else ""
-        self._takes_goals = bool(above) and params.goal_space is not None
         self._received = received_by(params)
+        self._takes_goals = bool(above) and self._received.sent_size > 0
         self._rows = LevelRows.new(
             num_envs,
             space=self._received,
@@ -136,7 +134,7 @@ class LevelManager:
         self._hooks = Hooks.of(self._parts)
         self._saved_parts = by_key(self._parts, params.name)
         ends = named_ends(self._parts, params)
-        self.sub_episodes = sub_episodes_of(params, ends, context.counts)
+        self.sub_episodes = sub_episodes_of(self._received, ends, context.counts)
         """Statistics of sub-episodes, for the logs."""
 
     @property
@@ -160,22 +158,6 @@ class LevelManager:
     def rows(self) -> LevelRows:
         """The position of each row in its sub-episode."""
         return self._rows
-
-    @property
-    def goals(self) -> LevelGoals | None:
-        """The current goals from the level above; None at the top and under options."""
-        rows = self._rows
-        space = self.params.goal_space
-        if rows.is_top or not isinstance(space, GoalSpace):
-            return None
-        return LevelGoals(
-            goal_space=space,
-            goal=_read_only(rows.goal),
-            given=_read_only(rows.open | (rows.decisions > 0)),
-            open=_read_only(rows.open),
-            decisions=_read_only(rows.decisions),
-            own_return=_read_only(rows.own_return),
-        )
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         response = self.environment.reset(seed)
@@ -295,10 +277,10 @@ class LevelManager:
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes and parts since the last call, and values that change."""
-        of_parts = [part.metrics() for part in self._parts]
-        found = self.sub_episodes.drain()
-        for figures in of_parts:
-            found |= figures
+        of_parts: dict[str, float] = {}
+        for part in self._parts:
+            of_parts |= part.metrics()
+        found = self.sub_episodes.drain() | of_parts
         for change in self.params.changes:
             found |= change.values(self.name, self._clock)
         return found
@@ -398,9 +380,3 @@ class LevelManager:
                 for key, values in (answer.info | totals).items()
             },
         )
-
-
-def _read_only(values: Array) -> Array:
-    view = values.view()
-    view.flags.writeable = False
-    return view

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -127,15 +128,10 @@ class LevelRows(Saved):
             is_top: Whether no level is above.
             sums: What is added up for the level above.
         """
-        sent = [each.sent_size for each in outer_spaces]
-
         goal = np.zeros((num_envs, space.sent_size), np.float32)
-        outer_goals = [np.zeros((num_envs, size), np.float32) for size in sent]
+        outer_goals = [np.zeros((num_envs, each.sent_size), np.float32) for each in outer_spaces]
         own_goals = [goal] if isinstance(space, GoalSpace) else []
-
-        def nowhere() -> BoolArray:
-            return np.zeros(num_envs, np.bool_)
-
+        nowhere = partial(np.full, num_envs, False)
         return cls(
             row=np.arange(num_envs),
             observation={},

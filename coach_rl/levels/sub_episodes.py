@@ -11,7 +11,6 @@ from gymnasium.spaces import Discrete
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace, length_of
 from coach_rl.core.level_parts import Counts, Judgement
-from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
@@ -261,21 +260,19 @@ class OptionSubEpisodes(SubEpisodes):
         self._of_options[:] = 0.0
 
 
-def sub_episodes_of(
-    level: LevelDescription, ends: Mapping[str, End], counts: Counts
-) -> SubEpisodes:
-    """The statistics of a level's sub-episodes.
+def sub_episodes_of(received: object, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
+    """The statistics of the sub-episodes of a level.
 
     Args:
-        level: What the level is like.
+        received: The space of what it receives.
         ends: Further ends by name, which parts of the level bring.
         counts: Sums of these parts, which are saved and cleared with the level's own.
     """
-    space = level.goal_space
-    if isinstance(space, GoalSpace):
-        return GoalSubEpisodes(ends, counts)
-    if isinstance(space, OptionSpace) and isinstance(space.space, Discrete):
-        return OptionSubEpisodes(ends, counts, options=space.size)
+    match received:
+        case GoalSpace():
+            return GoalSubEpisodes(ends, counts)
+        case OptionSpace(space=Discrete()):
+            return OptionSubEpisodes(ends, counts, options=received.size)
     return SubEpisodes(ends, counts)
 
 

@@ -105,19 +105,20 @@ class FrameRing:
     def take(
         self, rows: IntArray, steps: IntArray, positions: IntArray, *, is_next: bool
     ) -> Tensor:
-        """The stacks [B, ..., k] of observations, or of next observations."""
-        # Frames t - k + 1 ... t, [B, k].
-        wanted = (steps + is_next)[:, None] + np.arange(1 - self._size, 1)
-        wanted = np.maximum(wanted, self.oldest[positions][:, None])  # repeats the first frame
-        index = rows[:, None] * self._length + wanted % self._length
-        frames = self._frames.take((FRAMES,), index)[FRAMES]  # [B, k, ...]
+        """The stacks [*B, ..., k] of observations, or of next observations, at positions [*B]."""
+        # Frames t - k + 1 ... t, [*B, k].
+        wanted = (steps + is_next)[..., None] + np.arange(1 - self._size, 1)
+        wanted = np.maximum(wanted, self.oldest[positions][..., None])  # repeats the first frame
+        index = rows[..., None] * self._length + wanted % self._length
+        frames = self._frames.take((FRAMES,), index)[FRAMES]  # [*B, k, ...]
         if is_next:
             lasts = self._lasts[positions]
-            ended = np.flatnonzero(lasts)
-            if len(ended):
+            ended = lasts.nonzero()
+            if len(ended[0]):
                 true_lasts = self._pool.take((FRAMES,), lasts[ended] - 1)[FRAMES]
-                frames[torch.from_numpy(ended), -1] = true_lasts
-        return frames.movedim(1, -1)
+                places = [torch.from_numpy(axis) for axis in ended]
+                frames[(*places, -1)] = true_lasts
+        return frames.movedim(positions.ndim, -1)
 
     def clear(self) -> None:
         """Remove everything."""

@@ -136,11 +136,12 @@ class Hindsight(HindsightParameters):
         self.goal.check(observation_space)
         GoalSpace.check_given(self.goal, observation_space)  # goals with a time have one, too
         check_judging(self.goal, observation_space)
-        kinds = [np.dtype(observation_space[each].dtype) for each in (self.goal.key, GOAL_KEY)]
-        if kinds[0].kind == "f" != kinds[1].kind:
+        achieved = np.dtype(observation_space[self.goal.key].dtype)
+        shown = np.dtype(observation_space[GOAL_KEY].dtype)
+        if achieved.kind == "f" != shown.kind:
             raise SpaceError(
-                f"hindsight shows achieved goals, {kinds[0]} under '{self.goal.key}', under "
-                f"'{GOAL_KEY}', where {kinds[1]} would cut off their fractions; let the "
+                f"hindsight shows achieved goals, {achieved} under '{self.goal.key}', under "
+                f"'{GOAL_KEY}', where {shown} would cut off their fractions; let the "
                 "environment show both as floats"
             )
 

@@ -1,15 +1,15 @@
 """Replay memory: the newest transitions of every row, sampled any number of times.
 
 `ReplayLayout` lists the columns kept of each transition, and computes their size, which is checked
-before anything is allocated. `RowHistory` reads transitions by the steps of a row, `UnreadSteps`
-tracks which are new to a reader. Built by `replay_parameters` from a `RingStore`, which stores, and
-a `SamplerChain`, which draws.
+before anything is allocated. `RowHistory` reads transitions by the steps of a row. Built by
+`replay_parameters` from a `RingStore`, which stores, and a `SamplerChain`, which draws.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,6 @@ from coach_rl.core.records import (
     Observation,
     Transition,
 )
-from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.shown_text import readable
 from coach_rl.core.spaces import Space, loss_of_cast
@@ -204,15 +203,11 @@ class ReplayLayout:
         return fields
 
     @property
-    def gathered(self) -> tuple[str, ...]:
-        """The columns that a batch has from the positions drawn themselves."""
-        observations = (f"{OBSERVATIONS}{key}" for key in self.observations)
-        return (*observations, *self.actions, *(extra(name) for name in self.extras))
-
-    @property
-    def gathered_next(self) -> tuple[str, ...]:
-        """The columns that a batch has from where the n-step returns end."""
-        return tuple(f"{NEXT_OBSERVATIONS}{key}" for key in self.observations)
+    def gathered(self) -> tuple[list[str], list[str]]:
+        """The columns of a batch from the positions drawn, and from where n-step returns end."""
+        here = [*map(OBSERVATIONS.__add__, self.observations)]
+        ends = [*map(NEXT_OBSERVATIONS.__add__, self.observations)]
+        return [*here, *self.actions, *map(extra, self.extras)], ends
 
     @property
     def size(self) -> MemorySize:
@@ -220,12 +215,13 @@ class ReplayLayout:
         if not self.keeps:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
-        big = entries * sum(field.bytes for field in self.fields.values())
+        size_of = attrgetter("bytes")
+        big = entries * sum(map(size_of, self.fields.values()))
         for field in self.stacks.values():
             per_row = frames_per_row(self.row_capacity, field.shape[-1])
             big += self.num_rows * per_row * field.bytes // field.shape[-1]
         episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
-        small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
+        small = sum(map(size_of, (LEDGER | self.ledger).values())) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small
         if self.is_prioritised:
@@ -326,38 +322,6 @@ class RowHistory:
 
     def _read(self, path: str, rows: IntArray, steps: IntArray) -> Array:
         return self._store.read(path, self._store.positions_of(rows, steps))
-
-
-class UnreadSteps(Saved):
-    """The steps added to a memory since the last `take`.
-
-    Args:
-        store: Where the transitions are kept.
-    """
-
-    SAVED = ("_read",)
-
-    def __init__(self, store: RingStore) -> None:
-        self._store = store
-        self._read: IntArray = np.zeros(store.num_rows, np.int64)
-
-    def __len__(self) -> int:
-        return int((self._store.counts - self._begins()).sum())
-
-    def take(self, overlap: int = 0) -> tuple[IntArray, IntArray]:
-        """The steps [begin, end) of every row that are new and still kept, [N] each.
-
-        Args:
-            overlap: Steps before the new ones to return once more.
-        """
-        begins, ends = self._begins(), self._store.counts.copy()
-        self._read = ends
-        return np.maximum(begins - overlap, ends - self._store.sizes), ends
-
-    def _begins(self) -> IntArray:
-        """The first step of each row that is new; a memory may have been emptied since."""
-        counts = self._store.counts
-        return np.where(self._read > counts, 0, self._read)
 
 
 class ReplayMemory:

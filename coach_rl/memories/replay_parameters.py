@@ -1,6 +1,8 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
 from dataclasses import field, replace
+from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Literal, Protocol, Self
 
@@ -162,7 +164,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         store = RingStore(
             num_rows=layout.num_rows,
             row_capacity=layout.row_capacity,
-            make_table=lambda length: _table(self.storage, length, device),
+            make_table=partial(_table, self.storage, device),
             fields=layout.fields,
             ledger=layout.ledger,
             stacks=layout.stacks,
@@ -248,7 +250,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             if self.prioritised is None
             else PrioritisedPositions(store, rng, self.prioritised)
         ]
-        gather = Gather(store, layout.gathered, layout.gathered_next)
+        gather = Gather(store, *layout.gathered)
         units += self.draws.units(self._return_units(store, relabel, discount), gather)
         if relabel is not None:
             units.append(relabel.observations)
@@ -291,17 +293,17 @@ def _with_own(
     to_device = ToDevice((), device)
     units = [*units, to_device]
     for after, unit in own:
-        names = [each.name for each in units]
+        names = [*map(attrgetter("name"), units)]
         if after not in (*names, END):
             raise UnknownNameError("sampler unit", after, (*names, END))
         units.insert(len(units) if after == END else names.index(after) + 1, unit)
     place = units.index(to_device)
-    made = dict.fromkeys(path for unit in units[:place] for path in unit.outputs)
+    made = dict.fromkeys(chain.from_iterable(map(attrgetter("outputs"), units[:place])))
     units[place] = ToDevice(tuple(made), device)
     return units
 
 
-def _table(storage: Storage, length: int, device: torch.device) -> Table:
+def _table(storage: Storage, device: torch.device, length: int) -> Table:
     match storage:
         case "device":
             return DeviceTable(length, device)

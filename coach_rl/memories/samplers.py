@@ -120,24 +120,24 @@ class SamplerChain(Saved):
     def __init__(self, units: Sequence[SamplerUnit], *, hidden: Collection[str] = ()) -> None:
         self.units = tuple(units)
         self._hidden = frozenset(hidden)
-        self.by_name = {unit.name: unit for unit in self.units}
+        self.by_name: dict[str, SamplerUnit] = {}
         self._listeners: dict[str, list[Callable[[Columns], None]]] = {}
         self._is_checked = False
-        names = [unit.name for unit in self.units]
-        for name in names:
-            if names.count(name) > 1:
-                raise ConfigurationError(
-                    f"two sampler units are named '{name}'; give each its own name"
-                )
         made: set[str] = set()
         for unit in self.units:
+            if unit.name in self.by_name:
+                raise ConfigurationError(
+                    f"two sampler units are named '{unit.name}'; give each its own name"
+                )
+            self.by_name[unit.name] = unit
             for wanted in unit.inputs:
-                if not any(_serves(path, wanted) for path in made):
+                is_group = wanted.endswith("/")  # any column below it will do
+                if wanted not in made and not (is_group and _has_below(made, wanted)):
                     raise ConfigurationError(
                         f"sampler unit '{unit.name}' needs '{wanted}', which no unit before it "
                         f"makes; made so far: {', '.join(sorted(made)) or 'nothing'}"
                     )
-            made |= set(unit.outputs)
+            made.update(unit.outputs)
 
     def __call__(self, size: int) -> Columns:
         """A batch of B = `size`."""
@@ -192,8 +192,8 @@ class ToDevice(SamplerUnit):
         return {path: batch[path].to(self._device, non_blocking=True) for path in self.outputs}
 
 
-def _serves(made: str, wanted: str) -> bool:
-    return made == wanted or (wanted.endswith("/") and made.startswith(wanted))
+def _has_below(paths: Collection[str], group: str) -> bool:
+    return any(path.startswith(group) for path in paths)
 
 
 class UniformPositions(SamplerUnit):
@@ -286,6 +286,7 @@ class Window(SamplerUnit):
         _, ends = store.episodes_of(positions)
         steps = store.steps_of(positions)[:, None] + self._ahead
         kept = steps < ends[:, None]
+        # Behind its end a window repeats the newest step, which `kept` leaves out.
         steps = np.where(kept, steps, ends[:, None] - 1)
         where = store.positions_of(store.rows_of(positions)[:, None], steps)
         ledger = store.ledger
@@ -360,6 +361,7 @@ def n_step_returns(
         Float32 sums [B], float32 discounts of what follows [B], and how many transitions were
         summed [B].
     """
+    # The transition that terminates still counts, those behind it don't.
     used = kept.copy()
     used[:, 1:] &= ~np.logical_or.accumulate(terminated[:, :-1], axis=1)
     counts: IntArray = np.count_nonzero(used, axis=1)
@@ -368,6 +370,7 @@ def n_step_returns(
         powers = discount ** np.arange(rewards.shape[1] + 1)
         sums, following = counted @ powers[:-1], powers[counts]
     else:
+        # A reward is discounted by the simulator steps of all transitions before its own.
         elapsed = np.cumsum(np.where(used, durations, 0), axis=1)  # [B, n], after each
         powers = discount**elapsed
         sums, following = (

@@ -162,6 +162,12 @@ class Sequences(SamplerUnit):
         oldest, ends = (each[:, None] for each in store.episodes_of(drawn))
         start = self._starts(rows, store.steps_of(drawn)[:, None], oldest, drawn)  # [S, 1]
 
+        # A sequence of W = 4 with K = 2 steps before it, of an episode that ends at step 9:
+        #
+        #     before   | steps             step 4 is missing in `earlier` if step 5 doesn't follow
+        #     4    5   | 6   7   8   8     on it; the last step is padding, which repeats step 8
+        #     earlier  | mask: 1 1 1 0
+        #
         steps = start + np.arange(params.length)
         mask = steps < ends
         follows = self._follows(rows, np.minimum(steps, ends - 1))
@@ -170,6 +176,7 @@ class Sequences(SamplerUnit):
         width = min(params.length, power_of_two(int(counts.max())))
         steps, mask = np.minimum(steps, start + counts - 1)[:, :width], mask[:, :width]
 
+        # Backwards from the sequence, steps count for as long as each is followed by the next.
         before = start - np.arange(params.burn_in, 0, -1)
         earlier = before >= oldest
         follows = self._follows(rows, np.maximum(before + 1, oldest))
@@ -177,6 +184,7 @@ class Sequences(SamplerUnit):
         begins = start[:, 0] - earlier.sum(axis=1)
         before = np.where(earlier, before, start)
 
+        # Padding has no weight; the rest is scaled so that the mean over all positions stays.
         weights = np.where(mask, batch[WEIGHTS].numpy()[:, None], 0) * (mask.size / mask.sum())
         columns = {
             POSITIONS: store.positions_of(rows, steps),
@@ -195,6 +203,7 @@ class Sequences(SamplerUnit):
         stride = self._params.stride
         first = self._store.first_steps_of(drawn)[:, None]
         start: IntArray = np.maximum(first + (steps - first) // stride * stride, oldest)
+        # Where a step up to the drawn one doesn't follow on its predecessor, begin there instead.
         later = np.minimum(start + np.arange(1, stride), steps)  # [S, stride - 1]
         cut = (later > start) & ~self._follows(rows, later)
         start = np.maximum(start, np.where(cut, later, 0).max(axis=1, keepdims=True, initial=0))
@@ -274,6 +283,13 @@ def rollout_sequences(
         length: L.
         padding: Position that fills sequences that are shorter.
     """
+    # A row of T = 7 whose episode ends behind its third transition, with L = 2:
+    #
+    #     time      0  1  2  3  4  5  6
+    #     first     0  0  0  3  3  3  3    where its segment begins
+    #     place     0  1  0  0  1  0  1    in its sequence
+    #     number    0  0  1  2  2  3  3    of its sequence
+    #
     index, valid = grid.index.T, grid.valid.T  # [N, T]
     time = np.arange(index.shape[1])
     begins = np.ones(index.shape, np.bool_)

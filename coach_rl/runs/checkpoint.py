@@ -186,9 +186,9 @@ def checksum_of(path: Path) -> str:
     return sha256_of_file(path / _ABOUT) if (path / _ABOUT).is_file() else ""
 
 
-def free_path(checkpoints: Path, environment_steps: int) -> Path:
+def free_path(checkpoints: Path, moment: int) -> Path:
     """Return the name of a new checkpoint: `step_2048`, or `step_2048_2` if that is taken."""
-    return unused(checkpoints / f"step_{environment_steps}")
+    return unused(checkpoints / f"step_{moment}")
 
 
 def point(checkpoints: Path, pointer: str, name: str | None) -> None:

@@ -19,17 +19,19 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
 from coach_rl.configuration.file_writing import sync
 from coach_rl.configuration.strict_json import (
     Json,
+    read_json,
     read_sealed,
     require_types,
     require_version,
@@ -39,8 +41,10 @@ from coach_rl.configuration.strict_json import (
 )
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.shown_text import shown_level
 from coach_rl.runs.checkpoint import checksum_of, find_checkpoint, list_checkpoints, newest_whole
 from coach_rl.runs.lock import locked
+from coach_rl.runs.shown_facts import ShowsFacts
 
 SCHEMA_VERSION = 2
 """Version of the manifest; raised when another reader could misread it."""
@@ -79,7 +83,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class RunFolder(ShowsFacts):
     """Paths of the parts of a run."""
 
     path: Path
@@ -97,6 +101,37 @@ class RunFolder:
     """The folder of evaluations made afterwards; exists once there is one."""
     images = _Part("images")
     """The folder of pictures of notes; exists once there are some."""
+
+    def facts(self) -> Mapping[str, object]:
+        """Its path, and the facts in its manifest and its summary, for notebooks."""
+        facts: dict[str, object] = {"run": self.path}
+        try:
+            manifest = read_manifest(self)
+        except CheckpointError as error:
+            return {**facts, "problem": error}
+        preset = manifest["preset"]
+        facts |= {
+            "preset": None if preset is None else preset["name"],
+            "task": shown_level(str(manifest.get("level", ""))) or None,
+            "seed": manifest["task"].get("seed"),
+            "begun": manifest["created"],
+        }
+        try:
+            summary = read_json(self.summary)
+        except (OSError, CheckpointError):  # a run that is not over has none
+            return facts
+        steps, final = summary.get("env_steps"), summary.get("evaluation", {})
+        facts |= {"environment steps": None if steps is None else f"{steps:,}"}
+        return facts | facts_of_evaluation(final)
+
+
+def facts_of_evaluation(metrics: Mapping[str, Any]) -> dict[str, object]:
+    """Facts about a final evaluation, of metrics as summary.json names them."""
+    reward, success = metrics.get("reward_mean"), metrics.get("success_rate")
+    return {
+        "final mean reward": None if reward is None else f"{reward:,.2f}",
+        "final success rate": None if success is None else f"{success:.0%}",
+    }
 
 
 def read_manifest(folder: RunFolder) -> Json:
@@ -297,7 +332,9 @@ def _named(run: Path) -> tuple[RunFolder, str | None]:
         from coach_rl.runs.trained import unpacked
 
         run = unpacked(run)
-    path, name = _split(in_newest_run(run)[0].expanduser().absolute())
+    path, name = _split(run.expanduser().absolute())
+    if not os.path.lexists(RunFolder(path).manifest):  # it may be a folder of runs
+        path, name = _split(in_newest_run(run)[0].expanduser().absolute())
     if name is not None:
         name = f"step_{name}" if name.isdecimal() else name
     folder = RunFolder(path)

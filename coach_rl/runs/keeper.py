@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,8 @@ from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.shown_text import readable
 from coach_rl.core.state import Appended, State
-from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.parameters import CheckpointParameters, Moments
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,
@@ -43,7 +45,7 @@ class Periodic:
     number: int = 0
     """Its number, from 1; 0 before the first."""
     environment_steps: int = 0
-    """Environment steps at which it was taken."""
+    """The moment at which it was taken, in environment steps as a rule."""
     seconds: float = 0.0
     """Seconds of the run's own time at which it was taken."""
 
@@ -92,6 +94,7 @@ class CheckpointKeeper:
         state: What to save: the graph manager's `state_dict`.
         policy: When to save, and what stays.
         seed: The run's, kept beside the state for `require_same_seed`.
+        unit: Unit of its moments, by which checkpoints are named.
         on_activity: Called when a checkpoint is written, with its size.
     """
 
@@ -102,17 +105,19 @@ class CheckpointKeeper:
         *,
         policy: CheckpointParameters,
         seed: int = 0,
+        unit: type[Moments] = EnvironmentSteps,
         on_activity: OnActivity = ignore_activity,
     ) -> None:
         self._folder = folder
         self._state = state
         self._policy, self._seed, self._on_activity = policy, seed, on_activity
+        self._moment = unit.counted
         self._saved_at = 0.0
         """Seconds of the run's own time at the newest checkpoint."""
         self._periodic, self._stored = Periodic(), NOTHING_STORED
         self.best: Best | None = None
         self._awaited: dict[str, str] = {}
-        """Names of the awaited checkpoints, by their environment steps."""
+        """Names of the awaited checkpoints, by their moments."""
 
     @property
     def is_enabled(self) -> bool:
@@ -138,10 +143,10 @@ class CheckpointKeeper:
             reasons.add("last")
         return reasons
 
-    def begin(self, environment_steps: int) -> None:
+    def begin(self, record: LogRecord) -> None:
         """Leave a trace of a checkpoint before the log announces it; `save` reports failures."""
         with suppress(OSError):
-            begin_checkpoint(free_path(self._folder.checkpoints, environment_steps))
+            begin_checkpoint(free_path(self._folder.checkpoints, self._moment(record)))
 
     def save(self, reasons: set[Reason], record: LogRecord) -> None:
         """Write a checkpoint and let `last` (and `best`, where it is) point to it.
@@ -155,7 +160,7 @@ class CheckpointKeeper:
         Raises:
             CheckpointError: It cannot be written.
         """
-        checkpoints, steps = self._folder.checkpoints, record.environment_steps
+        checkpoints, steps = self._folder.checkpoints, self._moment(record)
         path = free_path(checkpoints, steps)
         self._saved_at = record.wall_seconds
         before = self.best, self._periodic, self._awaited
@@ -183,7 +188,7 @@ class CheckpointKeeper:
 
     def settle(self, evaluation: LogRecord) -> None:
         """Record the evaluation of a pending checkpoint, which may be the best."""
-        name = self._awaited.pop(str(evaluation.environment_steps), "")
+        name = self._awaited.pop(str(self._moment(evaluation)), "")
         new = candidate(evaluation, self._policy, name)
         if new is not None and is_better(new, self.best, self._policy):
             if name:
@@ -212,7 +217,7 @@ class CheckpointKeeper:
         remove_unfinished(checkpoints)
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best, known = self._recall(checkpoint), {path.name for path in kept}
+        best, known = self._recall(checkpoint), set(map(attrgetter("name"), kept))
         point(checkpoints, LAST, checkpoint.path.name)
         point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):
@@ -220,19 +225,19 @@ class CheckpointKeeper:
                 remove_checkpoint(path)
         self._remove_unwanted()
 
-    def begin_at(self, checkpoint: Checkpoint, environment_steps: int) -> None:
+    def begin_at(self, checkpoint: Checkpoint, moment: int) -> None:
         """Save the state that another run's checkpoint has led to, as the first of this run.
 
         Args:
             checkpoint: The other run's; what it has of memories is shared with it.
-            environment_steps: Where the run stands.
+            moment: Where the run stands.
         """
-        path = free_path(self._folder.checkpoints, environment_steps)
+        path = free_path(self._folder.checkpoints, moment)
         self._recall(checkpoint)
         is_best = self.best is not None and self.best.checkpoint == checkpoint.path.name
         self.best = replace(self.best, checkpoint=path.name) if self.best and is_best else None
         is_awaited = checkpoint.path.name in self._awaited.values()
-        self._awaited = {str(environment_steps): path.name} if is_awaited else {}
+        self._awaited = {str(moment): path.name} if is_awaited else {}
         if self.is_enabled:
             self._write(path, {"best", "last"} if is_best else {"last"})
 
@@ -278,7 +283,7 @@ class CheckpointKeeper:
             return True
         if steps is None:
             return False
-        return record.environment_steps // steps.count > newest.environment_steps // steps.count
+        return self._moment(record) // steps.count > newest.environment_steps // steps.count
 
     def _notes(self, reasons: set[Reason]) -> Json:
         return {
@@ -340,8 +345,9 @@ def check_disk_space(
         ConfigurationError: Not even one checkpoint with full memories has room.
     """
     least = most = 0
-    memories = (each for each in _leaves(state) if isinstance(each, Appended) and each.capacity)
-    for memory in memories:
+    for memory in _leaves(state):
+        if not isinstance(memory, Appended) or not memory.capacity:
+            continue
         entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
         # A checkpoint's files can hold as much again that is not needed any more.
         full = 2 * memory.capacity * (checkpoints or 1)

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -97,14 +98,15 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
     Warns:
         CoachWarning: A log is gone.
     """
-    notes: Json = {key: {} for key in _NOTES}
-    if checkpoint is not None:
+    if checkpoint is None:
+        notes: Json = {key: {} for key in _NOTES}
+    else:
         notes = checkpoint.notes
         types = dict.fromkeys(_NOTES, dict)
         require_types(notes, types, source=f"the notes of {checkpoint.path}")
     found = [*_log_files(folder), *_event_files(folder)]
     known = {**notes["logs"], **notes["event_files"]}
-    if gone := sorted(known.keys() - {path.name for path in found}):
+    if gone := sorted(known.keys() - set(map(attrgetter("name"), found))):
         warn(
             f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing"
         )
@@ -217,7 +219,9 @@ class RunSinks:
         *,
         services: Mapping[str, Callable[[], Sink]] | None = None,
     ) -> None:
-        self._files = [_File(folder, name, make) for name, make in files.items()]
+        self._files: list[_File] = []
+        for name, make in files.items():
+            self._files.append(_File(folder, name, make))
         for name, make in (services or {}).items():
             self._files.append(_Service(folder, name, make))
         self._audience = audience

@@ -20,6 +20,7 @@ from typing import TypeVar
 import psutil  # type: ignore[import-untyped]  # has no types
 import torch
 
+from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.file_writing import sha256_of
 from coach_rl.configuration.parameters_json import (
     ITEMS_TAG,
@@ -46,19 +47,8 @@ from coach_rl.telemetry.tensorboard import Introduction
 
 PACKAGES = ("coach-rl", "torch", "numpy", "gymnasium", "mujoco", "safetensors")
 """Packages whose versions may change any run's numbers."""
-WORLDS = {
-    "Box2D": ("box2d", "box2d-py"),
-    "ale_py": ("ale-py",),
-    "dm_control": ("dm-control",),
-    "gymnasium_robotics": ("gymnasium-robotics",),
-    "mpe2": ("mpe2",),
-    "ogbench": ("ogbench",),
-    "pettingzoo": ("pettingzoo",),
-    "popgym": ("popgym",),
-    "shimmy": ("shimmy",),
-}
-"""Packages of environments by the modules that import them, which matter where these are
-imported."""
+WORLDS = ("box2d", "dm-control", "popgym", "shimmy")
+"""Packages of environments, which matter where they are imported; extensions list further ones."""
 P = TypeVar("P")
 _COUNT = "count"
 """The only value of a step unit."""
@@ -248,20 +238,20 @@ def changes_since(then: Json, now: Json) -> list[str]:
         then: What `made_with` returned for an earlier part of the run.
         now: What it returns for this process.
     """
-    before, after = map(_deciding, (then, now))
+    before = _deciding(then)
+    after = _deciding(now)
     others = then["versions"].keys() - now["versions"].keys()  # their modules are imported later
     after |= {name: _version(name) for name in others}
     return [
-        f"{name} {before[name]}, now {after.get(name)}"
-        for name in before
-        if before[name] != after.get(name)
+        f"{name.replace('_', ' ')} {value}, now {after.get(name)}"
+        for name, value in before.items()
+        if value != after.get(name)
     ]
 
 
 def _deciding(made: Json) -> Json:
     """The entries of `made_with` that may affect numbers."""
-    settings = {name.replace("_", " "): value for name, value in made["settings"].items()}
-    return {**made["versions"], "processor": made["hardware"]["cpu"], **settings}
+    return {**made["versions"], "processor": made["hardware"]["cpu"], **made["settings"]}
 
 
 def versions(code: Sequence[str] = ()) -> dict[str, str | None]:
@@ -270,7 +260,9 @@ def versions(code: Sequence[str] = ()) -> dict[str, str | None]:
     Args:
         code: Code that an experiment names, `module:name` each, whose packages are included.
     """
-    imported = [name for module, names in WORLDS.items() if module in sys.modules for name in names]
+    modules = {name.lower() for name in sys.modules}
+    listed = (*WORLDS, *(name for each in own_extensions() for name in each.packages))
+    imported = [name for name in listed if name.replace("-", "_") in modules]
     own = [each.partition(":")[0].partition(".")[0] for each in code]
     others = {name: _version(name) for name in (*imported, *own) if name != "coach_rl"}
     return {
@@ -416,8 +408,10 @@ def _cpu_model() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
 
 
 def _leaves(document: Json, path: str) -> Iterator[tuple[str, Json]]:

@@ -350,11 +350,13 @@ def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
     try:
         columns = [(name, np.dtype(kind), tuple(shape)) for name, kind, shape in form["columns"]]
         dtype = np.dtype(columns)
-        segments = tuple(
-            Segment(file=file, begins=np.array(begins, np.int64), ends=np.array(ends, np.int64))
-            for file, begins, ends in document
-        )
-        if dtype.hasobject or not all(is_segment(each.file) for each in segments):
+        is_own = not dtype.hasobject
+        segments: list[Segment] = []
+        for file, begins, ends in document:
+            is_own &= is_segment(file)
+            bounds = {"begins": np.array(begins, np.int64), "ends": np.array(ends, np.int64)}
+            segments.append(Segment(file=file, **bounds))
+        if not is_own:
             raise ValueError("entries are numbers in files of the checkpoint's own")
         for name in ("capacity", "generation"):
             if type(form[name]) is not int or not 0 <= form[name] <= MOST_ENTRIES:
@@ -367,9 +369,9 @@ def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
         ends=form["ends"],
         capacity=form["capacity"],
         generation=form["generation"],
-        read=_Reader(folder, dtype, segments),
+        read=_Reader(folder, dtype, tuple(segments)),
         folder=folder,
-        segments=segments,
+        segments=tuple(segments),
     )
 
 
@@ -380,8 +382,10 @@ class _Reader:
         self, folder: Path, dtype: np.dtype[np.void], segments: tuple[Segment, ...]
     ) -> None:
         self._folder, self._dtype, self._segments = folder, dtype, segments
-        counts = [segment.ends - segment.begins for segment in segments]
-        self._offsets = [np.cumsum(count) - count for count in counts]
+        self._offsets: list[IntArray] = []
+        for segment in segments:
+            count = segment.ends - segment.begins
+            self._offsets.append(np.cumsum(count) - count)
 
     def __call__(self, row: int, begin: int, end: int) -> Mapping[str, Array]:
         parts = []

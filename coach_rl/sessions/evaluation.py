@@ -12,6 +12,7 @@ import torch
 
 from coach_rl.configuration.file_writing import make_folder, unused
 from coach_rl.configuration.overrides import format_overrides, overrides_json
+from coach_rl.configuration.paths_of_fields import paths_named
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -72,7 +73,7 @@ def live_graph(
     runtime = with_threads(runtime, graph_manager.parameters.threads)
     with torch_settings(runtime), exits_as_errors():
         try:
-            with _memory_errors_named(graph_manager):
+            with _memory_errors_named(graph_manager), paths_named(graph_manager.parameters):
                 graph_manager.create_graph(runtime, **arguments)
             yield
         finally:

@@ -212,7 +212,7 @@ class LiveRun:
             if self.evaluator is not None and not self.graph_manager.evaluations.is_awaited:
                 self.keeper.drop_pending()
             is_going_on = stop.take_checkpoint_request() and not stop.is_requested()
-            done = self.graph_manager.graph.clock.environment_steps
+            done = self.graph_manager.progress.moment
             is_saved &= self.saved_at == done and not self.graph_manager.progress.wants_checkpoint
             if not is_saved and self.keeper.is_enabled:
                 self._save({"last", *self._requested()}, self.context.record("checkpoint"), sinks)
@@ -244,14 +244,16 @@ class LiveRun:
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
         steps = self.graph_manager.graph.clock.environment_steps
-        if self.missed is not None and self.missed.environment_steps == steps:  # the same agents
+        moment = self.graph_manager.progress.moment
+        unit = self.graph_manager.parameters.source.UNIT
+        if self.missed is not None and unit.counted(self.missed) == moment:  # the same agents
             reasons = {*reasons, "best"}
             record = self.missed
         is_there = self.folder.manifest.exists()
         announced = self.context.record("checkpoint", {"checkpoint/best": float("best" in reasons)})
         if self.keeper.is_enabled:
             if is_there:
-                self.keeper.begin(record.environment_steps)
+                self.keeper.begin(record)
             sinks.write(announced)
         try:
             if not is_there:
@@ -263,9 +265,9 @@ class LiveRun:
             self.missed = record if "best" in reasons else None
             sinks.write(replace(announced, kind="checkpoint_failed"))
             if is_there and not list_checkpoints(self.folder.checkpoints):
-                self.keeper.begin(record.environment_steps)  # that line may find no room either
+                self.keeper.begin(record)  # that line may find no room either
         else:
-            self.saved_at = steps
+            self.saved_at = moment
             self.unsaved = None
             self.missed = None
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import operator
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, generator_state, integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.acting import OutsideParameters
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.torch_settings import resolved_device, with_threads
 from coach_rl.runs.checkpoint import Checkpoint, list_checkpoints, read_checkpoint
@@ -59,6 +60,7 @@ from coach_rl.runs.folder import (
 )
 from coach_rl.runs.keeper import require_same_seed
 from coach_rl.runs.manifest import changes_since, made_with
+from coach_rl.sessions.acting import OutsideParameters
 from coach_rl.sessions.settings import RunPartParameters
 
 _TORCH_STREAM = "noise"
@@ -443,6 +445,13 @@ def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> 
     return type(graph_manager)(apply_overrides(graph_manager.parameters, changes))
 
 
+def with_length(graph_manager: GraphManager, steps: EnvironmentSteps) -> GraphManager:
+    """The same experiment with another number of environment steps to train for, in all."""
+    parameters = graph_manager.parameters
+    schedule = replace(parameters.schedule, training=steps)
+    return type(graph_manager)(replace(parameters, schedule=schedule))
+
+
 def with_overrides(graph_manager: GraphManager, overrides: Mapping[str, object]) -> GraphManager:
     """The same experiment with any of its parameters changed, also to what a user's module has."""
     changed = apply_overrides(graph_manager.parameters, overrides)
@@ -576,15 +585,16 @@ def replaced(parameters: Any, kind: type, change: Callable[[Any], object]) -> An
         change: From a part, what is in it already changed, to the new one.
     """
     if isinstance(parameters, tuple):
-        parts = tuple(replaced(part, kind, change) for part in parameters)
-        is_same = all(new is old for new, old in zip(parts, parameters, strict=True))
-        return parameters if is_same else parts
+        parts = tuple([replaced(part, kind, change) for part in parameters])
+        return parameters if all(map(operator.is_, parts, parameters)) else parts
     if not dataclasses.is_dataclass(parameters) or isinstance(parameters, type):
         return parameters
-    named = [each.name for each in constructor_fields(type(parameters))]
-    old = {name: getattr(parameters, name) for name in named}
-    new = {name: replaced(part, kind, change) for name, part in old.items()}
-    changes = {name: part for name, part in new.items() if part is not old[name]}
+    changes: dict[str, object] = {}
+    for each in constructor_fields(type(parameters)):
+        old = getattr(parameters, each.name)
+        new = replaced(old, kind, change)
+        if new is not old:
+            changes[each.name] = new
     new_part: object = dataclasses.replace(parameters, **changes) if changes else parameters
     return change(new_part) if isinstance(new_part, kind) else new_part
 

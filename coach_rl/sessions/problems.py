@@ -26,15 +26,14 @@ def require_startable(
     Raises:
         ConfigurationError: There is a problem; `ProblemsError` where there are several.
     """
-    require_no_problems(_problems(graph_manager, runtime, settings, name))
+    named = problems_of(check_name, name) if name else ()
+    require_no_problems([*named, *_problems(graph_manager, runtime, settings)])
 
 
 def _problems(
-    graph_manager: GraphManager, runtime: Runtime, settings: RunSettings, name: str
+    graph_manager: GraphManager, runtime: Runtime, settings: RunSettings
 ) -> Iterator[str | ConfigurationError]:
     parameters = graph_manager.parameters
-    if name:
-        yield from problems_of(check_name, name)
     try:
         device = resolved_device(runtime.device)
     except ConfigurationError as error:
@@ -45,7 +44,8 @@ def _problems(
                 yield from problems_of(level.agent.check_device, device)
     yield from problems_of(parameters.schedule.check_heatup)
     policy = settings.checkpoints or parameters.checkpoints
-    yield from problems_of(replace, parameters, checkpoints=policy)
+    if settings.checkpoints is not None:
+        yield from problems_of(replace, parameters, checkpoints=policy)
     needs_memories = parameters.divergence.response == "roll_back"
     if needs_memories and not (policy.enabled and policy.memories):
         yield (

@@ -67,6 +67,7 @@ from coach_rl.sessions.opening import (
     open_run,
     warn_of_missing_memories,
     with_changes,
+    with_length,
     with_overrides,
 )
 from coach_rl.sessions.problems import require_startable
@@ -166,7 +167,7 @@ class Session:
         """The experiment with a log record for each of its periodic checkpoints, taken at them."""
         parameters = graph_manager.parameters
         every, schedule = parameters.checkpoints.every_steps, parameters.schedule
-        if every is None or every >= schedule.progress_interval:
+        if every is None or every.count >= schedule.progress_interval.count:
             return graph_manager
         if self.audience.announce is not None:
             self.audience.announce(
@@ -240,13 +241,22 @@ class Session:
         keep_differences(folder)
         return folder
 
-    def check(self, folder: Path) -> None:
-        """Refuse a run whose checkpoints don't fit on the disk."""
+    def check(self, folder: Path, saved: Checkpoint | None = None) -> None:
+        """Refuse a run whose checkpoints don't fit on the disk.
+
+        Args:
+            folder: Where they will be.
+            saved: The checkpoint that the run continues from, which holds as much as the next ones;
+                None: there is none yet.
+        """
         graph, policy = self.graph_manager.graph, self.policy
         if policy.enabled and policy.memories:
             planned = graph.clock.planned
             steps = planned.count if isinstance(planned, EnvironmentSteps) else None
-            agents = {name: agent.state_dict() for name, agent in graph.agents.items()}
+            if saved is not None and saved.has_memories:
+                agents = saved.state["agents"]
+            else:
+                agents = {name: agent.state_dict() for name, agent in graph.agents.items()}
             check_disk_space(agents, folder, checkpoints=policy.most, planned_steps=steps)
 
     def keeper(self, folder: RunFolder) -> CheckpointKeeper:
@@ -256,6 +266,7 @@ class Session:
             self.graph_manager.state_dict,
             policy=self.policy,
             seed=self.runtime.seed,
+            unit=self.graph_manager.parameters.source.UNIT,
             on_activity=self._on_activity,
         )
 
@@ -283,7 +294,7 @@ class Session:
             folder: The run's, which is held.
             keeper: Keeps its checkpoints.
             manifest: Its manifest, which is written.
-            saved_at: Environment steps of the newest checkpoint; None where there is none.
+            saved_at: The moment of the newest checkpoint; None where there is none.
         """
         return LiveRun(
             graph_manager=self.graph_manager,
@@ -379,7 +390,8 @@ def resume_experiment(
         CheckpointError: A file of the run is damaged, or all checkpoints have been deleted.
     """
     how = Opening.of(run, opening)
-    changes = _with_length(changes, steps)
+    if steps is not None:
+        _require_one_length(changes or {})
     _require_more_than_policy(how.run)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
         session.hold(find_folder(how.run).path)  # before anything is read, which may be replaced
@@ -389,7 +401,9 @@ def resume_experiment(
         folder, checkpoint = opened.folder, opened.checkpoint
         if not (how.last_good or drop_later):
             _require_latest(opened)
-        graph_manager = with_changes(opened.graph_manager, changes)
+        graph_manager = with_changes(opened.graph_manager, changes or {})
+        if steps is not None:
+            graph_manager = with_length(graph_manager, steps)
         graph_manager = session.build(graph_manager, opened.runtime)
         if checkpoint is None:
             _require_never_saved(opened)
@@ -398,9 +412,9 @@ def resume_experiment(
             opened.restore(graph_manager)
             session.await_evaluations(opened)
             warn_of_missing_memories(checkpoint)
-            may_conclude = not (changes or folder.summary.exists())
+            may_conclude = not (changes or steps or folder.summary.exists())
             _require_work(graph_manager, checkpoint.path, may_conclude=may_conclude)
-        session.check(folder.checkpoints)
+        session.check(folder.checkpoints, checkpoint)
         cuts = planned_cuts(folder.path, checkpoint)
         if how.last_good:
             put_aside(opened.later)
@@ -425,7 +439,7 @@ def resume_experiment(
         manifest |= session.evaluating_part | {"updates": graph_manager.graph.updates}
         write_manifest(folder, manifest)
         keep_differences(folder)
-        done = None if checkpoint is None else graph_manager.graph.clock.environment_steps
+        done = None if checkpoint is None else graph_manager.progress.moment
         return session.train(folder, keeper, manifest, done)
 
 
@@ -495,7 +509,7 @@ def fork_experiment(
         source = None if opened.manifest["preset"] is None else read_text(opened.folder.preset)
         known = opened.graph_manager.parameters
         folder = session.create(root, name, manifest, source, known=known)
-        keeper, done = session.keeper(folder), graph_manager.graph.clock.environment_steps
+        keeper, done = session.keeper(folder), graph_manager.progress.moment
         keeper.begin_at(checkpoint, done)
         return session.train(folder, keeper, manifest, done)
 
@@ -596,8 +610,13 @@ def _with_length(
     """Changes by their path, with the steps to train for, which none of them may set."""
     if steps is None:
         return dict(changes or {})
-    require_given_once("schedule.training", changes or {}, by=", as steps and as a change")
+    _require_one_length(changes or {})
     return {**(changes or {}), "schedule.training": steps}
+
+
+def _require_one_length(changes: Mapping[str, object]) -> None:
+    """Refuse a length among the changes, where steps are given."""
+    require_given_once("schedule.training", changes, by=", as steps and as a change")
 
 
 def _changed(

@@ -13,7 +13,8 @@ from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
-from coach_rl.runs.folder import RunFolder
+from coach_rl.runs.folder import RunFolder, facts_of_evaluation
+from coach_rl.runs.shown_facts import ShowsFacts
 from coach_rl.sessions.run_parts import PartResult, RunPart
 from coach_rl.telemetry.figures import Best
 from coach_rl.telemetry.summary import Summary
@@ -83,8 +84,8 @@ class RunSettings:
             names.add(part.name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunResult(ShowsFacts):
     """The result of a run."""
 
     folder: RunFolder
@@ -109,6 +110,23 @@ class RunResult:
     """Failures that did not end the run, a line each."""
     parts: Mapping[str, PartResult] = field(default_factory=dict)
     """The results of its parts by their names, in the order of its settings."""
+
+    def facts(self) -> Mapping[str, object]:
+        """The length of the run and the reason of its end, its scores, and problems."""
+        best, summary = self.best, self.summary
+        scalars = {} if summary is None else summary.evaluation.scalars
+        final = {name.removeprefix("evaluation/"): value for name, value in scalars.items()}
+        return {
+            "run": self.folder.path,
+            "environment steps": f"{self.environment_steps:,}",
+            "ending": self.ending,
+            "stopped by signal": self.signal,
+            "target reached at step": self.solved_at,
+            **facts_of_evaluation(final),
+            "best evaluation": best and f"{best.value:,.2f} at step {best.environment_steps:,}",
+            "not saved": self.unsaved,
+            "incidents": "; ".join(self.incidents) or None,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.configuration.familiar_names import names_here
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -26,9 +27,11 @@ from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
-from coach_rl.graph_managers.acting import Actor, needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
+from coach_rl.runs.folder import RunFolder
+from coach_rl.runs.shown_facts import ShowsFacts
+from coach_rl.sessions.acting import Actor, needs_ends, own_ends_of
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments, open_run
 
 
@@ -82,7 +85,7 @@ def load_graph(
     return graph, opened
 
 
-class TrainedAgent:
+class TrainedAgent(ShowsFacts):
     """An agent that acts and does not learn; of a hierarchy, all levels together.
 
     It takes the decisions of `coach --evaluate`, through the same filters and levels.
@@ -102,6 +105,29 @@ class TrainedAgent:
         self._members = own_ends_of(graph.levels)
         self._needs_ends = next((each.name for each in graph.levels if needs_ends(each)), None)
         """The level whose members' ends are needed and were never given."""
+
+    if not TYPE_CHECKING:  # to type checkers, an unknown name is an error as well
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an `AttributeError`, with what another library's name stands for."""
+            meant = () if name.startswith("_") else names_here("methods").get(name, ())
+            hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+            raise AttributeError(f"a trained agent has no {name!r}{hint}", name=name, obj=self)
+
+    def facts(self) -> Mapping[str, object]:
+        """Its agents, their training, what it observes and its actions."""
+        spaces = self.spaces
+        of_run = RunFolder(self.run).facts()
+        agents = self._graph.agents
+        observed = (f"{key} {space}" for key, space in spaces.observation.items())
+        return {
+            "agent": ", ".join(f"{name}: {type(agents[name]).__name__}" for name in agents),
+            **{name: of_run[name] for name in ("task", "preset", "seed") if name in of_run},
+            "environment steps": f"{self._graph.clock.environment_steps:,}",
+            "observes": ", ".join(observed),
+            "acts in": spaces.action,
+            "run": self.run,
+        }
 
     @property
     def spaces(self) -> EnvironmentSpaces:
@@ -152,7 +178,13 @@ class TrainedAgent:
 
     @exits_as_errors()
     def act(
-        self, observation: object, *, mask: object = None, over: Any = None, greedy: bool = True
+        self,
+        observation: object,
+        *,
+        mask: object = None,
+        over: Any = None,
+        greedy: bool = True,
+        **others: object,
     ) -> Any:
         """Choose actions in the environment's own action space.
 
@@ -166,6 +198,7 @@ class TrainedAgent:
                 are left out are as they were; None: nothing is new.
             greedy: Whether to act as evaluations do; otherwise with the exploration of training at
                 the checkpoint: PPO and SAC sample from their policies, the others add noise.
+            others: None; arguments of other libraries are answered with those here.
 
         Returns:
             One action, or a batch of N: dicts and tuples where the action space is one, with arrays
@@ -177,7 +210,11 @@ class TrainedAgent:
                 `over` names no member.
             ConfigurationError: Who acts depends on whose own episode is over, and `over` was never
                 given.
+            UnknownNameError: There is no such argument.
         """
+        for name in others:
+            meant = [f"{each}=..." for each in names_here("methods").get(name, ())]
+            raise UnknownNameError("argument", name, ("mask", "over", "greedy"), near=meant)
         if mask is not None:
             observation = self._with_allowed(observation, mask)
         batch, is_single = _batch(observation, self._graph.spaces.observation)

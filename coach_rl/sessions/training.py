@@ -5,14 +5,16 @@ agent = train("SAC", "Pendulum-v1", seed=3, changes={"agent.learning.batch": 128
 agent = train("PPO", MyEnv)                         # a class that another process can import
 """
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from coach_rl.configuration.familiar_names import familiar_presets, familiar_settings, names_here
+from coach_rl.configuration.overrides import parameter_paths
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets
-from coach_rl.configuration.user_modules import let_import_named
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError, require
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.shown_text import name_of_class
@@ -22,6 +24,19 @@ from coach_rl.sessions.session import DEFAULT_ROOT, run_experiment
 from coach_rl.sessions.settings import Audience, RunResult
 from coach_rl.sessions.trained_agent import TrainedAgent, load
 from coach_rl.telemetry.console import ConsoleSink
+
+_ARGUMENTS = {
+    "-ep": "folder",
+    "-e": "name",
+    "-lvl": "level",
+    "-n": "num_envs",
+    "--device": "device",
+    "-c": "device",
+    "--plain": "audience",
+    "--seed": "seed",
+    "--steps": "steps",
+}
+"""Arguments of `train` that do what flags do."""
 
 
 def train(
@@ -88,10 +103,17 @@ def train(
     presets = any_task_presets()
     by_lower = {each.lower(): each for each in presets}
     if str(algorithm).lower() not in by_lower:
-        raise UnknownNameError("algorithm", str(algorithm), presets)
+        name = str(getattr(algorithm, "__name__", algorithm))
+        near = familiar_presets(name) or [each for each in presets if each in name]
+        raise UnknownNameError("algorithm", name, presets, near=near)
     preset = load_preset(presets[by_lower[str(algorithm).lower()]])
-    let_import_named([level], Path.cwd())
-    graph_manager = preset.configure({**panel, **changes})
+    try:
+        graph_manager = preset.configure({**panel, **changes})
+    except UnknownNameError as error:
+        if error.name not in others:
+            raise
+        known = preset.configure({each: panel[each] for each in panel if each in preset.panel})
+        raise _unknown_argument(error.name, preset.panel, known.parameters) from error
     if not graph_manager.parameters.checkpoints.enabled:
         raise ConfigurationError(
             "train() returns the agent of the last checkpoint, and checkpoints.enabled=False keeps "
@@ -152,6 +174,26 @@ def _named(level: object) -> str:
             "'my_env:MyEnv' of my_env.py"
         )
     return place
+
+
+def _unknown_argument(name: str, panel: Collection[str], parameters: object) -> ConfigurationError:
+    """The error about an argument that is none, with what may be meant by it.
+
+    Args:
+        name: Its name.
+        panel: The arguments that are settings of the algorithm.
+        parameters: The experiment's, which `changes` changes by their paths.
+    """
+    paths = [path for path, _, _ in parameter_paths(parameters)]
+    found = [_ARGUMENTS[flag] for flag in names_here("flags").get(name, ()) if flag in _ARGUMENTS]
+    meant = found or familiar_settings(name, [*panel, *paths])
+    meant = meant or [path for path in paths if path.endswith(f".{name}")]
+    shown = [
+        f"{each}=..." if "." not in each else f"changes={{'{each}': ...}}"
+        for each in dict.fromkeys(meant)
+    ]
+    arguments = {*inspect.signature(train).parameters, *panel} - {"others"}
+    return UnknownNameError("argument", name, arguments, near=shown, where="of train()")
 
 
 def _require_finished(result: RunResult) -> None:

@@ -42,7 +42,7 @@ from tensorboard.plugins.text import metadata as text_metadata
 from tensorboard.summary.writer.record_writer import RecordWriter
 from tensorboard.util.tensor_util import make_tensor_proto
 
-from coach_rl.core.log_records import LogRecord, by_tag, scalars_by_tag
+from coach_rl.core.log_records import LogRecord, by_tag
 from coach_rl.core.records import Array
 
 _LEARNING = (
@@ -301,7 +301,7 @@ class TensorBoardSink:
         """None until the first record with something to show: a run without any has no file."""
 
     def write(self, record: LogRecord) -> None:
-        scalars = scalars_by_tag(record)
+        scalars = by_tag(record, record.scalars)
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         if record.kind == "file" and record.text.endswith(".gif"):
             file = self._folder / record.text

@@ -66,7 +66,7 @@ class MazeMap:
         runs = []
         for row, line in enumerate(self.rows):
             first = None
-            for column, is_of_them in enumerate([*(sign in signs for sign in line), False]):
+            for column, is_of_them in enumerate([*map(signs.__contains__, line), False]):
                 if is_of_them and first is None:
                     first = column
                 elif not is_of_them and first is not None:

@@ -1,6 +1,7 @@
 """Parameters of the goal worlds, and their registration with `gymnasium.make`."""
 
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 import gymnasium
@@ -81,9 +82,9 @@ class GoalWorldParameters(SimulationParameters):
         if self.level not in GOAL_WORLDS:
             raise UnknownNameError("goal world", self.level, GOAL_WORLDS)
         object.__setattr__(self, "kwargs", frozen(self.kwargs))
-        GOAL_WORLDS[self.level](**self.kwargs)  # raises an error for fields that do not fit
+        _ = self.task  # raises an error for fields that do not fit
 
-    @property
+    @cached_property
     def task(self) -> GoalTask:
         return GOAL_WORLDS[self.level](**self.kwargs)
 

@@ -22,6 +22,8 @@ from coach_rl.environments.mujoco.engine import mujoco
 
 _CAMERA = FrozenMapping[str]({"distance": 2.4, "azimuth": 90.0, "elevation": -12.0})
 _HINGE_HEIGHT = 0.6
+_MAX_TORQUE = 2.0
+"""Largest torque in newton metres; holding the pole level takes 9.81 * mass * length."""
 _TURN = 2 * np.pi
 _FASTEST_GOAL = 15.0
 """Radians per second; the bound of Coach's and the HAC paper's goal spaces."""
@@ -49,8 +51,6 @@ class GoalPendulum(GoalTask):
     """Mass of the ball at the end, in kilograms; the pole has none."""
     damping: NonNegative[float] = 0.1
     """Damping of the hinge, in newton metres per radian and second."""
-    max_torque: Positive[float] = 2.0
-    """Largest torque in newton metres; holding the pole level takes 9.81 * mass * length."""
     start_angle: Range = (np.pi / 4, 7 * np.pi / 4)
     """Range of start angles, in radians from upright."""
     start_velocity: Range = (-0.05, 0.05)
@@ -100,7 +100,7 @@ class GoalPendulum(GoalTask):
         motor = spec.add_actuator(
             name="torque", target="hinge", trntype=mujoco.mjtTrn.mjTRN_JOINT, ctrllimited=True
         )
-        motor.ctrlrange = [-self.max_torque, self.max_torque]
+        motor.ctrlrange = [-_MAX_TORQUE, _MAX_TORQUE]
         return spec
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:

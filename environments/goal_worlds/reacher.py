@@ -31,6 +31,8 @@ _HIGHEST, _FASTEST = 1.0, 3.0
 """Bounds of sub-goals: height in metres, velocity in metres per second."""
 _WALL = 0.5
 """Thickness of the outer walls, in metres."""
+_GOAL_HEIGHT = (0.45, 0.55)
+"""Range of the height of goals, in metres."""
 
 
 @parameter_class
@@ -40,8 +42,6 @@ class HACAntTask(AntTask):
     posed_elements: ClassVar[int] = 3
 
     frame_skip: int = 15
-    goal_height: Range = (0.45, 0.55)
-    """Height of goals, in metres."""
     threshold: tuple[Positive[float], ...] = (0.5, 0.5, 0.2)
     """Largest difference in each element of the goal at which it is reached, in metres."""
     subgoal_velocity_threshold: Positive[float] = 0.5
@@ -110,7 +110,7 @@ class HACAntTask(AntTask):
         start, goal = self.draw(rng)
         data.qpos[:POSITIONS] = STANDING
         data.qpos[:2] = start
-        data.userdata[:] = (*goal, rng.uniform(*self.goal_height))
+        data.userdata[:] = (*goal, rng.uniform(*_GOAL_HEIGHT))
         data.mocap_pos[0] = data.userdata
 
     def reached(self, achieved_goal: Array, desired_goal: Array) -> BoolArray:

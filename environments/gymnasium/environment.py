@@ -85,7 +85,7 @@ class GymnasiumEnvironment:
 
     @property
     def replays_episodes(self) -> bool:
-        return True
+        return self._rows.replays_episodes()
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         self._require_open()
@@ -201,7 +201,7 @@ class GymnasiumEnvironment:
             return self._rows.render(row)
 
     def state_dict(self) -> State:
-        """The actions that replay every row's unfinished episode, and the open decisions.
+        """Each row's own state or the actions that replay its episode, and the open decisions.
 
         Raises:
             CheckpointError: The rows can't be saved.
@@ -221,7 +221,7 @@ class GymnasiumEnvironment:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Replay every row's unfinished episode, step by step.
+        """Load every row's own state, or replay its unfinished episode, step by step.
 
         Raises:
             CheckpointError: Another number of rows, or a row did not reach its saved state.

@@ -88,7 +88,7 @@ class Layout:
         """
         space = self.spaces.observation[key]
         given = values.dtype
-        kinds = self._kinds[key]
+        kinds = self._wanted[list(self.spaces.observation.spaces).index(key)][-1]
         wanted = np.dtype(space.dtype)
         if given in kinds:
             return
@@ -116,19 +116,15 @@ class Layout:
 
     @cached_property
     def _wanted(self) -> list[tuple[tuple[str, ...], str, tuple[int, ...], list[np.dtype[Any]]]]:
-        """Keys, flat name, shape, and `_kinds`, of each flat observation."""
+        """Keys, flat name and shape of each flat observation, and its dtypes.
+
+        The dtypes need no comparison with that of the space, which is the first.
+        """
         parts = self.spaces.observation.spaces.items()
         return [
-            (path, key, space.shape or (), self._kinds[key])
+            (path, key, space.shape or (), [np.dtype(space.dtype)])
             for path, (key, space) in zip(self.observation_paths, parts, strict=True)
         ]
-
-    @cached_property
-    def _kinds(self) -> dict[str, list[np.dtype[Any]]]:
-        """The dtypes that need no comparison with that of the space, which is the first, by key."""
-        return {
-            key: [np.dtype(space.dtype)] for key, space in self.spaces.observation.spaces.items()
-        }
 
     def buffers(self, count: int) -> Observation:
         """Empty arrays for that many rows."""
@@ -175,32 +171,32 @@ def layout_of(observation_space: Space | None, action_space: Space | None, *, le
             )
     assert observation_space is not None
     assert action_space is not None
-    seen = _flat(
+    observed, observation_paths = _flat(
         observation_space,
         what=f"the observation of '{level}'",
         wrapper="a wrapper (e.g. gymnasium.wrappers:FlattenObservation)",
     )
-    taken = _flat(
+    taken, action_paths = _flat(
         action_space,
         what=f"the action of '{level}'",
         wrapper="a wrapper derived from gymnasium.ActionWrapper",
     )
-    observation = spaces.Dict({name: space for name, (_, space) in seen.items()})
-    action = spaces.Dict({name: space for name, (_, space) in taken.items()})
-    action_paths = tuple(taken[name][0] for name in action.spaces)
+    is_nested = isinstance(action_space, NESTED)
     return Layout(
         spaces=EnvironmentSpaces(
-            observation=observation,
-            action=action if isinstance(action_space, NESTED) else action_space,
-            nested=action_space if isinstance(action_space, NESTED) else None,
+            observation=observed,
+            action=taken if is_nested else action_space,
+            nested=action_space if is_nested else None,
         ),
-        observation_paths=tuple(seen[name][0] for name in observation.spaces),
+        observation_paths=observation_paths,
         action_paths=action_paths,
     )
 
 
-def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str, ...], Space]]:
-    """The simple spaces in `space` by flat name, each with the keys that lead to it."""
+def _flat(
+    space: Space, *, what: str, wrapper: str
+) -> tuple[spaces.Dict, tuple[tuple[str, ...], ...]]:
+    """The simple spaces in `space` by flat name, and the keys that lead to each of them."""
     found = list(_simple_parts(space))
     if not found:
         raise SpaceError(f"{what} is {space}, which has no parts; give it one")
@@ -218,11 +214,13 @@ def _flat(space: Space, *, what: str, wrapper: str) -> dict[str, tuple[tuple[str
                 "MultiDiscrete, MultiBinary and Dict or Tuple of these; turn it into one of them "
                 f"with {wrapper}"
             )
-    named = {"/".join(path) or PLAIN_KEY: (path, part) for path, part in found}
-    if len(named) != len(found):
-        names = sorted("/".join(path) for path, _ in found)
-        raise SpaceError(f"{what} has keys that fall together when flattened: {names}")
-    return named
+    names = ["/".join(path) or PLAIN_KEY for path, _ in found]
+    paths, parts = zip(*found, strict=True)
+    if len(set(names)) != len(names):
+        raise SpaceError(f"{what} has keys that fall together when flattened: {sorted(names)}")
+    flat = spaces.Dict(dict(zip(names, parts, strict=True)))
+    by_name = dict(zip(names, paths, strict=True))
+    return flat, tuple(map(by_name.__getitem__, flat.spaces))
 
 
 def _simple_parts(

@@ -66,7 +66,8 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
     """The response to environments that fail."""
     resume: Literal["replay", "restart"] = "replay"
     """Treatment of open episodes in a resumed run. replay: their actions are repeated, which leads
-    reproducible environments to the same state. restart: new episodes, for slow environments."""
+    reproducible environments to the same state; environments that offer their own state load it
+    instead. restart: new episodes, for slow environments."""
 
     def __post_init__(self) -> None:
         for name in ("step_seconds", "reset_seconds"):

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_origin, get_type_hints
 
@@ -202,18 +203,27 @@ def entry_point(
     return found  # type: ignore[no-any-return]  # the return type of a callable() is unknown
 
 
-def imported(module_name: str, *, kind: str) -> ModuleType:
+def imported(module_name: str, *, kind: str, name: str = "") -> ModuleType:
     """The module of that name.
+
+    Args:
+        module_name: Its name.
+        kind: The kind of what is wanted of it, for messages.
+        name: The name of that in it, for messages; empty: none is known.
 
     Raises:
         ConfigurationError: It, or something it needs, is not installed, or its code fails.
     """
     if module_name.endswith(".py"):
-        meant = (*classes_meant(module_name), f"{module_name.removesuffix('.py')}:Class")
+        meant = (
+            *classes_meant(f"{module_name}:{name}"),
+            *classes_meant(module_name),
+            f"{Path(module_name).stem}:Class",
+        )
         raise ConfigurationError(
             f"the {kind}'s module '{module_name}' is named without .py; write {meant[0]}"
         )
-    with _import_errors(f"the {kind}'s module '{module_name}'"):
+    with _import_errors(f"the {kind}'s module '{module_name}'", f"{module_name}:{name}"):
         return importlib.import_module(module_name)
 
 
@@ -223,24 +233,32 @@ def named_in(module_name: str, name: str, *, kind: str) -> Any:
     Raises:
         ConfigurationError: See `imported`.
     """
-    module = imported(module_name, kind=kind)
+    module = imported(module_name, kind=kind, name=name)
     with _import_errors(f"the {kind} '{shown_level(f'{module_name}:{name}')}'"):
         return getattr(module, name, None)
 
 
 @contextmanager
-def _import_errors(what: str) -> Iterator[None]:
-    """Translate the errors of an import; see `imported`."""
+def _import_errors(what: str, name: str = "") -> Iterator[None]:
+    """Translate the errors of an import; see `imported`.
+
+    Args:
+        what: What is imported, for the message.
+        name: `module:Class`, of which another may be meant; empty: none is.
+    """
     try:
         yield
     except (CoachError, KeyboardInterrupt):
         raise
     except ImportError as error:
-        reason = _lacking(error) or (
-            f"{shown_value(error, form=str)}; install the package, start coach in the folder of "
-            "the file (with --trust MODULE for a run that was made elsewhere), or put the file "
-            "beside the preset"
+        meant = [each for each in classes_meant(name) if each != name]
+        advice = (
+            f"; did you mean '{meant[0]}'?"
+            if meant
+            else "; install the package, start coach in the folder of the file (with --trust "
+            "MODULE for a run that was made elsewhere), or put the file beside the preset"
         )
+        reason = _lacking(error) or f"{shown_value(error, form=str)}{advice}"
         raise ConfigurationError(f"{what} cannot be imported: {reason}") from error
     except BaseException as error:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Rows of single Gymnasium environments: stepped, and saved as the actions of their episode."""
+"""Rows of single Gymnasium environments: stepped, and saved by their state or their actions."""
 
 import math
 import os
@@ -30,6 +30,7 @@ from coach_rl.environments.faults import (
     non_finite_places,
 )
 from coach_rl.environments.gymnasium.layout import Info, Layout, Leaves, flat_info, layout_of
+from coach_rl.environments.gymnasium.own_state import own_state_of
 from coach_rl.environments.gymnasium.recipe import Env, Recipe
 
 T = TypeVar("T")
@@ -68,9 +69,12 @@ class ActionHistory:
     """
 
     def __init__(self, parts: Sequence[Space]) -> None:
-        self._forms = [(np.dtype(part.dtype), part.shape or ()) for part in parts]
-        self._bytes = [bytearray() for _ in parts]
+        self._forms: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
+        self._bytes: list[bytearray] = []
         self._count = 0
+        for part in parts:
+            self._forms.append((np.dtype(part.dtype), part.shape or ()))
+            self._bytes.append(bytearray())
 
     def __len__(self) -> int:
         return self._count
@@ -104,7 +108,7 @@ class ActionHistory:
 
 
 class EpisodeHistory(NamedTuple):
-    """The seed, generator and actions that replay a row's unfinished episode."""
+    """Everything that leads a row to where it is in its unfinished episode."""
 
     seed: int | None
     """The last seed; None if there was none."""
@@ -112,6 +116,9 @@ class EpisodeHistory(NamedTuple):
     """The generator before the episode's unseeded reset; None after a seeded one."""
     actions: ActionHistory
     """The actions since then."""
+    saved: State | None = None
+    """The snapshot with a state of the environment's own that the actions follow; None: they follow
+    the episode's start."""
 
 
 class RowsStart(NamedTuple):
@@ -155,6 +162,10 @@ class LocalRows:
     def shared_layout(self) -> Layout:
         """The layout, as a call to a worker."""
         return self.layout
+
+    def replays_episodes(self) -> bool:
+        """True if loading a state takes as many steps as the episodes have."""
+        return any(row.own_state is None for row in self._rows)
 
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         return self._started(range(len(self._rows)), seeds)
@@ -275,8 +286,12 @@ class LocalRows:
         """Warnings about environments that failed to close; all are closed."""
         rows, self._rows = self._rows, []
         made = zip(rows, self._numbers, strict=False)  # not all may have been
-        closed = [close_failure_of(row.env, level=self._level, row=n) for row, n in made]
-        return [failure for failure in closed if failure]
+        failures: list[str] = []
+        for row, number in made:
+            failure = close_failure_of(row.env, level=self._level, row=number)
+            if failure:
+                failures.append(failure)
+        return failures
 
     def _layout_like_first(self, env: object) -> Layout:
         """The layout of this environment, which must be that of the first."""
@@ -382,11 +397,12 @@ class Stepped(NamedTuple):
 class Row:
     """A Gymnasium environment and the history of its present episode.
 
-    An arbitrary environment can't be saved, but its episode can be replayed from the seed or the
-    state of its random generator at the start, with the actions since. Restoring costs a reset and
-    the steps of one unfinished episode; storing costs the bytes of one action per step, until the
-    episode ends. State that an environment or a wrapper keeps across episodes, other than its
-    `np_random`, is not restored; `restore` raises an error if it reaches another state.
+    An environment that offers its own state is saved by that, see `own_state`. Any other one can't
+    be saved, but its episode can be replayed from the seed or the state of its random generator at
+    the start, with the actions since. Restoring costs a reset and the steps of one unfinished
+    episode; storing costs the bytes of one action per step, until the episode ends. State that an
+    environment or a wrapper keeps across episodes, other than its `np_random`, is not restored;
+    `restore` raises an error if it reaches another state.
 
     Args:
         env: The environment; owned from now on.
@@ -398,13 +414,16 @@ class Row:
         self.env = env
         self.given: object = None
         """The last result of its `reset` or `step`, for error messages."""
+        self.own_state = own_state_of(env)
+        """The environment's own state; None: its episodes are replayed."""
         self._layout = layout
         self._instabilities = instability_counters(env)
         self._seed: int | None = None
         """The last seed; None if there was none."""
         self.start: State | None = None
         """The generator before the present episode's unseeded reset; None after a seeded one."""
-        self._actions = ActionHistory(layout.action_parts) if keeps_actions else None
+        is_replayed = keeps_actions and self.own_state is None
+        self._actions = ActionHistory(layout.action_parts) if is_replayed else None
         self._rewards = 0.0
         self._steps = 0
         self._last: Leaves = []
@@ -458,19 +477,21 @@ class Row:
         The caller adds the observation: the row has only the environment's own arrays, which may
         have changed since.
         """
-        assert self._actions is not None, "the row does not remember its actions"
-        parts = self._actions.arrays() if len(self._actions) else []
-        return {
+        state = {
             "seed": self._seed,
             "start": deepcopy(self.start),
-            "steps": len(self._actions),
-            "actions": {str(index): part for index, part in enumerate(parts)},
             "rewards": self._rewards,
             "generator": generator_of(self.env),
         }
+        if self.own_state is not None:
+            return {**state, "steps": 0, "actions": {}, "own": self.own_state.save()}
+        assert self._actions is not None, "the row does not remember its actions"
+        parts = self._actions.arrays() if len(self._actions) else []
+        actions = {str(index): part for index, part in enumerate(parts)}
+        return {**state, "steps": len(self._actions), "actions": actions}
 
     def restore(self, state: State, on_step: Callable[[], None]) -> None:
-        """Replay the saved episode.
+        """Load the environment's own state, or replay the saved episode.
 
         Raises:
             CheckpointError: The environment did not reach the saved state.
@@ -480,6 +501,17 @@ class Row:
 
     def replay(self, history: EpisodeHistory, on_step: Callable[[], None]) -> tuple[Leaves, Info]:
         """The observation after replaying an unfinished episode, and an empty info."""
+        if history.saved is None:
+            self._begin(history)
+        else:
+            self._load(history.saved)
+        for leaves in zip(*history.actions.arrays(), strict=True):
+            self.step(leaves)
+            on_step()
+        return self._last, {}
+
+    def _begin(self, history: EpisodeHistory) -> None:
+        """Start the episode of a history once more."""
         if history.seed is not None:
             self.reset(history.seed)
         if history.start is not None:
@@ -487,13 +519,28 @@ class Row:
             self.reset()
         elif history.seed is None:
             self.reset()
-        for leaves in zip(*history.actions.arrays(), strict=True):
-            self.step(leaves)
-            on_step()
-        return self._last, {}
+
+    def _load(self, state: State) -> None:
+        """Continue from a snapshot with a state of the environment's own.
+
+        Raises:
+            CheckpointError: The environment has none any more.
+        """
+        if self.own_state is None:
+            raise CheckpointError(
+                "it was saved by its own state, and does not offer one now: save_state and "
+                "restore_state are missing, or a wrapper stands around it"
+            )
+        self.own_state.restore(state["own"])
+        if state["generator"] is not None:
+            load_generator_state(self.env.unwrapped.np_random, state["generator"])
+        self._seed = state["seed"]
+        self.start = deepcopy(state["start"])
+        self._rewards = float(state["rewards"])
+        self._last = _saved_leaves(state)
 
     def _check_arrival(self, state: State) -> None:
-        saved = [state["observation"][str(index)] for index in range(len(state["observation"]))]
+        saved = _saved_leaves(state)
         pairs = zip(saved, self._last, strict=True)
         same_observation = all(
             _equal(there, np.asarray(here, there.dtype)) for there, here in pairs
@@ -508,11 +555,18 @@ class Row:
             )
 
 
+def _saved_leaves(state: State) -> Leaves:
+    """The observation in a row's snapshot."""
+    return [state["observation"][str(index)] for index in range(len(state["observation"]))]
+
+
 def history_of(state: State, layout: Layout) -> EpisodeHistory:
     """The episode history in a row's snapshot."""
     columns = [state["actions"][str(index)] for index in range(len(state["actions"]))]
     actions = ActionHistory.of(layout.action_parts, columns, state["steps"])
-    return EpisodeHistory(state["seed"], state["start"], actions)
+    return EpisodeHistory(
+        state["seed"], state["start"], actions, saved=state if "own" in state else None
+    )
 
 
 def generator_of(env: Env) -> State | None:

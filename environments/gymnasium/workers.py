@@ -169,6 +169,10 @@ class WorkerRows:
         self._remember(rows, action, merged)
         return merged
 
+    def replays_episodes(self) -> bool:
+        """See `LocalRows.replays_episodes`."""
+        return any(self._call(LocalRows.replays_episodes, self._every_worker()))
+
     def snapshot(self) -> list[State]:
         """Each row's state."""
         parts = self._call(LocalRows.snapshot, self._every_worker())

@@ -326,8 +326,9 @@ class MujocoBatch:
         restarted = self._restarted(rows[over].tolist())
         self._state = self._state.replaced(rows[over], restarted)
         self._elapsed[rows[over]] = 0
-        first = {key: values.copy() for key, values in observation.items()}
+        first: Observation = {}
         for key, values in _observed(self._task, restarted).items():
+            first[key] = observation[key].copy()
             first[key][over] = values
         _check_finite(first.values(), rows, "reset")
         return first
@@ -359,12 +360,10 @@ def _action_space(model: mujoco.MjModel) -> gym_spaces.Box:
 
 
 def _observation_space(observation: Observation) -> gym_spaces.Dict:
-    return gym_spaces.Dict(
-        {
-            key: gym_spaces.Box(-np.inf, np.inf, values.shape[1:], values.dtype.type)
-            for key, values in observation.items()
-        }
-    )
+    parts: dict[str, gym_spaces.Space[Array]] = {}
+    for key, values in observation.items():
+        parts[key] = gym_spaces.Box(-np.inf, np.inf, values.shape[1:], values.dtype.type)
+    return gym_spaces.Dict(parts)
 
 
 def _empty_answer(

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import field
+from functools import cached_property
 from typing import Literal
 
 from coach_rl.core.errors import UnknownNameError
@@ -110,9 +111,9 @@ class MujocoParameters(SimulationParameters):
                 "MuJoCo task", self.level, TASKS, "see MujocoTaskParameters for your own"
             )
         object.__setattr__(self, "kwargs", frozen(self.kwargs))
-        TASKS[self.level](**self.kwargs)  # raises an error for arguments that do not fit
+        _ = self.task  # raises an error for arguments that do not fit
 
-    @property
+    @cached_property
     def task(self) -> MujocoTask:
         return TASKS[self.level](**self.kwargs)
 

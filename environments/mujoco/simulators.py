@@ -4,6 +4,8 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from operator import attrgetter
 
 import numpy as np
 
@@ -47,12 +49,13 @@ class Simulators:
     ) -> None:
         _log_warnings()
         self.model = model
-        self.data = [mujoco.MjData(model) for _ in range(num_envs)]
+        self.data = [*map(mujoco.MjData, repeat(model, num_envs))]
         self._frame_skip = frame_skip
         self._needs_forces = not _FORCES.isdisjoint(reads)
-        # The arrays of MjData never move, so each view is made once.
-        self._views = {name: tuple(_view(data, name) for data in self.data) for name in reads}
-        self._controls = tuple(data.ctrl for data in self.data)
+        _require_fixed(self.data[0], reads)
+        # These arrays never move, so each view is made once.
+        self._views = {name: tuple(map(attrgetter(name), self.data)) for name in reads}
+        self._controls = tuple(map(attrgetter("ctrl"), self.data))
         self._instabilities = tuple(data.warning.number[_INSTABILITY] for data in self.data)
         self._advance = advance
         self._pool = ThreadPool(threads)
@@ -91,7 +94,7 @@ class Simulators:
         """New arrays [R, ...] of what the task reads; None stands for all rows."""
         gathered = {}
         for name, views in self._views.items():
-            chosen = views if rows is None else [views[row] for row in rows]
+            chosen = views if rows is None else [*map(views.__getitem__, rows)]
             gathered[name] = np.concatenate(chosen).reshape(len(chosen), *views[0].shape)
         return gathered
 
@@ -167,7 +170,7 @@ class ThreadPool:
         try:
             work(claims)
         finally:
-            errors = [helper.finish() for helper in busy]
+            errors = [*map(_Helper.finish, busy)]
         for error in errors:
             if error is not None:
                 raise error
@@ -223,11 +226,12 @@ def _end_all(helpers: list[_Helper]) -> None:
     helpers.clear()
 
 
-def _view(data: mujoco.MjData, name: str) -> Array:
-    if name in _fixed_arrays(data):
-        array: Array = getattr(data, name)
-        return array
-    raise UnknownNameError("MjData array in a task's `reads`", name, _fixed_arrays(data))
+def _require_fixed(data: mujoco.MjData, names: Sequence[str]) -> None:
+    """Raise `UnknownNameError` unless all are names of `_fixed_arrays`."""
+    known = _fixed_arrays(data)
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("MjData array in a task's `reads`", name, known)
 
 
 def _fixed_arrays(data: mujoco.MjData) -> list[str]:

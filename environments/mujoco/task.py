@@ -80,9 +80,10 @@ class MujocoState:
 
     def replaced(self, rows: Array, other: "MujocoState") -> "MujocoState":
         """A new state in which some rows are those of `other`."""
-        arrays = {name: array.copy() for name, array in self.arrays.items()}
-        for name, array in arrays.items():
-            array[rows] = other.arrays[name]
+        arrays: dict[str, Array] = {}
+        for name, array in self.arrays.items():
+            arrays[name] = array.copy()
+            arrays[name][rows] = other.arrays[name]
         return MujocoState(self.scene, arrays)
 
 

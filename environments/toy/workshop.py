@@ -111,6 +111,8 @@ class Workshop:
     def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - deterministic
         action = np.clip(np.asarray(action, np.float64), -1, 1)
         after = {**state, **_moved(state, action)}
+        # A task is finished by the step at which its condition comes true: the ball has stayed at
+        # the point, or pressing on the plate, for `STAYS` steps; the block has reached its mark.
         stands = [_distance(after["ball"], after[name]) <= NEAR for name in ("point", "plate")]
         is_there = np.stack([stands[0], stands[1] & (action[:, 2] > 0)], axis=1)
         after["stayed"] = np.where(is_there, np.minimum(state["stayed"] + 1, STAYS), 0)
@@ -122,6 +124,7 @@ class Workshop:
             success = finished[:, self._task]
             reward = self._potential(after) - self._potential(state) + success
             return WorldStep(after, reward, success, {"is_success": success})
+        # A task that is finished before its turn undoes those before it.
         done, is_early = counted(state["order"], state["done"], finished)
         after["done"] = done
         after["stayed"] = np.where(is_early[:, None], 0, after["stayed"])

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from coach_rl.architectures.gradient_step import mapped
-from coach_rl.architectures.q_network import CategoricalHead, MeanHead
+from coach_rl.architectures.q_network import MeanHead
 from coach_rl.core.records import ALLOWED
+from coach_rl.extensions.distributional.heads import CategoricalHead
 from coach_rl.memories import TransitionBatch
 
 

@@ -1,5 +1,7 @@
 """Runs that continue from a checkpoint as if they had not stopped."""
 
+from itertools import islice
+
 import torch
 
 from coach_rl.extensions.testing.states import assert_same_state
@@ -39,6 +41,8 @@ def logged(records, kinds):
 def assert_resumes(build, folder, *moments, kinds=("train",), check=lambda whole, records: None):
     """Compare a run with those that continue from its checkpoints.
 
+    Each is compared at the next checkpoint, the last one at the end of the run.
+
     Args:
         build: Builds the manager for a seed. Those that continue have another seed, so whatever is
             not in the state differs.
@@ -57,12 +61,23 @@ def assert_resumes(build, folder, *moments, kinds=("train",), check=lambda whole
             counts.append(len(records))
     assert len(counts) == len(moments), "the run was never in the state to be saved in"
     assert logged(records[counts[-1] :], kinds), "the test wants records to compare"
-    for number, count in enumerate(counts):
+    states = [read_checkpoint(folder / str(number)).state for number in range(len(counts))]
+    for state, count, until in zip(states, counts, [*counts[1:], None], strict=True):
         resumed = build(seed=99)
-        resumed.load_state_dict(read_checkpoint(folder / str(number)).state)
-        found = list(resumed.improve())
-        assert_same_state(resumed.state_dict(), whole.state_dict())
-        assert logged(found, kinds) == logged(records[count:], kinds)
+        resumed.load_state_dict(state)
+        running = resumed.improve()
+        if until is None:
+            found = list(running)
+            reached = resumed.state_dict()
+            expected = whole.state_dict()
+        else:
+            found = list(islice(running, until - count))
+            write_checkpoint(folder / "again", resumed.state_dict(), {})
+            reached = read_checkpoint(folder / "again").state
+            expected = states[counts.index(until)]
+        assert_same_state(reached, expected)
+        assert logged(found, kinds) == logged(records[count:until], kinds)
+        running.close()
         resumed.close()
     check(whole, records)
     whole.close()

@@ -11,7 +11,8 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.exploration_policies import Greedy, ParameterNoise
+from coach_rl.exploration_policies import Greedy
+from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.memories import ReplayMemoryParameters
 
 SPACES = EnvironmentSpaces(

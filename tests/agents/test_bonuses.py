@@ -22,7 +22,9 @@ from tests.agents.resuming import after, amid, assert_resumes
 
 KEY = "observation"
 SETTINGS = {
-    "learning": rl.LearningParameters(batch=16, learning_starts=20, report_every=5),
+    "learning": rl.LearningParameters(
+        batch=16, updates_per_step=0.5, learning_starts=20, report_every=5
+    ),
     "exploration": rl.GaussianNoise(scale=rl.ConstantSchedule(value=0.3)),
     "actor": rl.ActorParameters(torso=TORSO),
     "critic": rl.CriticParameters(torso=TORSO),
@@ -88,7 +90,7 @@ FILTERED = {
 SCALED = {"output_filter": OutputFilter(action=(LinearBoxToBoxMap(),))}
 
 
-def stack(top, low=None, *, training=400):
+def stack(top, low=None, *, training=300):
     """Two levels; of a decision above, success is the last step's."""
     low = low or td3(memory=rl.ReplayMemoryParameters(capacity=2_000))
     params = goal_stacks.stack(top, low, training=training)
@@ -166,7 +168,7 @@ def check_stored_rewards(level, agent, monkeypatch, **experiment):
         owner, "store", lambda each: stored.extend(each.reward.tolist()) or store(each)
     )
     records = list(manager.improve())
-    assert len(stored) > 50
+    assert len(stored) > 40
     np.testing.assert_allclose(stored, observed, rtol=1e-5, atol=1e-5)
     manager.close()
     names = {name for each in records for name in each.scalars}
@@ -202,7 +204,7 @@ def test_bonus_with_state_resumes_bit_for_bit(tmp_path):
         assert visits.sum() == whole.graph.agents["top"].memory.store.counts.sum()
         assert "bonus" not in whole.graph.agents["low"].state_dict()
 
-    assert_resumes(build, tmp_path, after(36, amid), after(250, amid), check=check)
+    assert_resumes(build, tmp_path, after(36, amid), after(200, amid), check=check)
 
 
 def test_won_episodes_are_stored_as_plain_lists_hold_them(monkeypatch):
@@ -247,14 +249,14 @@ def check_won_episodes(monkeypatch, training, **experiment):
     manager.close()
 
 
-WINNING = stack(winner(bonus=CountsParameters()), training=700)
+WINNING = stack(winner(bonus=CountsParameters()), training=500)
 
 
 def test_held_back_transitions_resume_bit_for_bit(tmp_path):
     def is_held(manager):
         return amid(manager) and manager.state_dict()["agents"]["top"]["stores"]["held"]
 
-    assert_resumes(partial(built, WINNING), tmp_path, after(300, is_held))
+    assert_resumes(partial(built, WINNING), tmp_path, after(250, is_held))
 
 
 def test_rows_that_are_cut_off_lose_what_is_held():

@@ -16,20 +16,17 @@ from resuming import after, assert_resumes
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.gated_recurrence import GRU
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, eager_gradient, mapped
-from coach_rl.architectures.q_network import (
-    CategoricalHead,
-    MeanHead,
-    QNetworkParameters,
-    QuantileHead,
-)
+from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.records import ALLOWED
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy, EpsilonZGreedy
+from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.extensions.exploration import EpsilonZGreedy
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.sequences import SequenceParameters

@@ -13,12 +13,7 @@ from resuming import after, assert_resumes
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
-from coach_rl.architectures.q_network import (
-    CategoricalHead,
-    MeanHead,
-    QNetworkParameters,
-    QuantileHead,
-)
+from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
@@ -28,7 +23,9 @@ from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
-from coach_rl.filters import BoxDiscretization, OutputFilter
+from coach_rl.extensions.discrete_maps import BoxDiscretization
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.filters import OutputFilter
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
@@ -153,7 +150,7 @@ def test_actions_of_other_whole_numbers_are_as_good():
         pytest.param("categorical", marks=pytest.mark.slow),
     ],
 )
-def test_compiled_equals_eager_to_rounding(head):
+def test_compiled_equals_eager_to_rounding(head, compiler):
     def trained(mode):
         torso = TorsoParameters(middleware=(8,))
         agent = build(head=HEADS[head], dueling=True, torso=torso, rate=0.01, mode=mode)

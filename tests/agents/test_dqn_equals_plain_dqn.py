@@ -8,14 +8,10 @@ from plain_dqn import PlainDQN
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
-from coach_rl.architectures.q_network import (
-    CategoricalHead,
-    MeanHead,
-    QNetworkParameters,
-    QuantileHead,
-)
+from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.records import ALLOWED
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})

@@ -24,16 +24,11 @@ from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
-from coach_rl.architectures.q_network import (
-    CategoricalHead,
-    MeanHead,
-    QNetworkParameters,
-    QuantileHead,
-    ReturnHead,
-)
+from coach_rl.architectures.q_network import MeanHead, QNetworkParameters, ReturnHead
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.optimizers.adamw import AdamWParameters
 from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch

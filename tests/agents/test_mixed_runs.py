@@ -32,7 +32,7 @@ AGENT = replace(ppo(), arguments={"drive/1/far": ("drive/0", 2)})
 
 
 def gadget(environment=GADGET, seed=0, **given):
-    manager = experiment(AGENT, environment, num_envs=3, training=300, heatup=20, **given)
+    manager = experiment(AGENT, environment, num_envs=3, training=200, heatup=20, **given)
     manager.create_graph(Runtime(seed=seed, device="cpu"))
     return manager
 

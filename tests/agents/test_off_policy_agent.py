@@ -40,7 +40,8 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
 )
-from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise, ParameterNoise
+from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
+from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from coach_rl.memories import HindsightParameters, PrioritisedParameters
 
@@ -237,18 +238,27 @@ def values(agent, observation, action):
         )
 
 
-@pytest.mark.parametrize(
-    "memory",
-    [{}, {"n_step": 3}, {"prioritised": PrioritisedParameters()}],
-    ids=["plain", "three steps", "prioritised"],
-)
-@pytest.mark.parametrize("kind", KINDS)
+MEMORIES = {
+    "plain": {},
+    "three steps": {"n_step": 3},
+    "prioritised": {"prioritised": PrioritisedParameters()},
+}
+
+
+def bootstraps():
+    """Each agent and each memory once each time, all pairs if slow."""
+    for place, kind in enumerate(KINDS):
+        for number, memory in enumerate(MEMORIES):
+            yield pytest.param(kind, memory, marks=() if place == number else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("kind", "memory"), [*bootstraps()])
 def test_truncation_bootstraps(kind, memory):
     """Reward 1 for ever, cut off every 5 steps: every state is worth 1 / (1 - 0.8) = 5."""
     params = parameters(
         kind,
         **quick(kind),
-        memory=memory,
+        memory=MEMORIES[memory],
         learning={"updates_per_step": 0.5, "batch": 32},
     )
     environment = SteadyPayParameters(max_episode_steps=5)
@@ -622,7 +632,7 @@ def resumable(kind, setting, seed):
         num_envs=3,
         seed=seed,
         heatup=EnvironmentSteps(30),
-        training=EnvironmentSteps(300),
+        training=EnvironmentSteps(210),
         evaluation_interval=EnvironmentSteps(100),
         evaluation_episodes=EnvironmentEpisodes(2),
         progress_interval=EnvironmentSteps(60),

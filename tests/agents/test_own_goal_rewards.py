@@ -17,7 +17,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
-from coach_rl.graph_managers.acting import Actor
+from coach_rl.sessions.acting import Actor
 from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.refusals import check_refused

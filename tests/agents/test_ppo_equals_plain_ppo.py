@@ -10,13 +10,13 @@ from plain_ppo import PlainPPO, RecurrentPPO
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.attention import Attention
-from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.gradient_step import AdamParameters
-from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.recurrent_layers.attention import Attention
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
+from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,))})
 ACTIONS = {
@@ -35,7 +35,7 @@ ACTIONS = {
 }
 ARGUMENTS = {"hop": ("kind", 4), "run": ("kind", 6)}
 HEATUP, TRAIN = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN))
-ROLLOUT, ROUNDS = 21, 5
+ROLLOUT, ROUNDS = 21, 3
 CHOICES = {"discrete": (3,), "multidiscrete": (2, 3), "mixed": (2, 2, 3)}
 PARAMETER, LOG_PROB = 2e-5, 1e-4
 """Largest differences. Rounding to single precision makes a quarter of it in five rounds."""

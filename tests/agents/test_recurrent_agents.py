@@ -16,10 +16,7 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.attention import Attention
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.gated_recurrence import GRU, LSTM
-from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
@@ -29,7 +26,10 @@ from coach_rl.core.records import HIDDEN_STATE, ActionRequest, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.exploration_policies import ParameterNoise
+from coach_rl.extensions.exploration import ParameterNoise
+from coach_rl.extensions.recurrent_layers.attention import Attention
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
+from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 from coach_rl.memories.sequences import SequenceParameters
 

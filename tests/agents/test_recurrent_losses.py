@@ -23,10 +23,10 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters, SACBatch
 from coach_rl.architectures.action_masks import AllowedOutputs
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.records import ALLOWED
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.sequences import SequenceParameters
 

@@ -2,7 +2,7 @@
 
 At each level each greedy decision equals that of one pass over all observations of its row since
 the hidden state was reset. That the resets are at the right moments is tested in
-tests/levels/test_level_manager.py, where recurrent levels equal a plain recursion bit for bit.
+tests/levels/test_level_machine.py, where recurrent levels equal a plain recursion bit for bit.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from test_recurrent_agents import final_state, greedy_action, parameters
 import coach_rl as rl
 from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.core.clock import Phase
-from coach_rl.core.parts import stand_before
+from coach_rl.core.parts import wrap_method
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.runtime import Runtime
 
@@ -84,7 +84,7 @@ def compared_decisions(seed):
             kept.append((request, {k: v.copy() for k, v in row_state.choice.items()}))
             return action
 
-        stand_before(agent, "act", noted)
+        wrap_method(agent, "act", noted)
     stack = graph.training
     stack.clock.phase = Phase.TEST
     stack.reset(seed)

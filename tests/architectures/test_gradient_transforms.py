@@ -135,7 +135,7 @@ def test_transforms_recorded_step_equals_eager_to_rounding(mode, params):
 @pytest.mark.parametrize(
     "mode", ["eager", pytest.param("compiled", marks=recorded.compiles), MODES[-1]]
 )
-def test_transform_that_is_not_traceable_leaves_the_numbers_of_a_step(mode):
+def test_transform_that_is_not_traceable_leaves_the_numbers_of_a_step(mode, compiler):
     device = device_of(mode)
     (eager, plain), (network, cut) = (
         recorded.learner(each, device=device) for each in ("eager", mode)

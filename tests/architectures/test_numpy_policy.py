@@ -38,6 +38,7 @@ SEVERAL = {
     "a": spaces.Box(-1, 1, (2, 3), np.float64),
     "b.c": spaces.MultiBinary(4),
     "d": spaces.Box(0, 9, (2,), np.int64),
+    "e": spaces.Box(0, 255, (3, 2), np.uint8),  # divided by 255
 }
 
 

@@ -6,15 +6,14 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.architectures.q_network import (
-    CategoricalHead,
     MeanHead,
     QNetwork,
     QNetworkParameters,
-    QuantileHead,
     discrete_choices,
 )
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 
 SEEN = spaces.Dict({"x": spaces.Box(-1, 1, (3,)), "y": spaces.Discrete(2)})
 BATCH = {

@@ -120,7 +120,7 @@ def test_recorded_equals_eager_to_rounding(mode, number):
 
 
 @pytest.mark.parametrize("mode", [pytest.param("compiled", marks=compiles)])
-def test_a_compiled_step_belongs_to_its_engine_and_follows_changes(mode):
+def test_a_compiled_step_belongs_to_its_engine_and_follows_changes(mode, compiler):
     factor = Factor()
     kinds = (nn.Tanh, nn.ReLU)  # engines that differ only in what the compiler may not check
     eager, compiled = (

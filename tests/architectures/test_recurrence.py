@@ -9,14 +9,14 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.attention import Attention
-from coach_rl.architectures.gated_recurrence import GRU, LSTM
 from coach_rl.architectures.hidden_states import has_hidden_state, hidden_state_of
-from coach_rl.architectures.linear_recurrence import MinGRU
 from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
+from coach_rl.extensions.recurrent_layers.attention import Attention
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
+from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
 
 window = partial(Attention, window=4, heads=1)
 

@@ -5,6 +5,7 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.layers import ACTIVATIONS, convolution, linear
+from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import CONVOLUTIONS, ImageScale, OneHot, TorsoParameters
 
 
@@ -87,7 +88,9 @@ def test_a_dense_torso_by_hand():
     assert torso({"x": torch.tensor([[1.0, 1.0], [0.0, 3.0]])}).tolist() == [[1.5], [0.0]]
 
 
-@pytest.mark.parametrize(("name", "side"), [("shallow", 3), ("medium", 36), ("deep", 60)])
+@pytest.mark.parametrize(
+    ("name", "side"), [("shallow", 3), ("small", 15), ("medium", 36), ("deep", 60)]
+)
 def test_images_go_through_their_convolutions(name, side):
     space = {"image": spaces.Box(0, 255, (side, side + 4, 3), np.uint8)}
     torso = build(space, convolutions=name, middleware=(5,))
@@ -97,6 +100,36 @@ def test_images_go_through_their_convolutions(name, side):
     assert torso(batch(space)).shape == (3, 5)
 
 
+@pytest.mark.parametrize(
+    ("side", "name", "layers"),
+    [
+        (1, "small", 0),
+        (2, "small", 0),
+        (3, "small", 1),
+        (6, "small", 1),
+        (7, "small", 2),
+        (14, "small", 2),
+        (15, "small", 3),
+        (35, "small", 3),
+        (36, "medium", 3),
+        (84, "medium", 3),
+    ],
+)
+def test_default_convolutions_fit_images_of_any_size(side, name, layers):
+    space = {"image": spaces.Box(0, 255, (side + 2, side, 3), np.uint8)}
+    torso = build(space, middleware=(5,))
+    found = [m for m in torso.embedder.embedders[0].modules() if isinstance(m, nn.Conv2d)]
+    shapes = tuple((m.out_channels, m.kernel_size[0], m.stride[0]) for m in found)
+    assert shapes == CONVOLUTIONS[name][:layers]
+    assert torso(batch(space)).shape == (3, 5)
+
+
+def test_small_images_have_few_features():
+    """21 x 21 pixels had 11,552 behind 'shallow', which errors recommended."""
+    torso = build({"image": spaces.Box(0, 255, (21, 21, 3), np.uint8)}, middleware=())
+    assert torso.output_size == 2 * 2 * 64  # 21 -> 10 -> 4 -> 2 pixels a side
+
+
 def test_the_medium_convolutions_of_an_atari_screen_have_the_published_size():
     torso = build({"image": spaces.Box(0, 255, (84, 84, 4), np.uint8)}, middleware=())
     assert torso.output_size == 7 * 7 * 64  # Mnih et al. 2015
@@ -104,10 +137,39 @@ def test_the_medium_convolutions_of_an_atari_screen_have_the_published_size():
 
 def test_bytes_are_scaled_and_their_channels_come_first():
     image = torch.arange(2 * 3 * 4, dtype=torch.uint8).reshape(1, 2, 3, 4)
-    scaled = ImageScale(channels_first=False, is_bytes=True)(image)
+    scaled = ImageScale(channels_first=False, is_scaled=True)(image)
     assert scaled.shape == (1, 4, 2, 3)
     assert scaled.dtype == torch.float32
     assert scaled[0, 3, 1, 2] == pytest.approx(image[0, 1, 2, 3].item() / 255)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "changes"),
+    [
+        ((4,), np.uint8, {}),  # a machine's memory
+        ((3, 2), np.uint8, {}),  # a grey picture
+        ((3, 2), np.float32, {}),
+        ((2, 2, 2), np.uint8, {"images": "flat"}),
+        ((2, 2, 2), np.float32, {"images": "channels_last"}),
+    ],
+)
+def test_numbers_from_0_to_255_are_divided_by_255(shape, kind, changes):
+    torso = build({"x": spaces.Box(0, 255, shape, kind)}, middleware=(), **changes)
+    values = torch.full((1, *shape), 51, dtype=torch.from_numpy(np.zeros(1, kind)).dtype)
+    assert torso({"x": values}).flatten().tolist() == pytest.approx([0.2] * int(np.prod(shape)))
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (0, 254), (1, 255)])
+def test_bytes_with_other_bounds_are_left_alone(bounds):
+    torso = build({"x": spaces.Box(*bounds, (2,), np.uint8)}, middleware=())
+    assert torso({"x": torch.tensor([[1, 1]], dtype=torch.uint8)}).tolist() == [[1, 1]]
+
+
+def test_numbers_that_a_normaliser_scales_are_not_divided():
+    space = spaces.Dict({"x": spaces.Box(0, 255, (2,), np.float32)})
+    normaliser = ObservationNormaliser(space, clip=10.0, device=torch.device("cpu"))
+    torso = TorsoParameters(middleware=()).build(space, rng(), normaliser)
+    assert torso({"x": torch.tensor([[1.0, 2.0]])}).tolist() == [[1.0, 2.0]]  # mean 0, scale 1
 
 
 def test_keys_that_differ_only_by_a_dot_keep_their_own_embedders():
@@ -197,7 +259,8 @@ def test_layer_norm_comes_before_the_activation():
 )
 def test_images_of_every_layout_and_type_are_the_same_to_the_convolutions(images, shape, dtype):
     params = TorsoParameters(images=images, convolutions=((6, 5, 3), (4, 3, 1)), middleware=(8,))
-    space = spaces.Dict({"image": spaces.Box(0, 255, shape, dtype)})
+    most = 255 if dtype == np.uint8 else 1
+    space = spaces.Dict({"image": spaces.Box(0, most, shape, dtype)})
     torso = params.build(space, torch.Generator().manual_seed(0))
     pixels = np.random.default_rng(0).integers(0, 256, (2, 20, 24, 2))
     image = torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255

@@ -373,7 +373,7 @@ COMPILED = pytest.param(
 
 
 @pytest.mark.parametrize("mode", ["eager", COMPILED])
-def test_objectives_are_stepped_in_order_and_targets_follow(mode):
+def test_objectives_are_stepped_in_order_and_targets_follow(mode, compiler):
     first, second, engine = follower_engine(mode)
     outputs = engine.step(Examples({}, torch.tensor([1.0, 2.0])))
     # Adam's first step is its learning rate against the sign of the gradient.

@@ -217,7 +217,7 @@ def test_parameters_are_flat_and_buffers_are_saved():
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
-def test_compiled_training_of_a_module_equals_eager_training():
+def test_compiled_training_of_a_module_equals_eager_training(compiler):
     trained = []
     for mode in ("eager", "compiled"):
         torso = own(1, last_layer=False)

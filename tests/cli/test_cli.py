@@ -370,7 +370,7 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
     assert re.search(r"^  agent\.learning_rate +0\.5", out, re.MULTILINE)
     assert re.search(r"^  schedule\.training +100  \(EnvironmentSteps\) +Length", out, re.M)
-    allowed = r"^  schedule\.progress_interval .*; allowed: EnvironmentSteps > 0$"
+    allowed = r"^  schedule\.progress_interval .*; allowed: EnvironmentSteps \| TrainingSteps > 0$"
     assert re.search(allowed, out, re.MULTILINE)
     assert "walk with 3 weights" in out
     assert list(Path().iterdir()) == []

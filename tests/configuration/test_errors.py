@@ -159,7 +159,7 @@ PRESETS: list[Case] = [
     (lambda: load("no/such.py"), C, "no/such.py"),
     (lambda: load(FAKE.parents[1] / "pyproject.toml"), C, "pyproject.toml ... Python"),
     (lambda: load(f"{FAKE}:need"), U, "'need' ... did you mean 'needs'"),
-    (lambda: load(f"{FAKE}:needs").build(), C, '-cp "level=..."'),
+    (lambda: load(f"{FAKE}:needs").build(), C, "give it with -lvl, such as"),
     (lambda: load(FAKE).build({"step": 1}), U, "'step' ... did you mean 'steps'"),
     (configure(FAKE, learning_rat=1), U, "'learning_rat'; did you mean 'learning_rate'"),
     (configure(FAKE, learning_rate="fast"), C, "learning_rate must be float, got 'fast'"),
@@ -218,7 +218,7 @@ PRESETS: list[Case] = [
         (partial(preset, PANEL.format(frozen="frozen=True, kw_only=True"), values), C, message)
         for values, message in [
             ({"level": "moon", "steps": 5e0, "sizes": [8]}, "RuntimeError: moon 5 (8,)"),
-            ({}, 'needs level; give it with -cp "level=..."'),
+            ({}, "needs level; give it with -lvl, such as -lvl CartPole-v1"),
         ]
     ),
 ]

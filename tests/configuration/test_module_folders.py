@@ -1,16 +1,17 @@
 """Modules of the user's own: found in the working directory, and again when the run is opened."""
 
 import json
-import os
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import coach_rl
+from coach_rl.cli.main import main
 from coach_rl.configuration.trust import remember_own_code
 from coach_rl.configuration.user_modules import let_import_named, let_import_recorded
+from coach_rl.core.errors import CoachWarning
 
 ENVIRONMENT = """
 from gymnasium.envs.classic_control import CartPoleEnv
@@ -21,14 +22,6 @@ class MyEnv(CartPoleEnv):
     def __init__(self, render_mode=None):
         super().__init__(render_mode=render_mode)
         self.gravity = my_constants.GRAVITY
-"""
-OPENED = """
-import sys
-from pathlib import Path
-import coach_rl
-run = Path(sys.argv[1])
-coach_rl.evaluate_run(run, episodes=coach_rl.EnvironmentEpisodes(1))
-coach_rl.resume_experiment(run, steps=coach_rl.EnvironmentSteps(600))
 """
 
 
@@ -47,26 +40,28 @@ def search_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def python(folder: Path, *words: str) -> str:
-    """The standard error of Python started in a folder, which has to succeed."""
-    path = os.pathsep.join([str(Path(coach_rl.__file__).parent.parent), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-P", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+@pytest.fixture
+def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+    """What makes imports and search path those of a new process in a folder."""
+    searched = [each for each in sys.path if each]
+
+    def forget(folder: Path) -> None:
+        monkeypatch.chdir(folder)
+        sys.path[:] = searched
+        for name in ("my_env", "my_constants"):
+            sys.modules.pop(name, None)
+
+    yield forget
+    forget(Path.cwd())
 
 
+@pytest.mark.filterwarnings("ignore:.*would learn nothing")
 def test_module_in_working_directory_trains_and_is_found_from_elsewhere(
-    project: Path, tmp_path: Path
+    project: Path, tmp_path: Path, forget: Callable[[Path], None]
 ) -> None:
+    forget(project)
     words = ("-lvl", "my_env:MyEnv", "--steps", "300", "-ntb", "--plain")
-    python(project, "-m", "coach_rl", "-p", "CartPole_PPO", *words)
+    assert main(["-p", "CartPole_PPO", *words]) == 0
     (run,) = project.glob("experiments/CartPole_PPO/MyEnv*")
     files = json.loads((run / "manifest.json").read_text())["module_folders"]
     assert {folder: sorted(names) for folder, names in files.items()} == {
@@ -74,10 +69,13 @@ def test_module_in_working_directory_trains_and_is_found_from_elsewhere(
     }
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert "another" not in python(elsewhere, "-c", OPENED, str(run))
+    forget(elsewhere)  # warnings are errors
+    coach_rl.evaluate_run(run, episodes=coach_rl.EnvironmentEpisodes(1))
+    coach_rl.resume_experiment(run, steps=coach_rl.EnvironmentSteps(600))
     (project / "my_constants.py").write_text("GRAVITY = 9.0  # edited\n")
-    later = OPENED.replace("600", "900")
-    assert "another my_constants.py" in python(elsewhere, "-c", later, str(run))
+    forget(elsewhere)
+    with pytest.warns(CoachWarning, match="another my_constants.py"):
+        coach_rl.resume_experiment(run, steps=coach_rl.EnvironmentSteps(900))
 
 
 def test_recorded_folder_is_searched_only_if_own_runs_have_used_it(project: Path) -> None:

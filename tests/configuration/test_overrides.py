@@ -5,8 +5,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from coach_rl.configuration.overrides import InPlaceOf, apply_overrides, parse_overrides
-from coach_rl.core.errors import require
+from coach_rl.configuration.overrides import (
+    Component,
+    InPlaceOf,
+    apply_overrides,
+    parse_overrides,
+)
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.steps import EnvironmentSteps
 
 
@@ -107,3 +112,35 @@ def test_elements_in_place_of_those_of_their_class_leave_the_others() -> None:
 def test_apply_overrides_coupled_values_change_together() -> None:
     change = {"levels.0.algorithm.low": 5, "levels.0.algorithm.high": 6}
     assert apply_overrides(Parameters(), change).levels[0].algorithm == Algorithm(low=5, high=6)
+
+
+def test_changes_may_be_an_object_of_json() -> None:
+    first = (
+        '{"lr": 1e-3, "a.b": [64, 64], "c": null, "d": true, "e": "x:y z", "f": "ran", "g": "2"}'
+    )
+    assert parse_overrides(f'{first}; h=3; {{"i": "GRU()"}}') == {
+        "lr": 1e-3,
+        "a.b": [64, 64],
+        "c": None,
+        "d": True,
+        "e": "x:y z",
+        "f": "ran",
+        "g": "2",
+        "h": 3,
+        "i": Component("GRU", {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1,}', 'not valid JSON: .*; write \'{"name": value'),
+        ("{'a': 1}", "not valid JSON"),
+        ('{"a b": 1}', "cannot read the override 'a b'; give a name or a path"),
+        ('{"a": 1, "a": 2}', "twice"),
+        ('a=1; {"a": 2}', "the override 'a' is given twice"),
+    ],
+)
+def test_object_of_json_that_cannot_be_read_error(text: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        parse_overrides(text)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from coach_rl import GymnasiumParameters, find_preset
 from coach_rl.configuration.own_classes import classes_meant, environment_classes
+from coach_rl.core.errors import ConfigurationError
 
 SOURCE = """
 import gymnasium
@@ -13,7 +15,11 @@ class Slope(Env): ...
 class Slower(gymnasium.Wrapper): ...
 class Settings: ...
 class Wind(Environmental): ...
+class Steep(Slope): ...
+def made(size: int = 3) -> gymnasium.Env: ...
+def unsaid(): ...
 """
+EVERY = ["Dune", "Slope", "Slower", "Steep", "made"]
 
 
 @pytest.fixture
@@ -29,9 +35,15 @@ def folder(tmp_path):
     [
         ("dune.Dune", ["dune:Dune"]),
         ("dune.py:Slope", ["dune:Slope"]),
-        ("dune.py", ["dune:Dune", "dune:Slope", "dune:Slower"]),
-        ("dune", ["dune:Dune", "dune:Slope", "dune:Slower"]),
+        ("dune.py", [f"dune:{name}" for name in EVERY]),
+        ("dune", [f"dune:{name}" for name in EVERY]),
         ("Dune", ["dune:Dune"]),
+        ("Dune()", ["dune:Dune"]),
+        ("./dune.py:Steep", ["dune:Steep"]),
+        ("dune/Dune", ["dune:Dune"]),
+        ("dune::Dune", ["dune:Dune"]),
+        ("dun:Dune", ["dune:Dune"]),  # the module is misspelt
+        ("dune:Dun", []),  # the class is, which the module itself answers
         ("Settings", []),
         ("hill.Dune", []),
         ("CartPole-v1", []),
@@ -43,5 +55,20 @@ def test_classes_meant_by_a_near_miss(folder, text, meant):
 
 
 def test_environments_of_a_file_derive_from_one(folder):
-    assert environment_classes(folder / "dune.py") == ["Dune", "Slope", "Slower"]
+    assert environment_classes(folder / "dune.py") == EVERY
     assert environment_classes(folder / "missing.py") == []
+
+
+def test_preset_that_is_an_environment_is_answered_with_the_command_for_it(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(ConfigurationError, match="`coach train PPO -lvl dune:Dune`"):
+        find_preset("dune:Dune")
+
+
+@pytest.mark.parametrize("level", ["dun:Dune", "./dune.py:Dune", "dune.py:Dune", "dune::Dune"])
+def test_environment_in_a_module_of_another_name_is_answered_with_its_own(
+    folder, monkeypatch, level
+):
+    monkeypatch.chdir(folder)
+    with pytest.raises(ConfigurationError, match=r"(write|did you mean) '?dune:Dune"):
+        GymnasiumParameters(level=level).build(num_envs=1)

@@ -48,7 +48,9 @@ def graph_manager(vectorization: str = "sync", level: str = "docking_env:Docking
     return BasicRLGraphManager(
         BasicGraphParameters(
             agent=PPOAgentParameters(algorithm=algorithm, update_mode="eager"),
-            environment=GymnasiumParameters(level=level, vectorization=vectorization),
+            environment=GymnasiumParameters(
+                level=level, vectorization=vectorization, start_method="forkserver"
+            ),
             schedule=ScheduleParameters(
                 training=EnvironmentSteps(128), evaluation_interval=None
             ),

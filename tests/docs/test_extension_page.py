@@ -1,5 +1,6 @@
 """The extension of docs/how_to_extension.md, installed as a package of its own."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -27,33 +28,49 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def coach(site: Path, folder: Path, *words: object) -> str:
-    """What a command prints, in a process that has the package installed."""
-    code = f"import site; site.addsitedir({str(site)!r}); from coach_rl.cli.main import main; "
+COMMANDS = """
+import json, site, sys
+site.addsitedir(sys.argv[1])
+from coach_rl.cli.main import main
+for words in json.loads(sys.argv[2]):
+    print(sys.argv[3])
+    try:
+        status = main(words)
+    except SystemExit as end:  # of --help
+        status = end.code
+    if status:
+        sys.exit(status)
+"""
+BETWEEN = "the next command"
+
+
+def coach(site: Path, folder: Path, *commands: list[str]) -> list[str]:
+    """What each command prints, in a process that has the package installed."""
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}import sys; sys.exit(main())", *map(str, words)],
+        [sys.executable, "-c", COMMANDS, str(site), json.dumps(commands), BETWEEN],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.split(BETWEEN + "\n")[1:]
 
 
 def test_extension_of_the_page_works_installed(site: Path, tmp_path: Path) -> None:
-    listed = coach(site, tmp_path, "-l")
-    assert "PPO with small outputs (calm 1.0)" in " ".join(listed.split())
-    assert "--calm X" in coach(site, tmp_path, "train", "--help")
     changes = "sinks=(ScoreFile(),); schedule.evaluation_interval=2_500"
-    few = ["--steps", 5_000, "-ntb", "--plain"]
-    coach(site, tmp_path, "train", "CartPole_PPO", *few, "-cp", changes, "--calm", 0.01)
+    few = ["--steps", "5_000", "-ntb", "--plain", "-cp", changes, "--calm", "0.01"]
+    listed, described, _ = coach(
+        site, tmp_path, ["-l"], ["train", "--help"], ["train", "CartPole_PPO", *few]
+    )
+    assert "PPO with small outputs (calm 1.0)" in " ".join(listed.split())
+    assert "--calm X" in described
     (run,) = (tmp_path / "experiments/CartPole_PPO").iterdir()
     agent = manifest_of(run)["parameters"]["agent"]
     assert agent["$type"] == "calm.agent:CalmPPOAgentParameters"
     assert agent["penalty"] == 0.01
-    lines = coach(site, tmp_path, "scores", run).splitlines()
-    assert len(lines) == 2
+    (scores,) = coach(site, tmp_path, ["scores", str(run)])
+    assert len(scores.splitlines()) == 2
     assert "train/square" in (run / "log.jsonl").read_text()
 
 

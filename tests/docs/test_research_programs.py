@@ -6,7 +6,6 @@ with equal numbers.
 
 import importlib
 import re
-import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -44,10 +43,12 @@ SELDOM = rl.LearningParameters(batch=16, learning_starts=30, updates_per_step=0.
 
 
 @pytest.fixture(autouse=True, scope="module")
-def importable():
-    sys.path.insert(0, str(FOLDER))
-    yield
-    sys.path.remove(str(FOLDER))
+def programs():
+    """Programs can be imported by name, and their agents learn seldom."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        patch.setitem(importlib.import_module("two_levels").SMALL, "learning", SELDOM)
+        yield
 
 
 @pytest.fixture(
@@ -91,10 +92,8 @@ def manager_of(name, *, seed=0, steps=700, **changes):
 
 
 def short_run_of(name, **changes):
-    """The program's graph manager for a short run, whose agents learn seldom."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(importlib.import_module("two_levels").SMALL, "learning", SELDOM)
-        return manager_of(name, steps=SHORT, **changes)
+    """The program's graph manager for a short run."""
+    return manager_of(name, steps=SHORT, **changes)
 
 
 def figures(records):
@@ -467,8 +466,10 @@ def test_learned_ends_below_hac_learn_from_goals_as_they_were_sent():
 
 
 @pytest.mark.slow
-def test_learned_ends_end_goals_where_another_is_worth_more():
+def test_learned_ends_end_goals_where_another_is_worth_more(monkeypatch):
     """Right of 0, the level above values nothing but goals to the left."""
+    learning = rl.LearningParameters(batch=32, learning_starts=200)
+    monkeypatch.setitem(importlib.import_module("two_levels").SMALL, "learning", learning)
     manager = manager_of("learned_ends", steps=2_500)
     top, low = manager.graph.agents.values()
     to_the_left = np.array([-0.5, 0.0], np.float32)

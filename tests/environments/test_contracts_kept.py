@@ -65,13 +65,15 @@ SELDOM = {
     "reacher", "slippery_chain", "taxi",
 }  # fmt: skip
 """Those of which a sibling of the same class is tried each time."""
+STEPS = {"platform": 18}
+"""Steps of those that are slow: two episodes and more."""
 EACH_TIME = [pytest.param(name, marks=pytest.mark.slow if name in SELDOM else ()) for name in ALL]
 
 
 @pytest.mark.parametrize("name", EACH_TIME)
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_contract(name, check):
-    steps = 40 if name in MUJOCO else 30
+    steps = 40 if name in MUJOCO else STEPS.get(name, 30)
     single = ALL[name].recipe().make if name in GYMNASIUM else None
     build = lambda num_envs: ALL[name].build(num_envs=num_envs)  # noqa: E731
     check(Trial(build=build, steps=steps, single=single))

@@ -117,7 +117,9 @@ def test_reset_returns_its_info():
     np.testing.assert_allclose(answer.info["start"], answer.observation["place"][:, 0])
 
 
-@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "start_method", [pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
+)
 def test_workers_equal_one_process(start_method):
     rows = 5
     here = build("little_environments:Walk", rows)

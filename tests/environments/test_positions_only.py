@@ -6,7 +6,7 @@ import pytest
 
 from coach_rl.environments import make
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.filters.observation_filters import ObservationCropFilter
+from coach_rl.extensions.image_filters import ObservationCropFilter
 
 TASKS = {
     "half_cheetah_p": ("HalfCheetah-v5", 8),

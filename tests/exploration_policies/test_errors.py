@@ -15,13 +15,12 @@ from coach_rl.exploration_policies import (
     Categorical,
     EpsilonGreedy,
     EpsilonGreedyNoise,
-    EpsilonZGreedy,
     GaussianNoise,
     Greedy,
     OrnsteinUhlenbeckNoise,
-    ParameterNoise,
     TruncatedNormalNoise,
 )
+from coach_rl.extensions.exploration import EpsilonZGreedy, ParameterNoise
 
 BOX = spaces.Box(-1, 3, (2,))
 BUTTONS = spaces.Discrete(4)
@@ -57,35 +56,24 @@ FIELDS = [
     (EpsilonGreedy, {"epsilon": ConstantSchedule(value=nan)}, "got nan"),
     (EpsilonGreedyNoise, {"epsilon": ConstantSchedule(value=2.0)}, "EpsilonGreedyNoise.epsilon"),
     (EpsilonZGreedy, {"epsilon": ConstantSchedule(value=2.0)}, "EpsilonZGreedy.epsilon"),
-    (EpsilonZGreedy, {"mu": 1}, "EpsilonZGreedy.mu must be float > 1, got 1"),
-    (EpsilonZGreedy, {"longest": 0}, "longest must be int > 0, got 0"),
     (
         Boltzmann,
         {"temperature": ConstantSchedule(value=-1.0)},
         "0 or more and finite, got -1.0 at ... step 0",
     ),
     (GaussianNoise, {"scale": ConstantSchedule(value=-0.1)}, "scale must be 0 or more and finite"),
-    (GaussianNoise, {"unit": "box"}, "unit must be 'half_range' or 'raw', got 'box'"),
     (
         GaussianNoise,
         {"scale": ConstantSchedule(value=inf)},
         "finite, got inf at ... step 0",
     ),
     (TruncatedNormalNoise, {"scale": ConstantSchedule(value=-0.1)}, "TruncatedNormalNoise.scale"),
-    (OrnsteinUhlenbeckNoise, {"theta": 0}, "theta must be float > 0, got 0"),
-    (OrnsteinUhlenbeckNoise, {"dt": 0}, "dt must be float > 0"),
     (OrnsteinUhlenbeckNoise, {"theta": 0.5, "dt": 3}, "1 / theta = 2], got 3"),
     (
         OrnsteinUhlenbeckNoise,
         {"sigma": ConstantSchedule(value=-1.0)},
         "sigma must be 0 or more",
     ),
-    (OrnsteinUhlenbeckNoise, {"mean": inf}, "mean must be float in (-inf, inf), got inf"),
-    (ParameterNoise, {"initial_scale": 0.0}, "initial_scale must be float in (0, inf), got 0.0"),
-    (ParameterNoise, {"target_distance": -1.0}, "target_distance must be float in (0, inf)"),
-    (ParameterNoise, {"target_distance": inf}, "target_distance must be float in (0, inf)"),
-    (ParameterNoise, {"adaptation": 0.99}, "adaptation must be float in [1, inf)"),
-    (ParameterNoise, {"adapt_every": 0}, "adapt_every must be int > 0"),
 ]
 """Classes of parameters, wrong fields, and parts of the message."""
 

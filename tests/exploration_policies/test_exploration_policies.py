@@ -21,7 +21,6 @@ from coach_rl.exploration_policies import (
     Categorical,
     EpsilonGreedy,
     EpsilonGreedyNoise,
-    EpsilonZGreedy,
     ExplorationPolicyParameters,
     GaussianNoise,
     Greedy,
@@ -29,6 +28,7 @@ from coach_rl.exploration_policies import (
     TruncatedNormalNoise,
 )
 from coach_rl.exploration_policies.independent_choices import IndependentChoices
+from coach_rl.extensions.exploration import EpsilonZGreedy
 
 BUTTONS = spaces.Discrete(4, start=3)
 DIALS = spaces.MultiDiscrete([3, 2], start=[-1, 4])

@@ -26,9 +26,12 @@ from coach_rl.configuration.extensions import own_extensions
 CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
-USED = ("testing", "scripts", "optimizers", "strict_subgoals", "episode_filters")
+USED = (
+    "testing", "discrete_maps", "distributional", "episode_filters", "exploration",
+    "image_filters", "optimizers", "recurrent_layers", "scripts", "strict_subgoals",
+)  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
-KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS")
+KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
 """Variables of the environment that programs in a copy have."""
 IMPORT_ALL = """
 import importlib, pkgutil
@@ -63,12 +66,12 @@ def delete(names: Iterable[str], checkout: Path) -> None:
         if extension.name in names:
             shutil.rmtree(checkout / "coach_rl/extensions" / extension.name)
             shutil.rmtree(checkout / "tests/extensions" / extension.name, ignore_errors=True)
-            for preset in (*extension.presets, *extension.needed_by):
-                (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)  # of two
+            for preset in (*extension.presets, *extension.needed_by):  # those of two come twice
+                (checkout / "presets" / f"{preset}.py").unlink(missing_ok=True)
                 shutil.rmtree(checkout / "coach_rl/trained" / preset, ignore_errors=True)
                 (checkout / "coach_rl/trained" / f"{preset}.zip").unlink(missing_ok=True)
             for helper in extension.helpers:
-                (checkout / "presets" / helper).unlink()
+                (checkout / "presets" / helper).unlink(missing_ok=True)
             for path in extension.environments:
                 environment = checkout / "environments" / path
                 if environment.is_dir():

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from coach_rl.core.goals import GoalSpace
@@ -14,14 +14,8 @@ from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
 from coach_rl.extensions.skills.skill_agents import SkillAgents
 from coach_rl.extensions.testing.states import assert_same_state
 from tests.extensions.every_stack import Level, Planned, Plans, build, of_skill
-from tests.levels.test_level_manager import (
-    REST,
-    Agents,
-    Kinds,
-    check_stack,
-    goal_spaces,
-    stacks,
-)
+from tests.levels.any_stack import Agents, Kinds, goal_spaces, machine_of, stacks
+from tests.levels.test_level_machine import EXAMPLES
 
 ANY_TIME = st.one_of(
     st.just(GoalSpace),
@@ -120,8 +114,8 @@ class EveryKind(Kinds):
 class EveryAgent(Agents):
     """Agents that plan, and skills, too."""
 
-    def build(self, *described):
-        return build(*described)
+    def build(self, *described, **more):
+        return build(*described, **more)
 
     def of_recursion(self, levels, count):
         return Plans.of(levels, count)
@@ -152,9 +146,5 @@ class EveryAgent(Agents):
             assert_same_state(agent.graph.state_dict(), learned)
 
 
-@settings(max_examples=70, deadline=None)
-@given(levels=stacks(EveryKind), **REST)
-def test_stack_any_levels_of_extensions_equals_plain_recursion(
-    levels, company, seed, stretches, discount, saved_at
-):
-    check_stack(levels, company, seed, stretches, discount, saved_at, EveryAgent())
+class TestEveryStack(machine_of(stacks(EveryKind), EveryAgent(), failing=st.just(0.0)).TestCase):
+    settings = settings(EXAMPLES, max_examples=40)

@@ -22,6 +22,7 @@ from coach_rl.environments.toy import (
     GoalPointMassParameters,
     PointMassParameters,
 )
+from coach_rl.extensions.discrete_maps import BoxDiscretization
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.planning.edge_costs import CriticSteps
@@ -31,7 +32,6 @@ from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
 from coach_rl.extensions.skills.diayn_agent import DiscriminatorParameters
 from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
 from coach_rl.filters import (
-    BoxDiscretization,
     BoxMasking,
     InputFilter,
     LinearBoxToBoxMap,
@@ -309,11 +309,6 @@ CASES = {
         (hac_learner(memory=BOTH_REPLACE), "learner.memory.hindsight must be None"),
         (hac_learner(critic=BOUNDED), "bounds must be None, got (-9.0, 0.0): ... bound_values=Fal"),
         (lambda: hac.agent("sac", bound_values=True), "SAC's values count entropy"),
-        (lambda: hac.parameters(testing_rate=2.0), "testing_rate must be float in [0, 1], got 2"),
-        (
-            lambda: rl.SubGoalTesting(rate=1.5),
-            "SubGoalTesting.rate must be float in [0, 1], got 1.5",
-        ),
         (test_low_level, "level 'low' has SubGoalTesting(rate=0.3) and no level below it to test"),
         (lambda: hiro.top_agent(memory=BOTH_REPLACE), "both replace sub-goals"),
         (lambda: hiro.top_agent(memory=None), "memory must be ReplayMemoryParameters, got None"),
@@ -416,7 +411,6 @@ CASES = {
         (planner(graph.at(own=RELATIVE)), "got 2 (relative), fixed_goal=() and 2"),
         (planner(places=GridPlaces(spacing=0.001)), "spacing=0.001 makes 16,000,000 places"),
         (planner(fixed_goal=(7.0,)), "fixed_goal=(7.0,) must lie within ... (4.0,)"),
-        (planner(lowest_probability=0.0), "lowest_probability must be float in (0, 1], got 0"),
         (turning("own"), "angles=(0,) turn full circle; leave"),
         (turning("sub_goal"), "angles=(0,) turn full circle; leave"),
         (turning("conditions"), "angles=(0,) turn full circle; leave"),

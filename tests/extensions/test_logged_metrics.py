@@ -22,8 +22,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
-from coach_rl.exploration_policies import ParameterNoise
 from coach_rl.extensions.curricula.curriculum import Curriculum
+from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters

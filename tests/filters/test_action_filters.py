@@ -5,13 +5,12 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coach_rl.filters import (
+from coach_rl.extensions.discrete_maps import (
     BoxDiscretization,
-    BoxMasking,
     FullDiscreteActionSpaceMap,
-    LinearBoxToBoxMap,
     PartialDiscreteActionSpaceMap,
 )
+from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
 
 ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
 

@@ -12,10 +12,12 @@ import pytest
 from gymnasium import spaces
 from typeguard import check_type
 
+import coach_rl as rl
 import coach_rl.filters as filters
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.spaces import actions_from_uniform, check_actions, uniform_size
+from coach_rl.extensions import discrete_maps, image_filters
 from coach_rl.filters import InputFilter, OutputFilter
 
 VECTOR = spaces.Box(-2.0, 3.0, (4,), np.float64)
@@ -31,7 +33,7 @@ WRONG = spaces.Discrete(3)
 INPUT_CASES: list[tuple[Any, spaces.Box, Any]] = [
     (filters.ObservationClippingFilter(low=0.0), VECTOR, WRONG),
     (filters.ObservationClippingFilter(low=-3, high=300), GREY, WRONG),
-    (filters.ObservationCropFilter(low=(2, 0, 0), high=(8, None, 2)), IMAGE, GREY),
+    (rl.ObservationCropFilter(low=(2, 0, 0), high=(8, None, 2)), IMAGE, GREY),
     (filters.ObservationNormalizationFilter(), UNBOUNDED, WRONG),
     (filters.ObservationNormalizationFilter(clip=None), IMAGE, WRONG),
     (
@@ -39,15 +41,15 @@ INPUT_CASES: list[tuple[Any, spaces.Box, Any]] = [
         VECTOR,
         GREY,
     ),
-    (filters.ObservationRescaleSizeByFactorFilter(factor=0.5), IMAGE, VECTOR),
-    (filters.ObservationRescaleToSizeFilter(height=5, width=7), FLOAT_IMAGE, VECTOR),
-    (filters.ObservationRescaleToSizeFilter(height=20, width=20), GREY, WRONG),
-    (filters.ObservationRGBToYFilter(), IMAGE, GREY),
-    (filters.ObservationRGBToYFilter(), FLOAT_IMAGE, VECTOR),
+    (rl.ObservationRescaleSizeByFactorFilter(factor=0.5), IMAGE, VECTOR),
+    (rl.ObservationRescaleToSizeFilter(height=5, width=7), FLOAT_IMAGE, VECTOR),
+    (rl.ObservationRescaleToSizeFilter(height=20, width=20), GREY, WRONG),
+    (rl.ObservationRGBToYFilter(), IMAGE, GREY),
+    (rl.ObservationRGBToYFilter(), FLOAT_IMAGE, VECTOR),
     (filters.ObservationStackingFilter(stack_size=3), GREY, WRONG),
     (filters.ObservationStackingFilter(stack_size=2, axis=0), VECTOR, WRONG),
     (filters.ObservationStackingFilter(stack_size=2, differences=True), VECTOR, GREY),
-    (filters.ObservationToUInt8Filter(low=-2.0, high=3.0), VECTOR, WRONG),
+    (rl.ObservationToUInt8Filter(low=-2.0, high=3.0), VECTOR, WRONG),
 ]
 REWARD_CASES: list[Any] = [
     filters.RewardClippingFilter(low=0.0, high=1.0),
@@ -58,15 +60,15 @@ REWARD_CASES: list[Any] = [
 ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
 REGION = spaces.Box(0.0, 10.0, (4,), np.float32)
 ACTION_CASES: list[tuple[Any, Any, Any]] = [
-    (filters.BoxDiscretization(num_bins=(5, 3)), ARM, spaces.Box(-np.inf, np.inf, (2,))),
-    (filters.BoxDiscretization(num_bins=3), spaces.Box(0, 9, (2, 2), np.int64), WRONG),
+    (rl.BoxDiscretization(num_bins=(5, 3)), ARM, spaces.Box(-np.inf, np.inf, (2,))),
+    (rl.BoxDiscretization(num_bins=3), spaces.Box(0, 9, (2, 2), np.int64), WRONG),
     (filters.BoxMasking(low=0.0, high=(1.0, 0.5)), ARM, spaces.Box(0.5, 1.0, (2,))),
-    (filters.FullDiscreteActionSpaceMap(), spaces.MultiDiscrete([3, 2]), ARM),
-    (filters.FullDiscreteActionSpaceMap(), spaces.MultiBinary(3), ARM),
-    (filters.FullDiscreteActionSpaceMap(), spaces.Discrete(3, start=1), ARM),
-    (filters.PartialDiscreteActionSpaceMap(target_actions=(4, 0)), spaces.Discrete(5), WRONG),
+    (rl.FullDiscreteActionSpaceMap(), spaces.MultiDiscrete([3, 2]), ARM),
+    (rl.FullDiscreteActionSpaceMap(), spaces.MultiBinary(3), ARM),
+    (rl.FullDiscreteActionSpaceMap(), spaces.Discrete(3, start=1), ARM),
+    (rl.PartialDiscreteActionSpaceMap(target_actions=(4, 0)), spaces.Discrete(5), WRONG),
     (
-        filters.PartialDiscreteActionSpaceMap(target_actions=((0.0, 0.0), (3.0, 0.5))),
+        rl.PartialDiscreteActionSpaceMap(target_actions=((0.0, 0.0), (3.0, 0.5))),
         ARM,
         REGION,
     ),
@@ -159,8 +161,9 @@ def plain(state):
 def test_every_public_filter_has_a_case():
     named = {
         name
-        for name in filters.__all__
-        if dataclasses.is_dataclass(getattr(filters, name))
+        for offered in (filters, image_filters, discrete_maps)
+        for name in offered.__all__
+        if dataclasses.is_dataclass(getattr(offered, name))
         and name not in ("InputFilter", "OutputFilter")
     }
     assert {type(parameters).__name__ for parameters in ALL} == named

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.extensions.image_filters import ObservationRescaleToSizeFilter
 from coach_rl.filters import (
     InputFilter,
     ObservationClippingFilter,
     ObservationNormalizationFilter,
-    ObservationRescaleToSizeFilter,
     ObservationStackingFilter,
     RewardClippingFilter,
     RewardReturnScalingFilter,

@@ -5,17 +5,19 @@ import pytest
 from gymnasium import spaces
 from PIL import Image
 
-from coach_rl.filters import (
-    InputFilter,
-    ObservationClippingFilter,
+from coach_rl.extensions.image_filters import (
     ObservationCropFilter,
-    ObservationNormalizationFilter,
-    ObservationReductionBySubPartsNameFilter,
     ObservationRescaleSizeByFactorFilter,
     ObservationRescaleToSizeFilter,
     ObservationRGBToYFilter,
-    ObservationStackingFilter,
     ObservationToUInt8Filter,
+)
+from coach_rl.filters import (
+    InputFilter,
+    ObservationClippingFilter,
+    ObservationNormalizationFilter,
+    ObservationReductionBySubPartsNameFilter,
+    ObservationStackingFilter,
 )
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.filters import BoxDiscretization, BoxMasking, LinearBoxToBoxMap, OutputFilter
+from coach_rl.extensions.discrete_maps import BoxDiscretization
+from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
 
 ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
 

@@ -124,7 +124,17 @@ def two_members(rollout: int, *, num_envs: int) -> str:
     )
 
 
+ATARI = "environment.max_episode_steps=50; "
 SETTINGS: dict[str, dict[str, Any]] = {
+    "Atari_DQN": dict(
+        steps=200,
+        changes=OFF_POLICY.replace("schedule.heatup=40; ", "")
+        + ATARI
+        + "evaluation_environment.max_episode_steps=50; num_envs=2; protocol=B",
+        level="breakout",
+        package="ale_py",
+    ),
+    "Atari_PPO": dict(steps=256, changes=PPO + ATARI, package="ale_py"),
     "Acrobot_PPO": dict(steps=256, changes=PPO),
     "AntMaze_Graph": dict(
         level="ant_maze_u12",

@@ -9,7 +9,7 @@ import pytest
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CallbackError, CoachWarning, ConfigurationError
-from coach_rl.core.parts import stand_before
+from coach_rl.core.parts import wrap_method
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
@@ -57,7 +57,7 @@ class Watching:
                 run.progress.added.append(partial(run.note, total))
             return answer
 
-        stand_before(simulators, "recv", recv)
+        wrap_method(simulators, "recv", recv)
 
     def __call__(self, record, run):
         """Nothing is added to a record."""

@@ -1,6 +1,8 @@
 """Levels that warm up, freeze, thaw and take turns: what they do, save, log, and refuse."""
 
+import copy
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -401,20 +403,22 @@ def test_a_run_stopped_in_any_phase_resumes_bit_for_bit(agent, schedule):
 
 
 def check_resumes_in_any_phase(agent, schedule):
+    """A run is saved twice on its way; each resumes to the next save, or to the end."""
     params = parameters(agent, training=360, heatup=30, **SCHEDULES[schedule])
-    whole = built(params)
-    expected = until(whole, 360)
-    for stopped_at in (100, 220):
-        stopped, resumed = built(params), built(params)
-        records = until(stopped, stopped_at)
-        resumed.load_state_dict(stopped.state_dict())
-        records += until(resumed, 360)
-        assert_same_state(whole.state_dict()["agents"], resumed.state_dict()["agents"])
-        assert_same_state(whole.state_dict()["training"], resumed.state_dict()["training"])
-        assert changes(records) == changes(expected)
-        stopped.close()
-        resumed.close()
+    whole, moments = built(params), (100, 220, 360)
+    parts, states = [], []
+    for moment in moments:
+        parts.append(until(whole, moment))
+        states.append(copy.deepcopy(whole.state_dict()))
     whole.close()
+    for number in (1, 2):
+        resumed, expected = built(params), states[number]
+        resumed.load_state_dict(copy.deepcopy(states[number - 1]))
+        records = [*chain(*parts[:number]), *until(resumed, moments[number])]
+        assert_same_state(expected["agents"], resumed.state_dict()["agents"])
+        assert_same_state(expected["training"], resumed.state_dict()["training"])
+        assert changes(records) == changes([*chain(*parts[: number + 1])])
+        resumed.close()
 
 
 def test_a_run_whose_schedule_is_taken_away_learns_everywhere():

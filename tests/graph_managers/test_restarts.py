@@ -35,7 +35,9 @@ REACHED = GoalSpace(
     reached_within="ball",
 )
 SETTINGS = {
-    "learning": LearningParameters(batch=16, learning_starts=20, report_every=5),
+    "learning": LearningParameters(
+        batch=16, updates_per_step=0.5, learning_starts=20, report_every=5
+    ),
     "exploration": OrnsteinUhlenbeckNoise(),
     "actor": ActorParameters(torso=TORSO),
     "critic": CriticParameters(torso=TORSO),

@@ -1,6 +1,7 @@
 """Sources of ticks that a stranger could write: they count, or play what was recorded."""
 
 import copy
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from coach_rl.core.errors import CheckpointError
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.runs.checkpoint import list_checkpoints, steps_of
 from tests.graph_managers.small_runs import parameters
 
 TICKS = 90
@@ -145,3 +147,54 @@ def test_open_episodes_of_another_source_are_refused(recorded):
     refused = pytest.raises(CheckpointError, match=r"the run's own process, not of recorded ticks")
     with manager_of(RecordedParameters()) as manager, refused:
         manager.load_state_dict(recorded)
+
+
+@parameter_class
+class CountedInUpdates(rl.SourceParameters):
+    UNIT = rl.TrainingSteps
+
+
+def in_updates(interval):
+    """CartPole_PPO from a source that counts gradient updates, 20 for each 128 steps."""
+    manager = rl.load_preset(rl.find_preset("CartPole_PPO")).configure(
+        {"num_envs": 1, "steps": 256, "agent.algorithm.rollout": 128}
+    )
+    given = manager.parameters
+    own = {
+        "progress_interval": interval,
+        "evaluation_interval": rl.TrainingSteps(20),
+        "evaluation_episodes": rl.EnvironmentEpisodes(1),
+    }
+    checkpoints = replace(given.checkpoints, every_steps=rl.TrainingSteps(20), best_of=None)
+    return type(manager)(
+        replace(
+            given,
+            source=CountedInUpdates(),
+            schedule=replace(given.schedule, **own),
+            checkpoints=checkpoints,
+        )
+    )
+
+
+def test_source_with_a_unit_of_its_own_tells_moments_and_checkpoints_by_it(tmp_path):
+    result = rl.run_experiment(
+        in_updates(rl.TrainingSteps(10)),
+        rl.Runtime(seed=1, device="cpu"),
+        name="updates",
+        root=tmp_path,
+        settings=rl.RunSettings(tensorboard=False),
+    )
+    records = [*map(json.loads, (result.folder.path / "log.jsonl").read_text().splitlines())]
+    for kind, moments in (("progress", [20, 40]), ("evaluation", [20, 40])):
+        found = [each["training_steps"] for each in records if each["kind"] == kind]
+        assert found[:2] == moments
+    assert {20, 40} == {*map(steps_of, list_checkpoints(result.folder.checkpoints))}
+    again = rl.resume_experiment(result.folder.path, steps=rl.EnvironmentSteps(512))
+    assert {20, 40, 60, 80} == {*map(steps_of, list_checkpoints(again.folder.checkpoints))}
+
+
+def test_source_with_a_unit_of_its_own_refuses_intervals_in_another():
+    with pytest.raises(
+        rl.ParameterError, match="must be TrainingSteps, in which its source counts"
+    ):
+        in_updates(rl.EnvironmentSteps(100))

@@ -96,11 +96,19 @@ class Walk:
     """One walk (x, y, angle) towards a goal that moves now and then.
 
     It drifts, ends by chance or after 13 steps; the angle is counted on beyond a turn.
+
+    Args:
+        seed: Of its stream.
+        failing: The chance that it fails in place of a step, which leaves no result.
     """
 
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, seed, failing=0.0):
+        self.rng, self.failing = np.random.default_rng(seed), failing
         self.restart()
+
+    def fails(self):
+        """Whether it fails before its next step."""
+        return bool(self.failing and self.rng.random() < self.failing)
 
     def restart(self):
         self.position, self.age = self.rng.uniform(-2, 2, 3) * [1, 1, 3], 0
@@ -372,30 +380,47 @@ class ByRule:
 BY_RULE = ByRule()
 
 
-def played(seeds, levels, phases, discount, others, agents=BY_RULE):
-    """The recursions of environments with these seeds, after a step for each of the phases.
+class Recursions:
+    """The recursions of environments with these seeds, played side by side.
 
-    Where levels are in phases of their own, `others` has them by name, for each step, unless the
-    levels themselves say when.
+    Args:
+        seeds: Of the walks.
+        levels: Top first.
+        discount: Of rewards that go up.
+        agents: Those that decide otherwise than by the rule.
+        failing: The chance that a walk fails in place of a step.
     """
-    schedule, own_phases = Schedule(levels), []
-    recursions = [
-        Recursion(seed, row, levels, phases, discount, own_phases, agents)
-        for row, seed in enumerate(seeds)
-    ]
-    going = [each.episode(0, None, [], quiet=False) for each in recursions]
-    for each in going:
-        next(each)
-    for number, phase in enumerate(phases):
-        is_scheduled = any(level.is_scheduled for level in levels)
-        now = schedule.now(phase, number * len(seeds)) if is_scheduled else others[number]
-        own_phases.append(now)
-        for each in going:
+
+    def __init__(self, seeds, levels, discount, agents=BY_RULE, failing=0.0):
+        self.schedule, self.agents = Schedule(levels), agents
+        self.is_scheduled = any(level.is_scheduled for level in levels)
+        self.phases, self.own_phases = [], []
+        self.each = [
+            Recursion(
+                Walk(seed, failing), row, levels, self.phases, discount, self.own_phases, agents
+            )
+            for row, seed in enumerate(seeds)
+        ]
+        self.going = [each.episode(0, None, [], quiet=False) for each in self.each]
+        for each in self.going:
             next(each)
-        for each in recursions:
-            schedule.note(each.successes)
-        agents.learn()
-    return recursions
+
+    def tick(self, phase, own):
+        """Play a step of each.
+
+        Args:
+            phase: That of the run.
+            own: Phases of levels that have one of their own, by name; not used where the levels
+                themselves say when.
+        """
+        steps = len(self.phases) * len(self.each)
+        self.phases.append(phase)
+        self.own_phases.append(self.schedule.now(phase, steps) if self.is_scheduled else own)
+        for each in self.going:
+            next(each)
+        for each in self.each:
+            self.schedule.note(each.successes)
+        self.agents.learn()
 
 
 @dataclass
@@ -467,8 +492,8 @@ class Recursion:
     There is a phase for each step; `own_phases` has those of single levels by name.
     """
 
-    def __init__(self, seed, row, levels, phases, discount, own_phases, agents):
-        self.walk, self.levels, self.phases, self.discount = Walk(seed), levels, phases, discount
+    def __init__(self, walk, row, levels, phases, discount, own_phases, agents):
+        self.walk, self.levels, self.phases, self.discount = walk, levels, phases, discount
         self.own_phases, self.agents = own_phases, agents
         self.row, self.steps, self.waited_at = row, 0, -1
         self.successes = [[] for _ in levels]  # of sub-episodes that have ended in this tick
@@ -508,7 +533,7 @@ class Recursion:
             outer: Goals of the levels above, any of which ends the sub-episode.
             quiet: A level above tests its decision.
         """
-        level, totals = self.levels[depth], self.totals[depth]
+        level = self.levels[depth]
         decisions, returns, reward_up, duration, starts = 0, 0.0, 0.0, 0, True
         distance_at_start, began = 0.0, self.walk.position.copy()
         while True:
@@ -521,60 +546,76 @@ class Recursion:
                 distance_at_start, longest = self.begun(level, order)
             known = self.known(depth, order, starts=starts, quiet=quiet)
             action, tested, answer = yield from self.decision(depth, order, outer, known)
-            decisions += 1
-            made = (action, decisions, longest)
+            made = (action, decisions + 1, longest)
+            if not answer.duration:  # the simulator has failed: this decision was never made
+                made = (action, 0, None)
             reward, is_final, end = self.outcome(depth, order, outer, answer, made)
-            heard = self.phase_of(depth, self.steps - 1)
-            if level.may_freeze and known["phase"] is Phase.TEST:
-                heard = Phase.TEST  # what came of a decision of a frozen agent is not for learning
-            self.hear(depth, answer, heard)
-            following = self.given_goal() if depth == 0 and not end else order
-            self.transitions[depth].append(
-                {
-                    **known,
-                    "heard": heard,
-                    "action": np.array(action).tolist(),
-                    "after": answer.after.tolist(),
-                    "told after": None
-                    if order is None
-                    else order.shown(answer.after, self.steps).tolist(),
-                    "told next": None
-                    if order is None
-                    else following.shown(answer.after, self.steps).tolist(),
-                    "reward": reward,
-                    "terminated": is_final,
-                    "truncated": bool(end) and not is_final,
-                    "duration": answer.duration,
-                    "end": int(end),
-                    "below": int(answer.end),
-                    "tested": tested,
-                }
-            )
-            if self.may_test(depth, self.steps - 1) and level.testing_rate > 0:
-                # Failed where the level below used up its horizon and met no other end.
-                is_failed = tested and is_missed(answer.end)
-                totals.update(decided=1, tested_share=tested, penalised_share=is_failed)
-            returns += reward
+            if answer.duration:
+                decisions += 1
+                returns += reward
+                following = self.given_goal() if depth == 0 and not end else order
+                judged = {"reward": reward, "terminated": is_final, "end": int(end)}
+                told = {"tested": tested, "action": np.array(action).tolist()}
+                self.note_decision(depth, answer, (order, following), {**known, **told, **judged})
             reward_up += answer.reward * self.discount**duration
             duration += answer.duration
             starts, self.fresh[depth] = bool(end), bool(answer.real)
-            if depth == len(self.levels) - 1 and answer.real:
-                self.walk.restart()
             if not end:
                 continue
-            is_random = self.phase_of(depth, self.steps - 1) is Phase.HEATUP
-            self.successes[depth] += [bool(end & End.GOAL)] * (not is_random)
-            totals.update({"sub_episodes": 1, "decisions": decisions, "return": returns})
-            shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
-            is_ended, is_reached = shares.pop("option"), shares.pop("goal")
-            shares |= of_own_end(level, is_ended)
-            totals.update({f"{name}_share": share for name, share in shares.items()})
-            ends = (distance_at_start, answer.after)
-            totals.update(of_goal(order, ends, is_reached, duration))
-            totals.update(of_option(level, order, is_ended, decisions, returns))
+            if decisions:
+                ended = (decisions, returns, duration, distance_at_start)
+                self.note_end(depth, order, answer, end, ended)
             if depth:
                 return Answer(began, answer.after, reward_up, duration, answer.real, end)
             decisions, returns, duration = 0, 0.0, 0
+
+    def note_decision(self, depth, answer, orders, made):
+        """Keep the transition of a decision, and add it to the totals of its level.
+
+        Args:
+            orders: What the level was told, and what it is told next.
+            made: What the decision was, and how it is judged.
+        """
+        level, now = self.levels[depth], self.steps
+        heard = self.phase_of(depth, now - 1)
+        if level.may_freeze and made["phase"] is Phase.TEST:
+            heard = Phase.TEST  # the outcome of a decision of a frozen agent is not for learning
+        self.hear(depth, answer, heard)
+        after, following = (
+            None if order is None else order.shown(answer.after, now).tolist() for order in orders
+        )
+        self.transitions[depth].append(
+            {
+                **made,
+                "heard": heard,
+                "after": answer.after.tolist(),
+                "told after": after,
+                "told next": following,
+                "truncated": bool(made["end"]) and not made["terminated"],
+                "duration": answer.duration,
+                "below": int(answer.end),
+            }
+        )
+        if self.may_test(depth, now - 1) and level.testing_rate > 0:
+            # Failed where the level below used up its horizon and met no other end.
+            is_failed = made["tested"] and is_missed(answer.end)
+            tested = made["tested"]
+            self.totals[depth].update(decided=1, tested_share=tested, penalised_share=is_failed)
+
+    def note_end(self, depth, order, answer, end, ended):
+        """Add a sub-episode to the totals of its level."""
+        level, totals = self.levels[depth], self.totals[depth]
+        decisions, returns, duration, distance_at_start = ended
+        is_random = self.phase_of(depth, self.steps - 1) is Phase.HEATUP
+        self.successes[depth] += [bool(end & End.GOAL)] * (not is_random)
+        totals.update({"sub_episodes": 1, "decisions": decisions, "return": returns})
+        shares = {bit.name.lower(): bool(end & bit) for bit in level.bits}
+        is_ended, is_reached = shares.pop("option"), shares.pop("goal")
+        shares |= of_own_end(level, is_ended)
+        totals.update({f"{name}_share": share for name, share in shares.items()})
+        ends = (distance_at_start, answer.after)
+        totals.update(of_goal(order, ends, is_reached, duration))
+        totals.update(of_option(level, order, is_ended, decisions, returns))
 
     def begun(self, level, order):
         """The distance of a sub-episode that begins here, and its horizon; None: it has none."""
@@ -645,11 +686,17 @@ class Recursion:
             action = decide(level.goal_space, below, self.felt(depth, known), told)
         tested = self.is_tested(depth) or known["quiet"]
         if is_lowest:
-            reward, terminated, truncated = self.walk.step(action)
             self.steps += 1
+            if self.walk.fails():
+                self.walk.restart()
+                return action, tested, Answer(seen, seen, 0.0, 0, End.TRUNCATED, End.TRUNCATED)
+            reward, terminated, truncated = self.walk.step(action)
             real = End.TERMINATED if terminated else End(0)
             real |= End.TRUNCATED if truncated else End(0)
-            return action, tested, Answer(seen, self.walk.position.copy(), reward, 1, real, real)
+            after = self.walk.position.copy()
+            if real:
+                self.walk.restart()
+            return action, tested, Answer(seen, after, reward, 1, real, real)
         mine = [order] if order is not None and order.goals is not None else []
         if isinstance(below, OptionSpace):
             asked = Order(None, np.eye(below.count, dtype=np.float32)[action])

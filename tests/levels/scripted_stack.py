@@ -15,7 +15,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
 from coach_rl.core.options import OPTION_KEY, OptionSpace
-from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Sums
+from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Fault, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.levels import LevelManager
@@ -37,8 +37,8 @@ class Walks:
 
     spaces = SPACES
 
-    def __init__(self, seeds):
-        self.walks, self.num_envs = [Walk(seed) for seed in seeds], len(seeds)
+    def __init__(self, seeds, failing=0.0):
+        self.walks, self.num_envs = [Walk(seed, failing) for seed in seeds], len(seeds)
         self.sent = (np.zeros((0, 3)), np.arange(0))
 
     def seen(self, rows):
@@ -57,10 +57,15 @@ class Walks:
 
     def recv(self):
         (actions, rows), self.sent = self.sent, (np.zeros((0, 3)), np.arange(0))
-        steps = [self.walks[r].step(a) for r, a in zip(rows, actions, strict=True)]
-        return self.respond(rows, steps, 1)
+        lost = np.array([self.walks[row].fails() for row in rows], bool)
+        steps = [
+            (0.0, False, True) if fails else self.walks[row].step(action)
+            for row, action, fails in zip(rows, actions, lost, strict=True)
+        ]
+        faults = tuple(Fault(cause="raised", row=row, message="x") for row in rows[lost].tolist())
+        return self.respond(rows, steps, 1 - lost, faults)
 
-    def respond(self, rows, steps, duration):
+    def respond(self, rows, steps, duration, faults=()):
         last = self.seen(rows)
         terminated = np.array([step[1] for step in steps], bool)
         truncated = np.array([step[2] for step in steps], bool)
@@ -75,7 +80,8 @@ class Walks:
             terminated=terminated,
             truncated=truncated,
             end=end.astype(np.uint8),
-            duration=np.full(len(rows), duration),
+            duration=np.full(len(rows), duration, np.int64),
+            faults=faults,
         )
 
     def state_dict(self):
@@ -139,7 +145,8 @@ class Scripted:
     def act(self, row_state, request, clock):
         actions, observation = self.chosen(row_state, request, clock), request.observation
         for i, row in enumerate(request.rows):
-            assert row not in row_state.decisions, "two decisions without an outcome in between"
+            is_free = row_state.decisions.get(row, {"is cut": True}).get("is cut")
+            assert is_free, "two decisions without an outcome in between"
             told = self.told(observation, i)
             row_state.decisions[row] = {
                 "seen": observation["observation"][i].tolist(),
@@ -153,7 +160,8 @@ class Scripted:
         return actions
 
     def cut_off(self, row_state, rows, clock):
-        pass
+        for row in rows:  # its open decision may have no outcome
+            row_state.decisions.get(row, {})["is cut"] = True
 
     def observe(self, row_state, outcome, clock):
         moved = outcome.next_goal
@@ -173,7 +181,9 @@ class Scripted:
                 "heard": clock.phase,
             }
             kept = self.transitions.setdefault(int(row), [])
-            kept.append({**row_state.decisions.pop(row), **came})
+            decided = row_state.decisions.pop(row)
+            decided.pop("is cut", None)
+            kept.append({**decided, **came})
 
 
 class Ending(Scripted):
@@ -245,6 +255,7 @@ class Recurrent(Scripted):
         self.agent.observe(row_state.own, outcome, Clock())
 
     def cut_off(self, row_state, rows, clock):
+        super().cut_off(row_state, rows, clock)
         self.agent.cut_off(row_state.own, rows, Clock())
 
 
@@ -257,9 +268,9 @@ def agent_of(levels, index, below, count):
     return (Ending if level.ends_options else Scripted)(level, lower, space, count)
 
 
-def build(seeds, levels, clock, discount=1.0, agent_of=agent_of):
+def build(seeds, levels, clock, discount=1.0, agent_of=agent_of, failing=0.0):
     """The stack, reset, and its agents, top first."""
-    below, agents = Walks(seeds), []
+    below, agents = Walks(seeds, failing), []
     for index in reversed(range(len(levels))):
         agents.append(agent_of(levels, index, below, len(seeds)))
         below = LevelManager(

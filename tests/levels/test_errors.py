@@ -11,7 +11,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Directive
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.levels.level_checks import check_level, require_goal_space
+from coach_rl.levels.level_checks import check_level
 from tests.levels.plain_stack import Level
 from tests.levels.scripted_stack import SPACES, build
 from tests.levels.test_judging import LINE, LOW
@@ -30,7 +30,7 @@ def unfit(goal_space, *, is_top):
 def send_to_busy_row():
     top, _ = build([1, 2], TWO_LEVELS, Clock())
     low = top.environment
-    while not (low.goals.open[1] and not low.goals.open[0]):
+    while not (low.rows.open[1] and not low.rows.open[0]):
         top.recv()
     low.send(DIRECTIVE, np.array([0]))
     low.send(DIRECTIVE, np.array([1]))
@@ -42,11 +42,6 @@ def send_without_goals():
 
 
 CASES = [
-    (
-        lambda: require_goal_space(Level(name="low")),
-        ConfigurationError,
-        "needs a goal_space: the level above acts in",
-    ),
     (unfit(STRANGE, is_top=False), SpaceError, "the goal's key 'elsewhere' is not observed"),
     (unfit(OptionSpace(count=3), is_top=True), SpaceError, "the top level has no options"),
     (unfit(X, is_top=True), SpaceError, "'desired_goal' has 3 elements, the goal space 1"),

@@ -9,7 +9,6 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.level_parts import Hooks, LevelPart
 from coach_rl.core.levels import LevelPartParameters
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from tests.levels.plain_stack import Level
@@ -113,31 +112,6 @@ def test_level_part_that_changes_what_is_observed_changes_no_figure_of_the_level
     )
     np.testing.assert_allclose(more, np.add(rewards, 1))
     assert level.drain() == plain.drain()
-
-
-@pytest.mark.parametrize(("ends_options", "bits"), [(False, 0), (True, End.OPTION)])
-def test_stop_on_failure_where_the_agent_ends_too_is_final(ends_options, bits):
-    """Both reasons are noted, and the failure makes the end final."""
-    strict = Level(
-        name="middle",
-        goal_space=OptionSpace(count=3),
-        horizon=9,
-        stops_on_failure="always",
-        ends_options=ends_options,
-    )
-    narrow = replace(GOALS, threshold=(0.1, 0.1))
-    low = Level(name="low", goal_space=narrow, horizon=2)
-    top, agents = build([1, 2, 3], [TOP, strict, low], Clock())
-    for _ in range(300):
-        top.recv()
-    failed = [
-        each
-        for kept in agents[1].transitions.values()
-        for each in kept
-        if each["end"] & End.FAILURE
-    ]
-    assert all(each["terminated"] and not each["truncated"] for each in failed)
-    assert any(each["end"] & End.OPTION == bits for each in failed)
 
 
 def test_level_parts_with_one_key_are_refused():

@@ -5,7 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
@@ -16,7 +16,7 @@ LEVEL = LevelDescription(goal_space=PLACES)
 
 
 def of(level):
-    return sub_episodes_of(level, {}, {})
+    return sub_episodes_of(received_by(level), {}, {})
 
 
 def note(sums, rng, count):
@@ -29,53 +29,6 @@ def note(sums, rng, count):
         steps=rng.integers(1, 99, count),
         returns=rng.normal(size=count) * 0.1,
     )
-
-
-def test_sub_episodes_means_by_hand():
-    sums = of(LEVEL)
-    sums.note_ends(
-        np.array([0, 1]),
-        np.array([End.GOAL, End.HORIZON | End.OUTER], np.uint8),
-        distance_at_start=np.array([[5.0, 12.0], [0.0, 1.0]]),
-        distance=np.array([[0.0, 0.0], [3.0, 4.0]]),
-        decisions=np.array([2, 5]),
-        steps=np.array([10, 50]),
-        returns=np.array([-1.0, -5.0]),
-    )
-    told = sums.drain()
-    assert told["sub_episodes"] == 2
-    assert told["distance_at_start"] == pytest.approx(7.0)
-    assert told["distance"] == pytest.approx(2.5)
-    assert (told["decisions"], told["steps"], told["return"]) == (3.5, 30.0, -3.0)
-    assert (told["goal_share"], told["horizon_share"], told["outer_share"]) == (0.5, 0.5, 0.5)
-    assert sums.drain() == {}
-
-
-def test_sub_episodes_option_statistics_by_hand():
-    def note(rows, options):
-        sums.note_ends(
-            np.array(rows),
-            np.array([End.HORIZON, End.OPTION, End.OPTION | End.TRUNCATED], np.uint8),
-            decisions=np.array([4, 2, 3]),
-            steps=np.array([4, 2, 3]),
-            returns=np.array([1.0, -2.0, 5.0]),
-            options=np.array(options),
-        )
-
-    sums = of(LevelDescription(goal_space=OptionSpace(count=3)))
-    note([0, 1, 2], [2, 0, 2])
-    again = of(LevelDescription(goal_space=OptionSpace(count=3)))
-    again.load_state_dict(sums.state_dict())
-    for told in (sums.drain(), again.drain()):
-        assert {n: v for n, v in told.items() if n.startswith("option")} == {
-            **{"option_share/0": 1 / 3, "option_ended_share/0": 1, "option_decisions/0": 2},
-            **{"option_return/0": -2, "option_share/1": 0, "option_share/2": 2 / 3},
-            **{"option_ended_share/2": 0.5, "option_decisions/2": 3.5, "option_return/2": 3},
-        }
-    assert sums.drain() == {}
-    sums.count_only(np.array([False, True, False]))
-    note([0, 1, 2], [1, 1, 0])
-    assert sums.drain()["option_return/1"] == -2
 
 
 @parameter_class
@@ -134,17 +87,3 @@ def test_sub_episodes_saved_midway_equals_unsaved(every):
             restored.load_state_dict(often.state_dict())
             often = restored
     assert never.drain() == often.drain()
-
-
-def test_sub_episodes_no_goals_has_no_goal_statistics():
-    sums = of(LevelDescription())
-    sums.note_ends(
-        np.array([0]),
-        np.array([End.HORIZON], np.uint8),
-        decisions=np.array([4]),
-        steps=np.array([9]),
-        returns=np.array([-2.0]),
-    )
-    told = sums.drain()
-    assert (told["decisions"], told["return"], told["horizon_share"]) == (4, -2, 1)
-    assert not {"goal_share", "distance", "distance_at_start"} & told.keys()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE
 from tests.memories.replay_worlds import arrays
 
 GOAL_KEY = "desired_goal"
@@ -33,6 +34,7 @@ class Kept:
     terminated: bool
     truncated: bool
     duration: int
+    follows: bool
     extras: dict
     priority: float
 
@@ -58,9 +60,11 @@ class PlainReplay:
         self.rows = [[] for _ in range(self.num_rows)]
         self.added = [0] * self.num_rows
         self.episodes = [0] * self.num_rows
+        self.begins = [{} for _ in range(self.num_rows)]  # first step by episode
         self.greatest_priority = 1.0
 
-    def add(self, transition) -> None:
+    def add(self, transition, *, counts: bool = True) -> None:
+        """Keep transitions; those of a data set count no steps."""
         for index, row in enumerate(transition.rows.tolist()):
             one = Kept(
                 row=row,
@@ -75,13 +79,34 @@ class PlainReplay:
                 terminated=bool(transition.terminated[index]),
                 truncated=bool(transition.truncated[index]),
                 duration=int(transition.duration[index]),
+                follows=bool(transition.follows_or_all[index]),
                 extras={name: value[index] for name, value in transition.extras.items()},
                 priority=self.greatest_priority,
             )
+            self.begins[row].setdefault(one.episode, one.step)
             self.added[row] += 1
             self.episodes[row] += one.terminated or one.truncated
             self.rows[row] = [*self.rows[row], one][-self.row_capacity :]
-            self.environment_steps += one.duration
+            self.environment_steps += one.duration * counts
+
+    def truncate(self, rows) -> None:
+        """End the open episodes of rows."""
+        for row in rows:
+            if self.is_open(row):
+                self.rows[row][-1].truncated = True
+                self.episodes[row] += 1
+
+    def is_open(self, row: int) -> bool:
+        newest = self.rows[row][-1:]
+        return any(not (one.terminated or one.truncated) for one in newest)
+
+    def unread(self, read: list[int], overlap: int = 0) -> list[tuple[int, int]]:
+        """Steps [begin, end) of each row from the read ones on, and some before."""
+        begins = [0 if own > count else own for own, count in zip(read, self.added, strict=True)]
+        return [
+            (max(begin - overlap, count - len(kept)), count)
+            for begin, count, kept in zip(begins, self.added, self.rows, strict=True)
+        ]
 
     def all(self) -> list[Kept]:
         """Everything kept, by position."""
@@ -92,7 +117,8 @@ class PlainReplay:
         return one.row * self.row_capacity + one.step % self.row_capacity
 
     def at(self, position: int) -> Kept:
-        (found,) = (one for one in self.all() if self.position(one) == position)
+        own = self.rows[position // self.row_capacity]
+        (found,) = (one for one in own if self.position(one) == position)
         return found
 
     def episode_of(self, one: Kept) -> list[Kept]:
@@ -109,17 +135,21 @@ class PlainReplay:
         """
         total, gamma, is_terminal = 0.0, 1.0, False
         window = [other for other in self.episode_of(one) if other.step >= one.step]
+        end = one
         for last in window[: self.params.n_step]:
-            reward, is_terminal = last.reward, last.terminated
+            if last is not one and not last.follows:
+                break
+            end, reward, is_terminal = last, last.reward, last.terminated
             if goal is not None:
                 reward, is_terminal = self.in_hindsight(last, goal)
             total += gamma * reward
             gamma *= self.discount ** (last.duration if self.params.discount_by_duration else 1)
             if is_terminal:
                 break
-        seen, followed = dict(one.observation), dict(last.next_observation)
+        seen, followed = dict(one.observation), dict(end.next_observation)
         if goal is not None:
-            seen[GOAL_KEY] = followed[GOAL_KEY] = goal
+            for shown in (seen, followed):
+                shown[GOAL_KEY] = goal - self.offset(shown)
         return {
             "reward": total,
             "discount": 0.0 if is_terminal else gamma,
@@ -142,8 +172,14 @@ class PlainReplay:
         if not hindsight.goal_ends_episode:
             return reward, one.terminated
         is_reached_now = is_reached(hindsight.goal, place, goal)
-        was_reached = is_reached(hindsight.goal, place, one.observation[GOAL_KEY])
+        wanted = one.observation[GOAL_KEY] + self.offset(one.observation)
+        was_reached = is_reached(hindsight.goal, place, wanted)
         return reward, is_reached_now or (one.terminated and not was_reached)
+
+    def offset(self, observation: dict) -> np.ndarray | float:
+        """What is added to a goal that an observation shows: goals are shown relative to it."""
+        goal = self.params.hindsight.goal
+        return achieved(goal, observation) if goal.observed == "relative" else 0.0
 
     def goals(self, one: Kept) -> Iterator[np.ndarray | None]:
         """All goals that the sample of a transition may have; None: its own."""
@@ -162,16 +198,98 @@ class PlainReplay:
         for source in sources:
             yield achieved(hindsight.goal, source.next_observation)
 
+    # Sequences (Kapturowski et al. 2019) overlap by half, and end where a row does not follow.
+
+    def start(self, drawn: Kept) -> int:
+        """The first step of the sequence by which a transition is drawn."""
+        stride = max(1, self.params.draws.length // 2)
+        episode = self.episode_of(drawn)
+        first = self.begins[drawn.row][drawn.episode]
+        start = max(first + (drawn.step - first) // stride * stride, episode[0].step)
+        gaps = [each.step for each in episode if not each.follows]
+        return max([start, *(gap for gap in gaps if start < gap <= drawn.step)])
+
+    def sequence(self, row: int, start: int) -> tuple[list[Kept], list[Kept]]:
+        """The transitions of the sequence that starts at a step, and those before it."""
+        draws = self.params.draws
+        (first,) = (one for one in self.rows[row] if one.step == start)
+        episode = self.episode_of(first)
+        place = episode.index(first)
+        later, earlier = [first], []
+        for one in episode[place + 1 : place + draws.length]:
+            if not one.follows:
+                break
+            later.append(one)
+        following = first
+        for one in reversed(episode[max(0, place - draws.burn_in) : place]):
+            if not following.follows:
+                break
+            earlier.insert(0, one)
+            following = one
+        return later, earlier
+
+    def check_sequences(self, batch, count: int) -> None:
+        """Every sequence of a batch is one that could have been drawn, and whole."""
+        columns = arrays(batch)
+        mask = columns.pop("valid").reshape(count, -1)
+        split = {path: each.reshape(count, -1, *each.shape[1:]) for path, each in columns.items()}
+        starts = {(one.row, self.start(one)) for one in self.all()}
+        weights = split.pop("weight")
+        assert (weights[~mask] == 0).all()
+        if self.params.prioritised is None:
+            np.testing.assert_allclose(weights[mask], mask.size / mask.sum(), rtol=1e-6)
+        longest = mask.sum(axis=1).max()
+        assert longest <= mask.shape[1] <= min(self.params.draws.length, max(2 * longest - 2, 1))
+        for number in range(count):
+            own = {path: each[number] for path, each in split.items()}
+            first = self.at(int(own["position"][0]))
+            assert (first.row, first.step) in starts
+            later, earlier = self.sequence(first.row, first.step)
+            assert mask[number].tolist() == [i < len(later) for i in range(mask.shape[1])]
+            begin = (earlier or later)[0].extras[HIDDEN_STATE]
+            for side, before in (("observation", earlier), ("next_observation", [*earlier, first])):
+                np.testing.assert_array_equal(own.pop(f"{side}/{HIDDEN_STATE}")[0], begin)
+                burnt = own.pop(f"{side}/{BURN_IN_MASK}", np.zeros(0, bool))
+                seen = {key: own.pop(f"{side}/{BURN_IN}{key}", None) for key in first.observation}
+                if not len(burnt):
+                    assert not before or not self.params.draws.burn_in
+                    continue
+                assert burnt.tolist() == [i >= len(burnt) - len(before) for i in range(len(burnt))]
+                assert len(burnt) == self.params.draws.burn_in + (side == "next_observation")
+                for key, values in seen.items():
+                    expected = [one.observation[key] for one in before]
+                    for mine, other in zip(values[burnt], expected, strict=True):
+                        np.testing.assert_array_equal(mine, other)
+            for place, one in enumerate(later):
+                found = {path: each[place] for path, each in own.items() if path != "position"}
+                assert self.position(one) == own["position"][place]
+                assert is_same(found, self.expected(one, None)), (found, one)
+
     # Priorities (Schaul et al. 2016, section 3).
 
-    def note_errors(self, positions: np.ndarray, errors: np.ndarray) -> None:
-        """p = (|error| + epsilon) ** alpha; new transitions get the greatest there has been."""
-        prioritised = self.params.prioritised
+    def note_errors(self, batch, errors: np.ndarray, count: int) -> None:
+        """p = (|error| + epsilon) ** alpha; new transitions get the greatest there has been.
+
+        Of a sequence, |error| is a mix of its largest and its mean, and it counts for those
+        transitions by which the sequence is drawn.
+        """
+        prioritised, draws = self.params.prioritised, self.params.draws
         if prioritised is None:
             return
-        for position, error in zip(positions.tolist(), errors.tolist(), strict=True):
+        positions = batch.position.numpy()
+        if draws.is_single:
+            sized = zip(positions.tolist(), np.abs(errors).tolist(), strict=True)
+        else:
+            sized = []
+            stride = max(1, draws.length // 2)
+            shapes = (each.reshape(count, -1) for each in (positions, errors, batch.valid.numpy()))
+            for own, wrong, valid in zip(*shapes, strict=True):
+                sizes = np.abs(wrong[valid])
+                size = draws.peak * sizes.max() + (1 - draws.peak) * sizes.mean()
+                sized += [(position, size) for position in own[valid][:stride].tolist()]
+        for position, size in sized:
             one = self.at(position)
-            one.priority = (abs(error) + prioritised.epsilon) ** prioritised.alpha
+            one.priority = (size + prioritised.epsilon) ** prioritised.alpha
             self.greatest_priority = max(self.greatest_priority, one.priority)
 
     def check_priorities(self, positions: list[int], weights: list[float]) -> None:
@@ -188,7 +306,8 @@ class PlainReplay:
             first, last = shares[position]
             assert first <= high + 1e-9 * begin, f"sample {number} comes from a later share"
             assert last >= low - 1e-9 * begin, f"sample {number} comes from an earlier share"
-        annealed = min(1.0, self.environment_steps / prioritised.anneal_beta_over.count)
+        over = prioritised.anneal_beta_over
+        annealed = 0.0 if over is None else min(1.0, self.environment_steps / over.count)
         beta = prioritised.beta + (1 - prioritised.beta) * annealed
         raw = [(1 / self.at(position).priority) ** beta for position in positions]
         np.testing.assert_allclose(weights, np.array(raw) / max(raw), rtol=1e-5)

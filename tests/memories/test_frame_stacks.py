@@ -1,85 +1,8 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from gymnasium import spaces
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from coach_rl.memories import PrioritisedParameters
-from tests.memories.replay_worlds import Cameras, build, observed, same_batches
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 10_000),
-    num_rows=st.integers(1, 3),
-    size=st.integers(1, 4),
-    capacity=st.integers(1, 9),
-    ticks=st.integers(1, 40),
-    n_step=st.integers(1, 3),
-    starts_full=st.booleans(),
-    storage=st.sampled_from(["cpu", "device"]),
-)
-def test_frame_ring_stacks_equal_whole_stacks(
-    seed, num_rows, size, capacity, ticks, n_step, starts_full, storage
-):
-    common = {
-        "num_envs": num_rows,
-        "observed": observed(size),
-        "capacity": capacity * num_rows,
-        "n_step": n_step,
-    }
-    whole = build(**common)
-    framed = build(**common, frame_stack=("camera",), storage=storage)
-    cameras = Cameras(num_rows, size, seed, starts_full=starts_full)
-    for _ in range(ticks):
-        transition = cameras.step(cameras.some_rows())
-        whole.add(transition)
-        framed.add(transition)
-        if len(whole):
-            same_batches(whole.sample(12), framed.sample(12))
-    left, right = whole.trajectories(), framed.trajectories()
-    assert left.keys() == right.keys()
-    for path, values in left.items():
-        np.testing.assert_array_equal(values, right[path], err_msg=path)
-
-
-@pytest.mark.parametrize("ticks", [0, 1, 3, 50])
-def test_memory_restored_resumes_bit_for_bit(ticks):
-    parameters = {
-        "num_envs": 2,
-        "observed": observed(3),
-        "capacity": 14,
-        "frame_stack": ("camera",),
-        "prioritised": PrioritisedParameters(),
-    }
-    memory, cameras = build(**parameters), Cameras(2, 3, seed=ticks)
-    for _ in range(ticks):
-        memory.add(cameras.step(cameras.some_rows()))
-    state = memory.state_dict()
-    restored = build(**parameters, seed=5)
-    restored.add(Cameras(2, 3, seed=9).step([0, 1]))  # something to be replaced
-    restored.load_state_dict(state)
-    for _ in range(30):
-        transition = cameras.step(cameras.some_rows())
-        for each in (memory, restored):
-            each.add(transition)
-        if len(memory):
-            same_batches(memory.sample(12), restored.sample(12))
-
-
-def test_frame_ring_cleared_midway_starts_over():
-    parameters = {"num_envs": 1, "observed": observed(3), "capacity": 20}
-    whole, framed = build(**parameters), build(**parameters, frame_stack=("camera",))
-    cameras = Cameras(1, 3, seed=0)
-    for tick in range(40):
-        transition = cameras.step([0])
-        for memory in (whole, framed):
-            memory.add(transition)
-            if tick == 17:
-                memory.clear()
-    same_batches(whole.sample(50), framed.sample(50))
+from tests.memories.replay_worlds import Cameras, build, observed
 
 
 @pytest.mark.parametrize("storage", ["cpu", "device"])
@@ -97,20 +20,6 @@ def test_frame_ring_pool_grows_with_last_frames(storage):
     expected = whole.trajectories()["/next_observations/camera"]
     for memory in (framed, restored):
         np.testing.assert_array_equal(memory.trajectories()["/next_observations/camera"], expected)
-
-
-def test_frame_ring_extend_stores_frames():
-    parameters = {"num_envs": 1, "observed": observed(3), "capacity": 30}
-    whole, framed = build(**parameters), build(**parameters, frame_stack=("camera",))
-    cameras = Cameras(1, 3, seed=1)
-    transitions = [cameras.step([0]) for _ in range(25)]
-    for transition in transitions:
-        whole.add(transition)
-    columns = [framed.layout.columns(transition) for transition in transitions]
-    framed.store.extend(
-        0, {path: np.concatenate([each[path] for each in columns]) for path in columns[0]}
-    )
-    same_batches(whole.sample(60), framed.sample(60))
 
 
 def test_frame_ring_stores_each_frame_once():
@@ -145,24 +54,3 @@ def test_frame_ring_full_saves_as_many_frames_as_its_capacity(num_rows, size, ro
     ring = memory.store._rings["camera"].state_dict(memory.store.counts)
     saved = int((ring["frames"].ends - ring["frames"].first).sum()) + len(ring["newest"])
     assert ring["frames"].capacity == saved  # by which the size of checkpoints is predicted
-
-
-@pytest.mark.parametrize("n_step", [1, 3])
-def test_frame_ring_late_truncation_equals_immediate(n_step):
-    common = {"num_envs": 2, "observed": observed(3), "capacity": 24, "n_step": n_step}
-    told, later = build(**common), build(**common, frame_stack=("camera",))
-    cameras = Cameras(2, 3, seed=n_step)
-    for tick in range(60):
-        transition = cameras.step([0, 1])
-        later.add(transition)
-        if tick % 7 == 6:  # a gap: both rows begin anew
-            transition = replace(transition, truncated=~transition.terminated)
-            later.truncate(np.arange(2))
-            later.truncate(np.arange(2))  # nothing is open any more
-            for row in (0, 1):
-                cameras.reset(row)
-        told.add(transition)
-        same_batches(told.sample(12), later.sample(12))
-    left, right = told.trajectories(), later.trajectories()
-    for path, values in left.items():
-        np.testing.assert_array_equal(values, right[path], err_msg=path)

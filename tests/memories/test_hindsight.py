@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from coach_rl import LevelParameters, ScriptedAgentParameters
 from coach_rl.architectures.gradient_step import mapped
@@ -17,9 +15,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.memories import HindsightParameters, PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from coach_rl.memories.hindsight import goal_steps
-from tests.memories.replay_worlds import build, same_batches
+from tests.memories.replay_worlds import build
 
 OBSERVED = spaces.Dict(
     {
@@ -99,71 +97,6 @@ def arrays(batch):
     return mapped(np.asarray, batch)
 
 
-@settings(max_examples=80, deadline=None)
-@given(
-    seed=st.integers(0, 10_000),
-    num_rows=st.integers(1, 3),
-    capacity=st.integers(1, 12),
-    ticks=st.integers(1, 40),
-    n_step=st.integers(1, 3),
-    strategy=st.sampled_from(["future", "final", "episode", "random"]),
-    goal_ends_episode=st.booleans(),
-    storage=st.sampled_from(["cpu", "device"]),
-)
-def test_hindsight_goals_are_legal_and_rewards_match(
-    seed, num_rows, capacity, ticks, n_step, strategy, goal_ends_episode, storage
-):
-    walk = Walk(num_rows, seed)
-    memory = with_hindsight(
-        strategy=strategy,
-        goal_ends_episode=goal_ends_episode,
-        num_envs=num_rows,
-        capacity=capacity * num_rows,
-        n_step=n_step,
-        storage=storage,
-    )
-    for _ in range(ticks):
-        memory.add(walk.step(walk.some_rows()))
-    if not len(memory):
-        return
-    batch = arrays(memory.sample(48))
-    for index in range(48):
-        row, number = batch.observation["observation"][index].astype(int)
-        goal = batch.observation["desired_goal"][index]
-        np.testing.assert_array_equal(goal, batch.next_observation["desired_goal"][index])
-        episode = walk.episode(row, number, capacity)
-        numbers = [one["number"] for one in episode]
-        place = numbers.index(number)
-        if goal[0] == WANTED:
-            reached_at = None
-        else:
-            achieved = (int(goal[0]), int(goal[1]))
-            legal = {
-                "future": [(row, one + 1) for one in numbers[place:]],
-                "final": [(row, numbers[-1] + 1)],
-                "episode": [(row, one + 1) for one in numbers],
-                "random": [
-                    (other, one["number"] + 1)
-                    for other in range(num_rows)
-                    for one in walk.history[other][-capacity:]
-                ],
-            }[strategy]
-            assert achieved in legal
-            reached_at = achieved[1] - 1 if achieved[0] == row else None
-        total, discount = 0.0, 1.0
-        for one in episode[place : place + n_step]:
-            is_reached = one["number"] == reached_at
-            total += discount * (0.0 if is_reached else -1.0)
-            discount *= 0.5
-            last = one["number"] + 1
-            if one["terminated"] or (is_reached and goal_ends_episode):
-                discount = 0.0
-                break
-        assert batch.reward[index] == pytest.approx(total)
-        assert batch.discount[index] == pytest.approx(discount)
-        assert batch.next_observation["observation"][index, 1] == last
-
-
 def walked(memory, ticks=60, num_rows=2, **rest):
     walk = Walk(num_rows, 0, **rest)
     for _ in range(ticks):
@@ -194,67 +127,12 @@ def test_hindsight_future_goals_are_uniform():
     assert ((counts[1:] - expected) ** 2 / expected).sum() < 21  # 5 degrees, once in 1,000
 
 
-def test_hindsight_open_episode_ends_at_newest_transition():
-    memory = with_hindsight(num_envs=1, strategy="final", ratio=1e9)
-    walk = Walk(1, 0, end_chance=0.0)
-    for tick in range(1, 6):
-        memory.add(walk.step([0]))
-        assert set(memory.sample(20).observation["desired_goal"][:, 1].tolist()) == {tick}
-
-
 def test_goal_steps_by_hand():
     steps, first, end = np.array([5, 5]), np.array([3, 3]), np.array([9, 9])
     uniform = np.array([0.0, 0.999])
     assert goal_steps("final", steps, first, end, uniform).tolist() == [8, 8]
     assert goal_steps("future", steps, first, end, uniform).tolist() == [5, 8]
     assert goal_steps("episode", steps, first, end, uniform).tolist() == [3, 8]
-
-
-def test_hindsight_dense_reward_is_negative_distance():
-    memory = with_hindsight(
-        num_envs=1, ratio=1e9, strategy="final", goal=replace(GOAL, reward="dense")
-    )
-    walk = Walk(1, 0, end_chance=0.0)
-    for _ in range(5):
-        memory.add(walk.step([0]))
-    batch = arrays(memory.sample(50))
-    np.testing.assert_allclose(batch.reward, batch.next_observation["observation"][:, 1] - 5.0)
-
-
-def test_hindsight_goals_from_elements_of_key():
-    goal = GoalSpace(low=(0.0,), high=(1e6,), threshold=(0.5,), key="observation", elements=(1,))
-    observed = spaces.Dict(
-        {"observation": OBSERVED["observation"], "desired_goal": spaces.Box(-9, 9, (1,))}
-    )
-    memory = with_hindsight(goal=goal, observed=observed, num_envs=1, ratio=1e9, strategy="final")
-    for number in range(4):
-        memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={
-                    "observation": np.array([[0.0, number]]),
-                    "desired_goal": np.array([[WANTED]]),
-                },
-                action=np.zeros((1, 1), np.float32),
-                reward=np.array([-1.0]),
-                next_observation={
-                    "observation": np.array([[0.0, number + 1]]),
-                    "desired_goal": np.array([[WANTED]]),
-                },
-                terminated=np.array([False]),
-                truncated=np.array([number == 3]),
-                duration=np.array([1]),
-            )
-        )
-    assert set(memory.sample(20).observation["desired_goal"][:, 0].tolist()) == {4.0}
-
-
-def test_hindsight_prioritised_samples():
-    memory = walked(with_hindsight(prioritised=PrioritisedParameters()))
-    batch = memory.sample(64)
-    memory.note_errors(batch.position, batch.reward)
-    assert batch.weight.max() == 1
-    assert (memory.sample(64).observation["desired_goal"][:, 0] != WANTED).any()
 
 
 @pytest.mark.parametrize("strategy", ["future", "final", "episode", "random"])
@@ -290,29 +168,6 @@ def shown_relative(transition):
     )
 
 
-@pytest.mark.parametrize("n_step", [1, 3])
-@pytest.mark.parametrize("strategy", ["future", "random"])
-def test_hindsight_relative_goals_are_offset_by_achieved(strategy, n_step):
-    goal = replace(GOAL, low=(WANTED, WANTED), observed="relative")
-    rest = {"strategy": strategy, "n_step": n_step, "goal_ends_episode": True}
-    absolute = with_hindsight(goal=replace(goal, observed="absolute"), **rest)
-    relative = with_hindsight(goal=goal, **rest)
-    walk = Walk(2, 0)
-    for _ in range(60):
-        transition = walk.step(np.arange(2))
-        absolute.add(transition)
-        relative.add(shown_relative(transition))
-    expected, found = absolute.sample(500), relative.sample(500)
-    for before, now in (
-        (expected.observation, found.observation),
-        (expected.next_observation, found.next_observation),
-    ):
-        away = before["desired_goal"] - before["achieved_goal"]
-        np.testing.assert_array_equal(now["desired_goal"], away)
-    np.testing.assert_array_equal(found.reward, expected.reward)
-    np.testing.assert_array_equal(found.discount, expected.discount)
-
-
 def test_as_shown_relative_goals_match_batches():
     goal = replace(GOAL, low=(WANTED, WANTED), observed="relative")
     memory, walk = with_hindsight(goal=goal, ratio=1e9), Walk(2, 0, end_chance=0.1)
@@ -334,32 +189,6 @@ def test_as_shown_no_hindsight_is_identity(memory):
     own = {"desired_goal": np.full((5, 2), WANTED)}
     assert memory.as_shown(own) is own
     assert_same_state(memory.state_dict()["generator"], before)
-
-
-def test_hindsight_stored_columns_are_unchanged():
-    memory = walked(with_hindsight())
-    before = memory.trajectories()
-    for _ in range(5):
-        memory.sample(64)
-    for path, values in memory.trajectories().items():
-        np.testing.assert_array_equal(values, before[path], err_msg=path)
-    assert (before["/observations/desired_goal"] == WANTED).all()
-
-
-@pytest.mark.parametrize("n_step", [1, 2])
-def test_memory_restored_resumes_bit_for_bit(n_step):
-    parameters = {"capacity": 30, "n_step": n_step, "goal_ends_episode": True}
-    memory, walk = with_hindsight(**parameters), Walk(2, 4)
-    for _ in range(40):
-        memory.add(walk.step(walk.some_rows()))
-    state = memory.state_dict()
-    restored = with_hindsight(**parameters, seed=3)
-    restored.load_state_dict(state)
-    for _ in range(20):
-        transition = walk.step(walk.some_rows())
-        for each in (memory, restored):
-            each.add(transition)
-        same_batches(memory.sample(24), restored.sample(24))
 
 
 def test_hindsight_angles_are_wrapped_into_bounds():

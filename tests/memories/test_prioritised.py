@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from coach_rl.core.errors import NonFiniteError
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.prioritised import importance_weights
 from tests.memories.replay_worlds import Stream, build
@@ -47,24 +46,6 @@ def test_prioritised_small_batches_are_unbiased():
     assert chi_square(drawn, probabilities) < 21  # 5 degrees of freedom, once in 1,000
 
 
-def test_prioritised_each_stratum_gives_one_transition():
-    memory = filled(ticks=8)  # 16 transitions, all alike
-    for _ in range(20):
-        assert sorted(memory.sample(16).position.tolist()) == memory.store.kept().tolist()
-
-
-def test_prioritised_new_transitions_have_greatest_priority():
-    memory = filled(alpha=1.0, epsilon=1e-6)
-    kept = memory.store.kept()
-    memory.note_errors(torch.from_numpy(kept), torch.full((20,), 0.5))
-    memory.note_errors(torch.from_numpy(kept[:1]), torch.tensor([-7.0]))
-    memory.note_errors(torch.from_numpy(kept[:1]), torch.tensor([0.1]))
-    memory.add(Stream(2).step([1]))
-    newest = np.setdiff1d(memory.store.kept(), kept)
-    assert memory.sampler.by_name["positions"].priorities(newest) == pytest.approx([7.0 + 1e-6])
-    assert memory.sampler.by_name["positions"].priorities(kept[:1]) == pytest.approx([0.1 + 1e-6])
-
-
 def test_prioritised_weights_follow_beta():
     # priorities 1, 4 and 16: probabilities in the same ratio; (p / smallest) ** -1/2
     np.testing.assert_allclose(
@@ -84,31 +65,6 @@ def test_prioritised_beta_one_means_are_unbiased():
     weighted = (weights * values[batch.position]).sum() / weights.sum()
     assert weighted.item() == pytest.approx(values[kept].double().mean().item(), abs=0.02)
     assert abs(values[batch.position].mean().item() - weighted.item()) > 0.05
-
-
-def test_prioritised_beta_anneals_with_steps():
-    memory = filled(ticks=0, beta=0.4, anneal_beta_over=EnvironmentSteps(30))
-    stream, betas, steps = Stream(2), [], [0]
-    for _ in range(10):
-        betas.append(memory.metrics()["memory/beta"])
-        transition = stream.step()
-        steps.append(steps[-1] + int(transition.duration.sum()))
-        memory.add(transition)
-    expected = [0.4 + 0.6 * min(1.0, step / 30) for step in steps[:-1]]
-    assert betas == pytest.approx(expected)
-    assert betas[0] < betas[2] < betas[-1] == 1.0
-    assert filled(beta=0.3, anneal_beta_over=None).metrics()["memory/beta"] == 0.3
-
-
-def test_prioritised_overwritten_transitions_lose_priority():
-    memory, stream = build(capacity=8, prioritised=PrioritisedParameters()), Stream(2)
-    for tick in range(25):
-        memory.add(stream.step(stream.some_rows()))
-        if len(memory):
-            batch = memory.sample(6)
-            numbers = batch.action[:, 0].long().tolist()
-            assert set(numbers) <= set(stream.kept(4))
-            memory.note_errors(batch.position, torch.rand(6) * tick)
 
 
 def test_prioritised_non_finite_errors_change_nothing():

@@ -38,6 +38,8 @@ HELPERS = {Path(file).stem for each in own_extensions() for file in each.helpers
 SHARED = {*coach_rl.presets.__all__, *HELPERS}
 """Files that presets import."""
 PRESET_PACKAGES = {
+    "Atari_DQN": "ale_py",
+    "Atari_PPO": "ale_py",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
     "SpeakerListener_MAPPO": "mpe2",

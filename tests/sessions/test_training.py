@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -53,6 +56,23 @@ def test_train_returns_the_agent_of_an_ordinary_run(tmp_path):
     assert (program, option) == ("python", "-c")
     assert code.startswith("import coach_rl; coach_rl.train('ppo', 'CartPole-v1', steps=200, ")
     compile(code, "command", "exec")
+
+
+def test_command_trains_an_algorithm_on_a_class_of_a_file_in_the_working_directory(
+    tmp_path, monkeypatch
+):
+    """In a process of its own: `coach` does not search the working directory by itself."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shore.py").write_text(
+        "from gymnasium.envs.classic_control import CartPoleEnv\n\n\n"
+        "class Shore(CartPoleEnv):\n    pass\n"
+    )
+    changes = "; ".join(f"{path}={value}" for path, value in SHORT.items())
+    words = ["train", "PPO", "-lvl", "shore:Shore", "--steps", "64", "-ntb", "-c", "-cp", changes]
+    coach = Path(sys.executable).parent / "coach"
+    subprocess.run([coach, *words], check=True, capture_output=True)
+    (run,) = Path("experiments/PPO").iterdir()
+    assert manifest_of(run)["parameters"]["environment"]["level"] == "shore:Shore"
 
 
 def test_run_of_train_is_resumed_evaluated_and_forked(tmp_path):
@@ -190,13 +210,13 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
         (("PPO", gymnasium.make("CartPole-v1")), {}, C, "give its name, 'CartPole-v1'"),
         (("PPO", Lever()), {}, C, f"name its class, here '{__name__}:Lever'"),
         (("PPO", lambda: Lever()), {}, C, "cannot import ... module:Class"),
-        (("PPO", "CartPole-v1"), {"total_timesteps": 8}, U, "did you mean 'steps'"),
-        (("PPO", "CartPole-v1"), {"n_envs": 2}, U, "did you mean 'num_envs'"),
+        (("PPO", "CartPole-v1"), {"total_timesteps": 8}, U, "did you mean 'steps=...'"),
+        (("PPO", "CartPole-v1"), {"n_envs": 2}, U, "did you mean 'num_envs=...'"),
         (
             ("PPO", "CartPole-v1"),
             {"learning_rate": 1e-3},
             U,
-            "did you mean 'agent.optimizer.learning_rate'",
+            "changes={'agent.optimizer.learning_rate': ...}",
         ),
         (("PPO", "CartPole-v1"), {"steps": "many"}, P, "steps must be ... got 'many'"),
         (("PPO", "CartPole-v1"), {"steps": 0}, P, "training must be ... > 0, got"),
@@ -231,3 +251,78 @@ def test_train_invalid_input_error(tmp_path, given, arguments, kind, message):
     arguments = {"folder": tmp_path, "audience": Audience(), **arguments}
     check_refused(lambda: coach_rl.train(*given, **arguments), kind, message)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("total_timesteps", "steps=..."),
+        ("n_envs", "num_envs=..."),
+        ("env", "level=..."),
+        ("tensorboard_log", "folder=..."),
+        ("verbose", "audience=..."),
+        ("gamma", "changes={'agent.algorithm.discount': ...}"),
+        ("learning_rate", "changes={'agent.optimizer.learning_rate': ...}"),
+        ("clip", "changes={'agent.algorithm.clip': ...}"),
+        ("stepz", "steps"),
+        ("recurrent", "recurrence"),
+    ],
+)
+def test_argument_of_another_library_is_answered_with_the_one_here(tmp_path, name, meant):
+    with pytest.raises(errors.UnknownNameError) as caught:
+        trained(tmp_path, "PPO", "CartPole-v1", **{name: 1})
+    message = str(caught.value)
+    assert message.startswith(f"unknown argument '{name}' of train(); did you mean ")
+    assert meant in message
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "meant"),
+    [
+        ("A2C", "PPO"),
+        ("rainbow", "DQN"),
+        ("Mujoco_TD3", "TD3"),
+        (coach_rl.DQNAgentParameters, "DQN"),
+    ],
+)
+def test_algorithm_of_another_name_is_answered_with_the_one_here(tmp_path, algorithm, meant):
+    with pytest.raises(errors.UnknownNameError, match=f"did you mean '{meant}'"):
+        trained(tmp_path, algorithm, "CartPole-v1")
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("runs"), "PPO", "CartPole-v1", steps=64)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("predict", "act"),  # Stable-Baselines3
+        ("compute_single_action", "act"),  # RLlib
+        ("save", "coach_rl.export"),
+        ("learn", r"coach_rl.resume_experiment\(agent.run\)"),
+        ("observation_space", "spaces"),
+        ("policy", "network"),
+    ],
+)
+def test_method_of_another_library_is_answered_with_the_one_here(agent, name, meant):
+    with pytest.raises(AttributeError, match=f"has no '{name}'; did you mean {meant}"):
+        getattr(agent, name)
+    assert not hasattr(agent, name)
+
+
+def test_attribute_of_no_library_is_missing_without_a_hint(agent):
+    with pytest.raises(AttributeError, match=r"a trained agent has no 'colour'$"):
+        agent.colour  # noqa: B018
+    assert not hasattr(agent, "_repr_svg_")  # which notebooks look for
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("deterministic", "greedy=..."), ("action_masks", "mask=..."), ("gready", "greedy")],
+)
+def test_argument_of_act_of_another_library_is_answered_with_the_one_here(agent, name, meant):
+    with pytest.raises(errors.UnknownNameError, match=f"'{name}'; did you mean '{meant}'"):
+        agent.act(np.zeros(4, np.float32), **{name: True})

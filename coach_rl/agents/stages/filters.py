@@ -120,6 +120,8 @@ def filter_stages(agent: Filtering, shown: spaces.Dict, acts_in: Space) -> list[
     if not isinstance(agent.input_filter, UnfilteredInput):
         found.append(FilteredInput(agent, shown))
     parts = acts_in.spaces.values() if isinstance(acts_in, spaces.Dict) else (acts_in,)
-    if any(isinstance(part, spaces.Box) for part in parts):
-        found.append(ActionBounds(acts_in))
+    for part in parts:
+        if isinstance(part, spaces.Box):
+            found.append(ActionBounds(acts_in))
+            break
     return found

@@ -155,4 +155,4 @@ def _hidden_states(build: StageBuild) -> HiddenStates | None:
     return HiddenStates(state)
 
 
-KIND = StageKind(order=60, build_for_networks=_hidden_states)
+KIND = StageKind(order=60, for_networks=True, build=_hidden_states)

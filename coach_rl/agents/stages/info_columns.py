@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from coach_rl.agents.shown_numbers import LARGEST
-from coach_rl.agents.stages.stage import Stage, StageBuild, StageKind
+from coach_rl.agents.stages.stage import Stage, StageKind
 from coach_rl.core.errors import CoachWarning, NonFiniteError, SpaceError
 from coach_rl.core.records import Array, Observation, Outcome
 from coach_rl.memories.batches import INFOS
@@ -72,10 +72,6 @@ class InfoColumns(Stage):
         )
 
 
-def _info_columns(build: StageBuild) -> InfoColumns | None:
-    """The stage of an agent whose parameters name infos."""
-    names = build.params.infos
-    return InfoColumns(names, agent=build.name) if names else None
-
-
-KIND = StageKind(order=40, build=_info_columns)
+KIND = StageKind(
+    order=40, option="infos", build=lambda at: InfoColumns(at.params.infos, agent=at.name)
+)

@@ -51,12 +51,10 @@ class RewardTerms(Stage):
         return reward
 
 
-def _reward_terms(build: StageBuild) -> RewardTerms | None:
+def _reward_terms(build: StageBuild) -> RewardTerms:
     """The stage of an agent whose parameters set `bonus`."""
-    if build.params.bonus is None:
-        return None
     bonus: Bonus = build_bonus(build.params.bonus, build.context, build.name)
     return RewardTerms((bonus,), {"bonus": bonus})
 
 
-KIND = StageKind(order=0, build=_reward_terms)
+KIND = StageKind(order=0, option="bonus", build=_reward_terms)

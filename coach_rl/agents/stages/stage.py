@@ -198,12 +198,18 @@ class StageKind:
 
     order: int
     """Its place: stages of a lower one are further outside."""
-    build: Callable[[StageBuild], Stage | None] = lambda _: None
+    build: Callable[[StageBuild], Stage | None]
     """The stage of an agent; None where the agent needs none."""
-    build_for_networks: Callable[[StageBuild], Stage | None] = lambda _: None
-    """The same for stages that depend on the agent's networks, which are built last."""
+    option: str = ""
+    """The parameter that enables it, without which it isn't built; empty: `build` decides."""
+    for_networks: bool = False
+    """True if it depends on the agent's networks, and is built after them."""
     check_policy: Callable[[State, State, StageBuild], None] = lambda *_: None
     """Raise `SpaceError` where a saved policy, first, has other conditions than the agent's own."""
+
+    def is_wanted(self, params: object) -> bool:
+        """True if an agent's parameters may enable it."""
+        return not self.option or bool(getattr(params, self.option, None))
 
 
 class Stages:
@@ -232,30 +238,30 @@ class Stages:
         """True if observations can enter out of turn, with `{}` for their memory."""
         self.adds_to_reward = False
         """True if the agent learns from other rewards than those of its level and its filters."""
-        self.sees_whole = False
-        """True if a stage is shown whole observations, also where a goal alone is received."""
-        self.beginning: tuple[Stage, ...] = ()
+        self.sees_whole = ""
+        """The reason why a stage is shown whole observations, also where a goal alone is received;
+        empty: none is."""
+        self.beginning: list[Stage] = []
         """The stages that override `begin`; the next ones are those of the other methods."""
-        self.checking: tuple[Stage, ...] = ()
-        self.choosing: tuple[Stage, ...] = ()
-        self.leaving: tuple[Stage, ...] = ()
-        self.rewarding: tuple[Stage, ...] = ()
-        self.storing: tuple[Stage, ...] = ()
-        self.advancing: tuple[Stage, ...] = ()
-        self.cutting: tuple[Stage, ...] = ()
-        self._entering: tuple[Stage, ...] = ()
+        self.checking: list[Stage] = []
+        self.choosing: list[Stage] = []
+        self.leaving: list[Stage] = []
+        """Innermost first."""
+        self.rewarding: list[Stage] = []
+        self.storing: list[Stage] = []
+        self.advancing: list[Stage] = []
+        self.cutting: list[Stage] = []
+        self._entering: list[Stage] = []
 
-    def add(self, stage: Stage | None) -> None:
-        """Add a stage further inside than the others, if there is one.
+    def add(self, stage: Stage) -> None:
+        """Add a stage further inside than the others.
 
         Raises:
             ConfigurationError: It remembers observations, and another one transforms them alone.
         """
-        if stage is None:
-            return
-        alone = [each.single for each in self.all if each.single]
-        if alone and stage.remembers:
-            raise ConfigurationError(f"agent '{self._agent}': {alone[0]}, and {stage.remembers}")
+        if self.sees_whole and stage.remembers:
+            reasons = f"{self.sees_whole}, and {stage.remembers}"
+            raise ConfigurationError(f"agent '{self._agent}': {reasons}")
         self.all += (stage,)
         self.kept |= stage.kept
         self.extras += stage.extras
@@ -265,16 +271,23 @@ class Stages:
         self.conditions |= stage.conditions
         self.is_stateless &= stage.is_stateless
         self.adds_to_reward |= stage.adds_to_reward
-        self.sees_whole |= bool(stage.single)
-        self._entering += _overriding(stage, "enter")
-        self.beginning += _overriding(stage, "begin")
-        self.checking += _overriding(stage, "check")
-        self.choosing += _overriding(stage, "choose")
-        self.leaving = _overriding(stage, "leave") + self.leaving
-        self.rewarding += _overriding(stage, "reward")
-        self.storing += _overriding(stage, "store")
-        self.advancing += _overriding(stage, "advance")
-        self.cutting += _overriding(stage, "cut_off")
+        self.sees_whole = self.sees_whole or stage.single
+        inwards = {
+            "enter": self._entering,
+            "begin": self.beginning,
+            "check": self.checking,
+            "choose": self.choosing,
+            "reward": self.rewarding,
+            "store": self.storing,
+            "advance": self.advancing,
+            "cut_off": self.cutting,
+        }
+        kind = type(stage)
+        for method, stages in inwards.items():
+            if getattr(kind, method) is not getattr(Stage, method):
+                stages.append(stage)
+        if kind.leave is not Stage.leave:
+            self.leaving.insert(0, stage)
 
     def of(self, kind: type[AnyStage]) -> AnyStage | None:
         """The stage of a class; None where the agent has none."""
@@ -313,8 +326,3 @@ class Stages:
         for stage in self.all:
             forward = stage.acting(forward)
         return forward
-
-
-def _overriding(stage: Stage, method: str) -> tuple[Stage, ...]:
-    """The stage, if its class overrides a method."""
-    return () if getattr(type(stage), method) is getattr(Stage, method) else (stage,)

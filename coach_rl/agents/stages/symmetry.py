@@ -49,12 +49,6 @@ class SymmetricView(Stage):
         return self.symmetry.restored(action, observation)
 
 
-def _symmetric_view(build: StageBuild) -> SymmetricView | None:
-    """The stage of an agent whose parameters set `symmetry`."""
-    params = getattr(build.params, "symmetry", None)
-    return None if params is None else SymmetricView(params.build(build.context))
-
-
 def _check_policy(saved: State, own: State, _build: StageBuild) -> None:
     if saved.get(_KEY) != own.get(_KEY):
         raise SpaceError(
@@ -63,4 +57,9 @@ def _check_policy(saved: State, own: State, _build: StageBuild) -> None:
         )
 
 
-KIND = StageKind(order=10, build=_symmetric_view, check_policy=_check_policy)
+KIND = StageKind(
+    order=10,
+    option="symmetry",
+    build=lambda at: SymmetricView(at.params.symmetry.build(at.context)),
+    check_policy=_check_policy,
+)

@@ -36,9 +36,9 @@ from coach_rl.extensions.exporting.graphs import (
     limit_graph,
     refused_level,
 )
-from coach_rl.graph_managers.acting import needs_ends, own_ends_of
 from coach_rl.graph_managers.graph import Graph as AgentGraph
 from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.sessions.acting import needs_ends, own_ends_of
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
 

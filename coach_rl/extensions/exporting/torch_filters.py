@@ -13,12 +13,9 @@ from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.filters import (
     InputStage,
     ObservationClippingFilter,
-    ObservationCropFilter,
     ObservationNormalizationFilter,
     ObservationReductionBySubPartsNameFilter,
-    ObservationRGBToYFilter,
     ObservationStackingFilter,
-    ObservationToUInt8Filter,
 )
 
 
@@ -47,12 +44,6 @@ def _clipping(params: ObservationClippingFilter, stage: InputStage) -> Callable[
 
 
 @torch_filter.register
-def _crop(params: ObservationCropFilter, _stage: InputStage) -> Callable[[Tensor], Tensor]:
-    kept = (slice(None), *map(slice, params.low, params.high))
-    return lambda values: values[kept]
-
-
-@torch_filter.register
 def _normalisation(
     params: ObservationNormalizationFilter, stage: InputStage
 ) -> Callable[[Tensor], Tensor]:
@@ -77,35 +68,6 @@ def _named_parts(
     keeps = params.method == "keep"
     kept = [i for i, name in enumerate(params.names) if (name in params.sub_parts) == keeps]
     return lambda values: values[:, kept]
-
-
-@torch_filter.register
-def _grey(_params: ObservationRGBToYFilter, stage: InputStage) -> Callable[[Tensor], Tensor]:
-    box = stage.output_space
-    assert isinstance(box, spaces.Box)
-    low, high = float(box.low.min()), float(box.high.max())
-
-    def grey(images: Tensor) -> Tensor:
-        is_bytes = images.dtype == torch.uint8
-        red, green, blue = (images.to(torch.float64)[..., channel] for channel in range(3))
-        if is_bytes:  # whole numbers in 1/65536, exact in float64
-            luma = red * 19595 + green * 38470 + blue * 7471
-            return torch.floor((luma + 32768) / 65536).to(torch.uint8)
-        luma = red * 0.299 + green * 0.587 + blue * 0.114
-        return luma.clamp(low, high).to(images.dtype)
-
-    return grey
-
-
-@torch_filter.register
-def _bytes(params: ObservationToUInt8Filter, _stage: InputStage) -> Callable[[Tensor], Tensor]:
-    scale = 255.0 / (params.high - params.low)
-
-    def levels(values: Tensor) -> Tensor:
-        scaled = (values.to(torch.float64) - params.low) * scale
-        return torch.round(scaled).clamp(0, 255).to(torch.uint8)
-
-    return levels
 
 
 @torch_filter.register

@@ -7,14 +7,14 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent, DrawnAgent, Held, NamedDecisions, RowState
+from coach_rl.core.agents import DrawnAgent, Held, NamedDecisions
 from coach_rl.core.errors import ConfigurationError, RunError, in_one_line
-from coach_rl.core.goals import takes
-from coach_rl.core.interfaces import Environment, GoalPlace, Mark, MarkRenderable, Renderable
-from coach_rl.core.level_parts import RowsOfLevel
-from coach_rl.core.levels import LevelDescription, LevelGoals
+from coach_rl.core.goals import GoalSpace, takes
+from coach_rl.core.interfaces import GoalPlace, Mark, MarkRenderable, Renderable
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.records import Array, IntArray, Observation
+from coach_rl.core.records import Array, Observation
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.levels.level_manager import LevelManager
 
 LEVEL_COLOURS = (
     (230, 60, 50),
@@ -38,54 +38,6 @@ class PicturedAgent(Protocol[Held]):
         ...
 
 
-class FilmedLevel(Protocol):
-    """A level whose goals, marks and pictures are drawn."""
-
-    params: LevelDescription
-    """Description of the level."""
-    agent: AnyAgent
-    """Its agent."""
-    agent_rows: RowState
-    """The agent's state of the rows."""
-
-    @property
-    def name(self) -> str:
-        """The level's name."""
-        ...
-
-    @property
-    def rows(self) -> RowsOfLevel:
-        """The position of each row in its sub-episode."""
-        ...
-
-    @property
-    def goals(self) -> LevelGoals | None:
-        """Its current goals; None where it has none."""
-        ...
-
-    def shown(self, rows: IntArray) -> Observation:
-        """The agent's newest observation of rows [R], unfiltered, [R, ...] each."""
-        ...
-
-
-class FilmedStack(Protocol):
-    """Levels, top first, above the environment that is drawn."""
-
-    @property
-    def simulators(self) -> Environment:
-        """The environment."""
-        ...
-
-    @property
-    def levels(self) -> Sequence[FilmedLevel]:
-        """The levels."""
-        ...
-
-    def path(self, row: int) -> Sequence[FilmedLevel]:
-        """The levels that act in a row, top first."""
-        ...
-
-
 class Camera:
     """Draws a row of a stack's environment, with goals and marks where the environment can.
 
@@ -97,7 +49,7 @@ class Camera:
         ConfigurationError: There are no pictures, or an agent's method `picture` doesn't fit.
     """
 
-    def __init__(self, stack: FilmedStack, row: int) -> None:
+    def __init__(self, stack: Stack, row: int) -> None:
         environment = stack.simulators
         self._pictured = [
             (level, level.agent) for level in stack.levels if isinstance(level.agent, PicturedAgent)
@@ -129,9 +81,9 @@ class Camera:
         """Render the current state after a decision, with its goals."""
         self._beside = self._pictures()
         if self._marking is not None:
-            scene = self._marking.render(self._row, self._marks(self._marking))
-            return _side_by_side([scene, *self._beside])
-        scenes = [] if self._plain is None else [self._plain.render(self._row)]
+            scenes = [self._marking.render(self._row, self._marks(self._marking))]
+        else:
+            scenes = [] if self._plain is None else [self._plain.render(self._row)]
         return _side_by_side([*scenes, *self._beside])
 
     def ended(self) -> Array | None:
@@ -162,15 +114,16 @@ class Camera:
         names = [level.name for level in self._stack.levels[1:]]
         colours = dict(zip(names, cycle(LEVEL_COLOURS), strict=False))
         for above, level in pairwise(self._stack.path(self._row)):
-            goals = level.goals
-            if goals is None or not goals.given[self._row]:
+            space = level.params.goal_space
+            rows = level.rows
+            is_given = rows.open[self._row] or rows.decisions[self._row] > 0
+            if not isinstance(space, GoalSpace) or not is_given:
                 continue
-            space = goals.goal_space
             place_of = partial(environment.goal_place, space.key, space.elements)
             marks += marks_of(above, self._row, place_of)
             if space.overridden("achieved"):  # the goal is no place of the scene
                 continue
-            place = place_of(goals.goal[self._row, : space.size])
+            place = place_of(rows.goal[self._row, : space.size])
             if place is not None:
                 red, green, blue = (part / 255 for part in colours[level.name])
                 # Names are drawn on top: readable where a goal lies inside a wall.
@@ -179,7 +132,7 @@ class Camera:
         return marks
 
 
-def marks_of(level: FilmedLevel, row: int, place: GoalPlace) -> Sequence[Mark]:
+def marks_of(level: LevelManager, row: int, place: GoalPlace) -> Sequence[Mark]:
     """Marks that a level's agent adds to a frame of a row; see `core.agents.DrawnAgent`.
 
     Raises:
@@ -195,7 +148,7 @@ def marks_of(level: FilmedLevel, row: int, place: GoalPlace) -> Sequence[Mark]:
         raise RunError(f"{name} failed: {in_one_line(error)}") from error
 
 
-def acting_of(level: FilmedLevel, row: int) -> str:
+def acting_of(level: LevelManager, row: int) -> str:
     """The level's name, with what its agent names, or the option that acts in a row."""
     agent = level.agent
     if isinstance(agent, NamedDecisions):

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coach_rl.core.records import EnvResponse, IntArray
-from coach_rl.extensions.films.camera import Camera, FilmedStack, acting_of
+from coach_rl.extensions.films.camera import Camera, acting_of
 from coach_rl.extensions.films.video import FrameSink
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.watcher import EvaluationWatcher
 
 
@@ -54,14 +55,14 @@ class EpisodePlayer(EvaluationWatcher):
         self.shows = True
         """False while an evaluation is followed for the lengths of its episodes alone."""
 
-    def prepare(self, stack: FilmedStack) -> None:
+    def prepare(self, stack: Stack) -> None:
         """Raise `ConfigurationError` if it cannot be filmed, `RunError` if drawing fails."""
         Camera(stack, 0).start()
 
-    def begin(self, stack: FilmedStack, due: IntArray) -> None:
+    def begin(self, stack: Stack, due: IntArray) -> None:
         self.follow(stack, 0, wanted=range(due[0] if self.shows else 0))
 
-    def follow(self, stack: FilmedStack, row: int, *, wanted: range) -> None:
+    def follow(self, stack: Stack, row: int, *, wanted: range) -> None:
         """Follow a row of a stack that was just reset.
 
         Args:

@@ -24,10 +24,10 @@ from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import EnvResponse, IntArray
-from coach_rl.extensions.films.camera import FilmedStack
 from coach_rl.extensions.films.episode_player import EpisodePlayer
 from coach_rl.extensions.films.video import Film, FilmParameters, require_writable
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
+from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.run_parts import PartResult, RunContext, RunPart, Written
@@ -142,11 +142,11 @@ class EpisodeRecorder(EpisodePlayer):
         self._is_blind = False
         """True once a frame could not be drawn."""
 
-    def prepare(self, stack: FilmedStack) -> None:
+    def prepare(self, stack: Stack) -> None:
         with self._drawing():
             super().prepare(stack)
 
-    def begin(self, stack: FilmedStack, due: IntArray) -> None:
+    def begin(self, stack: Stack, due: IntArray) -> None:
         is_known = self._parameters.episodes == "last" or self._chosen is not None
         row, number = self._chosen or (0, int(due[0]) - 1)
         self.film = self._chosen = None

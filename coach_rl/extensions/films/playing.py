@@ -18,8 +18,8 @@ from coach_rl.sessions.opening import Opening, OpeningArguments
 
 
 def play_run(
-    run: Path | Opening,
-    to: Path | FrameSink,
+    run: str | Path | Opening,
+    to: str | Path | FrameSink,
     *,
     episodes: EnvironmentEpisodes = EnvironmentEpisodes(1),
     slow: float = 1.0,
@@ -54,6 +54,7 @@ def play_run(
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
         RunError: Its environment cannot be drawn on this machine, or the file cannot be written.
     """
+    to = Path(to) if isinstance(to, str) else to
     film = Film(episodes=episodes.count, on_frame=on_frame)
     if isinstance(to, Path):
         require_writable(to.name)

@@ -1,8 +1,8 @@
 """Groups: several agents on one level, graphs of levels, and trained opponents.
 
-May import what sessions may. Start with `agent_group`, the parameters of a group, and
-`member_agents`, the agent that it makes, whose `members` see a part of the level each. `arbiters`
-choose which member acts in a `turn_group`. `level_graph` arranges levels as a graph: `junction`
+May import what sessions may. Start with `agent_group`, the parameters of a group; the
+agents that it makes lie in the extension `members`. `arbiters` choose which member acts in a
+`turn_group`. `level_graph` arranges levels as a graph: `junction`
 carries directives and answers between its levels.
 """
 

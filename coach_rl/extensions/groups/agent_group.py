@@ -23,9 +23,9 @@ from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, 
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.records import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
-from coach_rl.extensions.groups.action_parts import WHOLE, ActionPart, by_part
-from coach_rl.extensions.groups.member_agents import AgentGroup, in_turn
-from coach_rl.extensions.groups.members import BoundMember
+from coach_rl.extensions.members.action_parts import WHOLE, ActionPart, by_part
+from coach_rl.extensions.members.member_agents import AgentGroup, in_turn
+from coach_rl.extensions.members.members import BoundMember
 
 if TYPE_CHECKING:
     from coach_rl.extensions.groups.arbiters import Arbiter

@@ -29,9 +29,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import ActionRequest, Array, BoolArray, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.extensions.groups.member_agents import in_turn
-from coach_rl.extensions.groups.members import BoundMember
-from coach_rl.extensions.groups.requests import real_starts
+from coach_rl.extensions.members.member_agents import in_turn
+from coach_rl.extensions.members.members import BoundMember
+from coach_rl.extensions.members.requests import real_starts
 
 
 @parameter_class

@@ -1,191 +1,50 @@
-"""Decisions of groups as torch modules: members that act together, and in turns."""
+"""Decisions of groups whose members act in turn, as torch modules."""
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import Tensor, nn
+from torch import Tensor
 
-from coach_rl.core.spaces import Space
-from coach_rl.extensions.exporting.decisions import (
-    Chosen,
-    Decision,
-    Place,
-    Request,
-    checked_decision,
-    decision_of,
-    dtype_of,
-    refused,
-    split,
-)
+from coach_rl.extensions.exporting.decisions import Decision, Place, Request, decision_of, refused
 from coach_rl.extensions.exporting.policies import Tensors
-from coach_rl.extensions.groups.action_parts import WHOLE, ActionPart
 from coach_rl.extensions.groups.arbiters import Order, Selected, Shown
-from coach_rl.extensions.groups.member_agents import AgentGroup
-from coach_rl.extensions.groups.members import BoundMember
 from coach_rl.extensions.groups.turn_group import TurnGroup
+from coach_rl.extensions.members.exported import TurnDecision, at, where
 
 
-class GroupDecision(Decision):
-    """Members that act together, each in some keys of the action.
-
-    Args:
-        group: The agents.
-        place: Where they decide.
-    """
-
-    def __init__(self, group: AgentGroup, place: Place) -> None:
-        super().__init__()
-        self._group, self.members = group, nn.ModuleList()
-        self._counts: list[dict[str, int]] = []
-        for each in group.bound:
-            space = place.acts_in if each.part is None else each.part.space
-            self._add(each, acts_in=space, prefix=f"{place.prefix}{each.name}/", sees=place.sees)
-        if any(each.has_own_end for each in group.bound):
-            self.ending_members = len(group.bound)
-        self.facts = {
-            "members": {
-                name: bool(of) for name, of in getattr(place.params, "own_ends", {}).items()
-            },
-            "needs_ends": getattr(place.params, "needs_ends", False),
-        }
-
-    def _add(self, each: BoundMember, *, acts_in: Space, prefix: str, sees: spaces.Dict) -> None:
-        """Append the decision of a member, with numbers of its own to sample with."""
-        agent = self._group.members[each.agent_name]
-        named = each.observations or {key: key for key in sees}
-        own = spaces.Dict({name: sees[key] for key, name in named.items() if key in sees.spaces})
-        member = checked_decision(agent, Place(acts_in=acts_in, prefix=prefix, sees=own))
-        self.members.append(member)
-        self.state |= member.state
-        self._counts.append(dict(self.noise))
-        for kind, count in member.noise.items():
-            self.noise[kind] += count
-
-    def made(self, number: int, each: BoundMember, request: Request) -> tuple[Chosen, Tensors]:
-        """A member's actions [R, ...], and the memory of its rows.
-
-        Args:
-            number: Its number.
-            each: The member.
-            request: That of the group.
-        """
-        member = self.members[number]
-        begin = self._counts[number]
-        assert isinstance(member, Decision)
-
-        def drawn(kind: str, noise: Tensor | None) -> Tensor | None:
-            count = member.noise[kind]
-            return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
-
-        made: tuple[Chosen, Tensors] = member(
-            request._replace(
-                seen=each.seen(request.seen),
-                normal=drawn("normal", request.normal),
-                uniform=drawn("uniform", request.uniform),
-                random=drawn("random", request.random),
-                over=None,
-            )
-        )
-        return made
-
-    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """Actions [R, ...] by key, or in the Box or MultiDiscrete that the keys stand for."""
-        parts: Tensors = {}
-        after: Tensors = {}
-        for number, each in enumerate(self._group.bound):
-            action, state = self.made(number, each, request)
-            after |= state
-            own = _member_parts(action, each.part)
-            if request.over is not None:
-                over = request.over[:, number]
-                own = {key: _where(over, self.idle(key, part), part) for key, part in own.items()}
-            parts |= own
-        return self.whole(parts), after
-
-    def idle(self, key: str, like: Tensor) -> Tensor:
-        """The placeholder of a key where its member doesn't act, [R, ...] as `like`."""
-        if key not in self._group.idle:
-            return like
-        return torch.zeros_like(like) + torch.from_numpy(self._group.idle[key]).to(like.dtype)
-
-    def whole(self, parts: Tensors) -> Chosen:
-        """Actions [R, ...] in the space of the group, from those by key."""
-        space = self._group.action_space
-        if WHOLE in parts:
-            return parts[WHOLE]
-        if space is None or isinstance(space, spaces.Dict):
-            return parts
-        columns = [parts[str(number)].flatten() for number in range(len(parts))]
-        return torch.stack(columns, dim=1).to(dtype_of(space))
-
-
-def _member_parts(action: Chosen, part: ActionPart | None) -> Tensors:
-    """`BoundMember.split` of tensors."""
-    if part is None:
-        return {WHOLE: action} if isinstance(action, Tensor) else action
-    if not isinstance(action, Tensor):
-        return {key: action[name] for key, name in part.names.items()}
-    return {part.keys[0]: action} if part.flat is None else split(action, part.flat)
-
-
-@decision_of.register
-def _group_decision(group: AgentGroup, place: Place) -> Decision:
-    return GroupDecision(group, place)
-
-
-class TurnDecision(GroupDecision):
-    """Members one of which acts in each row; the decisions of all are computed.
+class ArbiterDecision(TurnDecision):
+    """Members one of which acts in each row, as an arbiter says.
 
     Args:
         group: The agents.
         place: Where they decide.
     """
 
-    def __init__(self, group: AgentGroup, place: Place) -> None:
+    def __init__(self, group: TurnGroup, place: Place) -> None:
         super().__init__(group, place)
         prefix = place.prefix
-        self._prefix = prefix
-        self._arbiter = getattr(group, "arbiter", None)
+        arbiter = group.arbiter
+        if not isinstance(arbiter, Order | Shown | Selected):
+            kind = type(arbiter).__name__
+            raise refused(group.bound[0], f"its turns are by a {kind}, a function of Python")
+        self._arbiter = arbiter
         count = np.dtype(np.int64)
-        self.state[f"{prefix}latest"] = (), count  # counted from 1, as 0 stands for none
-        if isinstance(group, TurnGroup):
-            if not isinstance(group.arbiter, Order | Shown | Selected):
-                kind = type(group.arbiter).__name__
-                raise refused(group.bound[0], f"its turns are by a {kind}, a function of Python")
-            self.state[f"{prefix}open"] = (len(group.bound),), count  # 1: it acted since the start
-            kept = group.arbiter.new_rows(1)
-            self.state |= {f"{prefix}{name}": ((), count) for name in kept}
-        if isinstance(self._arbiter, Selected):
-            chooser = self._arbiter.chooser
+        self.state[f"{prefix}open"] = (len(group.bound),), count  # 1: it acted since the start
+        self.state |= {f"{prefix}{name}": ((), count) for name in arbiter.new_rows(1)}
+        if isinstance(arbiter, Selected):
+            chooser = arbiter.chooser
             choice = spaces.Discrete(len(group.bound))
             own = f"{prefix}{chooser.name}/"
             self._add(chooser, acts_in=choice, prefix=own, sees=place.sees)
 
-    def forward(self, request: Request) -> tuple[Chosen, Tensors]:
-        """Actions [R, ...] of the members that act; the others remember what they did."""
-        prefix = self._prefix
-        state = request.state
-        turn, after = self.turn(request)
-        if request.over is not None:  # none acts, -1, in place of a member that is over
-            turn = torch.where(_at(request.over, turn), -1, turn)
-        begins = request.episodes | (state[f"{prefix}latest"] != turn + 1)
-        after[f"{prefix}latest"] = turn + 1
-        if f"{prefix}open" in state:
-            acted = (state[f"{prefix}open"] > 0) & ~request.starts[:, None]  # [R, M]
-            is_new = ~_at(acted, turn.clamp(min=0))
-            request = request._replace(starts=is_new)
-            begins = begins & is_new
-            acts = torch.arange(acted.shape[1]) == turn[:, None]
-            after[f"{prefix}open"] = (acted | acts).to(torch.int64)
-        parts: Tensors = {}
-        for number, each in enumerate(self._group.bound):
-            here = turn == number
-            action, own = self.made(number, each, request._replace(episodes=begins))
-            after |= {name: _where(here, values, state[name]) for name, values in own.items()}
-            for key, values in _member_parts(action, each.part).items():
-                others = parts[key] if key in parts else self.idle(key, values)
-                parts[key] = _where(here, values, others)
-        return self.whole(parts), after
+    def opened(self, request: Request, turn: Tensor) -> tuple[Request, Tensors]:
+        open_before = request.state[f"{self._prefix}open"] > 0  # [R, M]
+        acted = open_before & ~request.starts[:, None]
+        is_new = ~at(acted, turn.clamp(min=0))
+        own, after = super().opened(request._replace(starts=is_new), turn)
+        acts = torch.arange(acted.shape[1]) == turn[:, None]
+        after[f"{self._prefix}open"] = (acted | acts).to(torch.int64)
+        return own._replace(episodes=own.episodes & is_new), after
 
     def turn(self, request: Request) -> tuple[Tensor, Tensors]:
         """The numbers of the members that act, int64 [R], and what the arbiter remembers."""
@@ -209,12 +68,12 @@ class TurnDecision(GroupDecision):
         since = state[f"{prefix}since"]
         due = request.starts | (since >= arbiter.every)
         if request.over is not None:
-            due = due | _at(request.over, state[f"{prefix}choice"])
+            due = due | at(request.over, state[f"{prefix}choice"])
         own = request._replace(episodes=request.starts & request.episodes)
         chosen, kept = self.made(len(self._group.bound), arbiter.chooser, own)
         assert isinstance(chosen, Tensor)
         choice = torch.where(due, chosen, state[f"{prefix}choice"])
-        after = {name: _where(due, values, state[name]) for name, values in kept.items()}
+        after = {name: where(due, values, state[name]) for name, values in kept.items()}
         after[f"{prefix}choice"] = choice
         after[f"{prefix}since"] = torch.where(due, 0, since) + 1
         return choice, after
@@ -222,14 +81,4 @@ class TurnDecision(GroupDecision):
 
 @decision_of.register
 def _turn_decision(group: TurnGroup, place: Place) -> Decision:
-    return TurnDecision(group, place)
-
-
-def _at(values: Tensor, places: Tensor) -> Tensor:
-    """The values [R, K] at one place of each row, [R]."""
-    return values.gather(1, places[:, None])[:, 0]
-
-
-def _where(here: Tensor, values: Tensor, others: Tensor) -> Tensor:
-    """Values [R, ...] in the rows `here` [R], and others elsewhere."""
-    return torch.where(here.reshape(-1, *[1] * (values.ndim - 1)), values, others)
+    return ArbiterDecision(group, place)

@@ -22,8 +22,8 @@ from coach_rl.core.records import (
     Sums,
     take,
 )
-from coach_rl.extensions.groups.member_agents import switch
-from coach_rl.extensions.groups.requests import SWITCHED
+from coach_rl.extensions.members.member_agents import switch
+from coach_rl.extensions.members.requests import SWITCHED
 from coach_rl.levels.level_manager import LevelManager
 
 
@@ -90,22 +90,22 @@ class GraphLevel(LevelManager):
 
     def hand_on(self, rows: IntArray, directive: Directive) -> None:
         """Continue the sub-episodes of rows under a directive with the same goal."""
-        sums = self._rows
-        sums.tested[rows] = False if directive.tested is None else directive.tested
-        for mine, given in zip(sums.outer_goals, directive.outer_goals, strict=True):
+        own = self._rows
+        own.tested[rows] = False if directive.tested is None else directive.tested
+        for mine, given in zip(own.outer_goals, directive.outer_goals, strict=True):
             mine[rows] = given
 
     def switch(self, rows: IntArray) -> None:
         """End open sub-episodes before their next decision: the level above takes control back."""
-        sums = self._rows
+        own = self._rows
         clock = self._now()
         space = self.params.goal_space
-        seen = take(sums.observation, rows)
+        seen = take(own.observation, rows)
         everywhere = np.ones(len(rows), np.bool_)
         difference = NO_DIFFERENCE
         switch(self.agent, self.agent_rows, rows, self._judge.shown(rows, seen), clock)
         if isinstance(space, GoalSpace):
-            difference = space.difference(sums.goal[rows], seen)
+            difference = space.difference(own.goal[rows], seen)
         ended = Judgement(
             reward=np.zeros(len(rows), np.float64),
             terminated=~everywhere,
@@ -114,9 +114,9 @@ class GraphLevel(LevelManager):
             is_over=everywhere,
             difference=difference,
         )
-        self.sub_episodes.note(sums, rows, np.arange(len(rows)), ended, phase=clock.phase)
-        sums.open[rows] = sums.waiting[rows] = False
-        sums.starts[rows] = True
+        self.sub_episodes.note(own, rows, np.arange(len(rows)), ended, phase=clock.phase)
+        own.open[rows] = own.waiting[rows] = False
+        own.starts[rows] = True
 
     def count_only(self, rows: BoolArray) -> None:
         super().count_only(rows)

@@ -34,7 +34,7 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.extensions.groups.graph_level import GraphLevel
-from coach_rl.extensions.groups.requests import SWITCHED, GraphRequest
+from coach_rl.extensions.members.requests import SWITCHED, GraphRequest
 from coach_rl.graph_managers.arrangement import Links
 
 CHOICE = "choice"
@@ -348,12 +348,6 @@ class Junction(Saved):
         """A request of the level; to its agent an episode begins where others have acted since."""
         first = episode_start | ~self._routes.has_acted[self._index, rows]
         return GraphRequest(rows=rows, episode_start=first, real=episode_start, **others)
-
-    @property
-    def is_selected(self) -> bool:
-        """True if every level above selects its level among several."""
-        above = self._routes.above[self._index]
-        return all(len(self._routes.links[each]) > 1 for each in above)
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         return self._routes.reset(seed)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.interfaces import Environment
-from coach_rl.core.levels import LevelDescription
+from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.seeding import integer_seed
@@ -22,12 +22,7 @@ from coach_rl.extensions.groups.graph_stack import GraphStack
 from coach_rl.extensions.groups.junction import Junction, Routes
 from coach_rl.graph_managers.arrangement import AgentSource, Links
 from coach_rl.graph_managers.stack import StackSignals
-from coach_rl.levels.level_checks import (
-    agent_spaces,
-    check_ending,
-    check_level,
-    require_goal_space,
-)
+from coach_rl.levels.level_checks import agent_spaces, check_ending, check_level
 
 
 @parameter_class
@@ -72,10 +67,8 @@ class LevelGraph:
             junction = Junction(routes, index)
             below = junction.spaces
             is_top = index == 0
-            if not is_top and not junction.is_selected:
-                require_goal_space(params)
             check_level(params, below, is_top=is_top)
-            owned = agent(index, agent_spaces(below, params.goal_space))
+            owned = agent(index, agent_spaces(below, received_by(params)))
             check_ending(params, owned, is_top=is_top)
             routes.levels[index] = GraphLevel(
                 params,

@@ -26,9 +26,9 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import Space
 from coach_rl.extensions.groups.arbiters import Arbiter
-from coach_rl.extensions.groups.member_agents import MemberRows, OneOfMembers
-from coach_rl.extensions.groups.members import AgentView, BoundMember, MemberIndex
-from coach_rl.extensions.groups.requests import SWITCHED
+from coach_rl.extensions.members.member_agents import MemberRows, OneOfMembers
+from coach_rl.extensions.members.members import AgentView, BoundMember, MemberIndex
+from coach_rl.extensions.members.requests import SWITCHED
 
 
 @dataclass(kw_only=True)
@@ -296,6 +296,9 @@ class TurnGroup(OneOfMembers):
         return chosen
 
     def observe(self, row_state: TurnRows, outcome: Outcome, clock: Clock) -> None:
+        # Decisions are kept by member and row, [K, N]. Here D of them are open in the R rows of the
+        # outcome: decision d is of member numbers[d], in row rows[places[d]], and lies at the flat
+        # index numbers[d] * N + rows[places[d]]. One outcome may be that of several members.
         opened = row_state.opened
         rows = outcome.rows
         n = row_state.alive.shape[1]

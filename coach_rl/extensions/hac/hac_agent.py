@@ -6,6 +6,7 @@ lists every detail and its source.
 """
 
 from dataclasses import field, replace
+from functools import cached_property
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -16,7 +17,8 @@ from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, with_values
+from coach_rl.core.ranges import NonNegative
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.memories.hindsight import HindsightParameters, Strategy
@@ -51,7 +53,7 @@ class HACAgentParameters(LearnerParameters):
     """
     strategy: Strategy = "future"
     """Source of the hindsight goals: the future of the same sub-episode."""
-    ratio: float = 3.0
+    ratio: NonNegative[float] = 3.0
     """Transitions with hindsight goals for each one with the goal it had."""
     actions: HindsightActionParameters | None = field(default_factory=HindsightActionParameters)
     """Display of sub-goals in batches above the lowest level; None: as they were sent."""
@@ -91,9 +93,15 @@ class HACAgentParameters(LearnerParameters):
             "SAC's values count entropy, which no bound from the rewards holds for; "
             "set HACAgentParameters.bound_values=False",
         )
+        replace(memory, hindsight=self.hindsight)  # raises an error for draws that do not fit
+
+    @cached_property
+    def hindsight(self) -> HindsightParameters:
+        """The hindsight goals, which are terminal where they are at the agent's level."""
+        return HindsightParameters(strategy=self.strategy, ratio=self.ratio)
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        learner = replace(self.learner, name=self.name)
+        learner = with_values(self.learner, name=self.name)
         return learner.obstacle_to_learning(num_envs=num_envs, steps=steps, heatup=heatup)
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
@@ -114,19 +122,14 @@ class HACAgentParameters(LearnerParameters):
         memory = self.learner.memory
         assert isinstance(memory, ReplayMemoryParameters)
         actions = () if place.sub_goal is None or self.actions is None else (self.actions,)
-        memory = replace(
-            memory,
-            hindsight=HindsightParameters(
-                strategy=self.strategy,
-                ratio=self.ratio,
-                goal_ends_episode=place.level.goal_is_terminal,
-            ),
-            parts=(*memory.parts, *actions),
-        )
-        learner = replace(self.learner, name=self.name, memory=memory)
+        ends = place.level.goal_is_terminal
+        hindsight = with_values(self.hindsight, goal_ends_episode=ends)
+        memory = with_values(memory, hindsight=hindsight, parts=(*memory.parts, *actions))
+        learner = with_values(self.learner, name=self.name, memory=memory)
         if self.bound_values:
             bounds = self._bounds(name, place.level, place)
-            learner = replace(learner, critic=replace(learner.critic, bounds=bounds))
+            critic = with_values(learner.critic, bounds=bounds)
+            learner = with_values(learner, critic=critic)
         return learner
 
     def _bounds(self, name: str, level: LevelDescription, place: LevelPlace) -> tuple[float, float]:

@@ -204,6 +204,8 @@ class SubGoalTests(SamplerUnit):
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """Draw which goals to relabel, which to show as tests, which actions to keep, bool [B]."""
+        # Sub-goals that were met keep their action, and so do tests; other missed ones are shown
+        # with what was achieved. A test keeps its goal, too: it is about this sub-goal alone.
         positions = batch[POSITIONS].numpy()
         drawn = self._rng.random(size) < self._fraction
         tests = drawn & self._ledger[PENALISED].take(positions)

@@ -34,8 +34,8 @@ from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.extensions.hac.critic_below import CriticBelow
+from coach_rl.extensions.hiro.unread_steps import UnreadSteps
 from coach_rl.memories.batches import OBSERVATIONS
-from coach_rl.memories.replay_memory import UnreadSteps
 from coach_rl.memories.ring_store import RingStore
 
 _REMOVED = 1e6

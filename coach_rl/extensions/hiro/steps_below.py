@@ -30,6 +30,24 @@ from coach_rl.memories.replay_memory import ReplayMemory, RowHistory
 from coach_rl.memories.samplers import SamplerUnit, UnitContext
 
 
+def require_standard_sub_goals(place: LevelPlace, owner: str) -> None:
+    """Raise `ConfigurationError` unless sub-goals are elements of an observation, untimed.
+
+    Args:
+        place: The place of the agent that sends them.
+        owner: What computes with them as if they were.
+    """
+    place.require_untimed_sub_goals(owner)
+    goal = place.sub_goal
+    names = ("achieved", "difference", "difference_of", "show", "shown_from", "target", "space")
+    if goal is not None and (own := goal.overridden(*names)):
+        raise ConfigurationError(
+            f"{owner} computes with goals that are elements of an observation, and "
+            f"{type(goal).__name__} overrides {own[0]}; give the level below a GoalSpace"
+        )
+    place.require_sub_goals_as_actions(owner)
+
+
 class ReplayingAgent(Protocol):
     """The attributes of the agent below that relabelling needs."""
 
@@ -194,7 +212,7 @@ def _level_below(place: LevelPlace, owner: str) -> tuple[GoalSpace, RowHistory, 
         )
     place.require_single_decisions(f"{owner} relabels the sub-goal of a single decision")
     below = f"{own}{owner} relabels sub-goals by level '{place.below.name}' below, which"
-    place.require_standard_sub_goals(f"{own}the correction of {owner}")
+    require_standard_sub_goals(place, f"{own}the correction of {owner}")
     if place.sub_goal is None:
         raise ConfigurationError(f"{below} needs goals; give it a GoalSpace")
     if place.below.frozen or place.below.may_freeze:

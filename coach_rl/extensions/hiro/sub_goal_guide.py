@@ -50,12 +50,14 @@ from coach_rl.extensions.hiro.adjacency_losses import (
     embedded_distance,
 )
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
+from coach_rl.extensions.hiro.steps_below import require_standard_sub_goals
+from coach_rl.extensions.hiro.unread_steps import UnreadSteps
 from coach_rl.memories.batches import TransitionBatch
-from coach_rl.memories.replay_memory import ReplayMemory, RowHistory, UnreadSteps
+from coach_rl.memories.replay_memory import ReplayMemory, RowHistory
 
 _FULL = -1
-
-
+_MOST_CELLS = 1_000
+"""Cells at most whose distances are learned; those that are visited later are left out."""
 LANDMARK = "landmark"
 """The extra of a batch with the places that its first sub-goals are drawn to."""
 
@@ -82,8 +84,6 @@ class AdjacencyParameters:
     """Pairs of cells per gradient step."""
     most_updates: Positive[int] = 10_000
     """Gradient steps of a round at most, however many pairs there are."""
-    most_cells: Positive[int] = 1_000
-    """Cells at most; those that are visited later are left out."""
     layers: NonEmpty[tuple[Positive[int], ...]] = (128, 128, 128)
     """Sizes of the hidden layers."""
     embedding: Positive[int] = 32
@@ -200,7 +200,7 @@ class Adjacency(Saved):
         owner: str,
     ) -> None:
         self.params = params
-        self.cells = VisitedCells(side=params.cell, steps=steps, most=params.most_cells)
+        self.cells = VisitedCells(side=params.cell, steps=steps, most=_MOST_CELLS)
         rng = torch.Generator().manual_seed(integer_seed(context.seed, owner, "adjacency weights"))
         device = torch.device(context.device)
         self.network = NetworkWrapper(_embedding(params, size, rng), device=device)
@@ -442,7 +442,7 @@ def _level_below(
             f"{owner} has a guide, which is for sub-goals, and sends none to a level below; "
             "leave it out of actor_terms"
         )
-    place.require_standard_sub_goals(f"{owner}: its guide")
+    require_standard_sub_goals(place, f"{owner}: its guide")
     below = f"{owner}: its guide learns from level '{place.below.name}' below, which"
     if place.below.frozen:
         raise ConfigurationError(

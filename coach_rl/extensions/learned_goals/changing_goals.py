@@ -307,6 +307,8 @@ class GoalColumns(SamplerUnit):
         if not self._ahead:
             return columns
         store, positions = self._store, batch[POSITIONS].numpy()
+        # Positions [B, ahead] of the steps from each one on. They are one stretch of an episode if
+        # each observation before a step is the one behind its predecessor.
         rows, steps = store.rows_of(positions), store.steps_of(positions)
         last = steps + self._ahead - 1
         has_later = last < store.counts[rows]

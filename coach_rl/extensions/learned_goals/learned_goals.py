@@ -40,7 +40,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace, KeptForGoals
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.parts import stand_before
+from coach_rl.core.parts import wrap_method
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
@@ -167,8 +167,8 @@ class KeptGoals(ChangingGoals):
             self.learned_from(batch, own, raw)
             return learned
 
-        stand_before(agent, "act", acted)
-        stand_before(agent, "learn_from_batch", learn_from_batch)
+        wrap_method(agent, "act", acted)
+        wrap_method(agent, "learn_from_batch", learn_from_batch)
         extras = (*_keep_raw(agent, raw), GIVEN, GIVEN_VERSION)
         return super().attach(agent)._replace(extras=extras, parts=(GoalColumnsPart(),))
 
@@ -231,7 +231,7 @@ class ScaledGoals(ChangingGoals):
             write_rows(row_state.choice, request.rows, kept, len(row_state.heatup))
             return action
 
-        stand_before(agent, "act", acted)
+        wrap_method(agent, "act", acted)
         parts = (ScaledActionsPart(self),) if self.recomputes else ()
         return KeptForGoals(extras=(SENT,), parts=parts)
 
@@ -419,7 +419,7 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
             own = {f"goal_space/{name}": value for name, value in self.metrics().items()}
             return metrics(clock) | own | {"goal_space/version": float(self.version)}
 
-        stand_before(agent, "metrics", all_metrics)
+        wrap_method(agent, "metrics", all_metrics)
         return super().attach(agent)
 
     def learned_from(self, batch: TransitionBatch, own: Tensors, raw: tuple[str, ...]) -> None:
@@ -491,6 +491,6 @@ def _keep_raw(agent: "OffPolicyAgent", keys: tuple[str, ...]) -> tuple[str, ...]
         write_rows(row_state.choice, outcome.rows, raw, len(row_state.heatup))
         observe(row_state, outcome, clock)
 
-    stand_before(agent, "act", acted)
-    stand_before(agent, "observe", observed)
+    wrap_method(agent, "act", acted)
+    wrap_method(agent, "observe", observed)
     return tuple(f"{when}{key}" for when in (BEFORE, AFTER) for key in keys)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from coach_rl.core.parts import stand_before
+from coach_rl.core.parts import wrap_method
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import Space
 
@@ -76,7 +76,7 @@ def _calls(
                 observe(lambda: shown(result, *args, **named))
             return result
 
-        stand_before(owner, method, watched)
+        wrap_method(owner, method, watched)
 
     return watch
 

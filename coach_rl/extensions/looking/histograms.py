@@ -18,6 +18,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import walk
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.statistics import histogram
@@ -36,7 +37,7 @@ class HistogramParameters(RunPartParameters):
 
     name: ClassVar[str] = "histograms"
 
-    every: EnvironmentSteps = EnvironmentSteps(10_000)
+    every: Positive[EnvironmentSteps] = EnvironmentSteps(10_000)
     """Steps from one set of histograms to the next."""
 
     def check(self, settings: RunSettings) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, require
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.parts import stand_before
+from coach_rl.core.parts import wrap_method
 from coach_rl.core.ranges import NonEmpty, Positive, RisingPair
 from coach_rl.core.state import State
 from coach_rl.extensions.looking.data_points import Columns, DataPoint
@@ -104,7 +104,7 @@ class Inspection:
             finally:
                 self._is_training = False
 
-        stand_before(graph, "tick", inspected_tick)
+        wrap_method(graph, "tick", inspected_tick)
 
     def __call__(self, record: LogRecord, run: GraphManager) -> None:
         """Add nothing to a record: what is found is added as it is found."""

@@ -28,6 +28,7 @@ from coach_rl.extensions.parallel.together import (
     TogetherFromReplay,
     TogetherFromRollouts,
 )
+from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import GraphParameters, SourceParameters
 
@@ -76,7 +77,7 @@ class Parallel:
             ConfigurationError: torchrun has not started it, or it can't be trained in this way.
         """
         ranks = self._ranks = Ranks()
-        problems = [*_problems(run.parameters)]
+        problems = [*_problems(run.parameters), *_uneven_rollouts(run.graph)]
         if self._size != ranks.size:
             problems.append(f"it has {self._size} ranks, and torchrun has started {ranks.size}")
         require_no_problems(
@@ -130,6 +131,22 @@ def _require_known(agent: Any) -> None:
     if others:
         what = f"the {' and '.join(others)} of agent '{name}' learn at moments of their own"
         raise ConfigurationError(f"--parallel cannot train this run: {what}")
+
+
+def _uneven_rollouts(graph: Graph) -> Iterator[str]:
+    """Reasons why rollouts of PPO would be full at different steps in each rank."""
+    links = graph.arrangement.links(graph.levels)
+    selected = {below for ways in links if len(ways) > 1 for below in ways}
+    for index, level in enumerate(graph.levels):
+        for part in walk(graph.agents[level.name]):
+            agent = part.value
+            if not isinstance(agent, PPOAgent):
+                continue
+            if links[index] or index in selected or agent.place.lasting:
+                yield (
+                    f"{agent.place.owner(agent.name)} is a PPO agent whose decisions take different"
+                    " times in each; give it an off-policy agent, or a level that decides each step"
+                )
 
 
 def _problems(parameters: GraphParameters) -> Iterator[str]:

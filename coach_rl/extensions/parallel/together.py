@@ -52,8 +52,8 @@ class Together:
         if (rows[:, :3] != rows[0, :3]).any():
             raise RunError(
                 "the ranks would learn at different moments (agent, environment steps, updates of "
-                f"each: {rows[:, :3].astype(int).tolist()}); PPO where decisions take different "
-                "times, or members take turns, cannot be trained with --parallel"
+                f"each: {rows[:, :3].astype(int).tolist()}); failures of simulators, and members "
+                "of a group that end before others, may cause that"
             )
         self.statistics.merge(rows[:, len(own) :])
         self.stop.follow(int(rows[:, 4].max()))

@@ -96,16 +96,19 @@ class PlanDecision(Decision):
         missed = torch.where(failed[:, None], pushed, missed)
         missed = torch.where(request.starts[:, None], torch.zeros_like(missed), missed)
         costs = self._costs(missed)[:, self._edges]  # [R, M, K]
+        # Begin at the nearest place; aim at the nearest to the goal in that part of the graph.
         place = _squares(achieved(self._own, seen), self._places).argmin(dim=1)
         aim = seen[GOAL_KEY].flatten(1).to(torch.float64)
         away = _squares(aim, self._places)
         away = torch.where(self._parts == self._parts[place][:, None], away, torch.inf)
         least = away.amin(dim=1, keepdim=True)
+        # Of places that numpy.isclose finds as near, the one that costs least is the target.
         near = (away - least).abs() <= 1e-8 + 1e-5 * least
         _, labels, _ = self._search(costs, self._ends, near)
         target = labels.gather(1, place[:, None])[:, 0]
         is_target = torch.arange(len(self._places)) == target[:, None]
         _, _, slots = self._search(costs, self._ends, is_target)
+        # The place after each on its way to the target, [R, M], and whether its goal is reached.
         every = self._ends + torch.zeros_like(slots).unsqueeze(2)  # [R, M, K]
         onward = every.gather(2, slots.unsqueeze(2)).squeeze(2)
         difference = achieved(self._sub_goal, seen)[:, None] - self._goals  # [R, M, S]
@@ -113,6 +116,7 @@ class PlanDecision(Decision):
         place = self._skip(place, target, onward, reached)
         way_point = onward.gather(1, place[:, None])[:, 0]
         slot = slots.gather(1, place[:, None])[:, 0]
+        # From the target itself the way leads to the goal, which is no edge of the graph.
         arrives = place == target
         edge = torch.where(arrives, 0, self._edges[place, slot])
         goal = aim.to(torch.float32)

@@ -129,6 +129,10 @@ class WayPointGraph(Saved):
         self._outcomes = np.zeros_like(roadmap.ends)
         """[E] the end and the change of the rest."""
         stays: BoolArray = np.ones(len(roadmap.ends), np.bool_)
+        # Edges with the same request to the level below share its statistics: those to one
+        # place. Where only the first elements of a place are requested, and the rest follows (a box
+        # that is pushed), edges to the same request under the same conditions are a group, and an
+        # outcome is an end together with the signs by which the rest changes.
         if self._has_rest:
             begins, ends = roadmap.places[roadmap.begins], roadmap.places[roadmap.ends]
             changes = np.sign(ends - begins)[:, self._requested :]
@@ -205,6 +209,8 @@ class WayPointGraph(Saved):
         Returns:
             The edges that are new, whose costs are their lengths.
         """
+        # An edge's key is begin * M + end: `here` are the new numbers of edges that are kept,
+        # `there` their old ones, in the same order, as roadmaps sort their edges.
         old = self.roadmap
         stays = ~np.isin(old.begins, changed) & ~np.isin(old.ends, changed)
         keys, count = roadmap.begins * len(roadmap.places) + roadmap.ends, len(roadmap.places)

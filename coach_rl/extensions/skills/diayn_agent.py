@@ -91,7 +91,7 @@ class DIAYNAgentParameters(SACAgentParameters):
             )
         make_learner = partial(DIAYNLearner, self)
         discount = self.algorithm.discount
-        return self.new_agent(context, discount=discount, make_learner=make_learner)
+        return self.AGENT(self, context, discount=discount, make_learner=make_learner)
 
 
 class Discriminator(LatentNetwork):

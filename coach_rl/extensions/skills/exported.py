@@ -13,7 +13,7 @@ from coach_rl.extensions.exporting.decisions import (
     refused,
 )
 from coach_rl.extensions.exporting.policies import Tensors
-from coach_rl.extensions.groups.exported import TurnDecision
+from coach_rl.extensions.members.exported import TurnDecision
 from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgent
 from coach_rl.extensions.skills.skill_agents import SkillAgents
 

@@ -26,8 +26,8 @@ from coach_rl.core.parts import description_of
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import ActionRequest, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.extensions.groups.member_agents import MemberRows, OneOfMembers
-from coach_rl.extensions.groups.members import BoundMember
+from coach_rl.extensions.members.member_agents import MemberRows, OneOfMembers
+from coach_rl.extensions.members.members import BoundMember
 
 
 @parameter_class

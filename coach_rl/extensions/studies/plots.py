@@ -169,6 +169,7 @@ class Plots:
             _limit(axes, metric, list(found[level].values()))
             if self.axis == "steps":
                 axes.xaxis.set_major_formatter(_thousands)
+                self._add_frames(axes, level)
 
         counts = {int(curve.seeds.max()) for own in found.values() for curve in own.values()}
         spread = [
@@ -182,6 +183,15 @@ class Plots:
         separator = ", " if len(spread) == 1 else "\n"  # both are too wide for one panel
         title = f"{metric}: {_NAMES[self.statistic]} over seeds{separator}{', '.join(spread)}"
         return self._panels(list(found), draw, title)
+
+    def _add_frames(self, axes: "Axes", level: str) -> None:
+        """Add an axis with frames above that of steps, where all runs on a level count as many."""
+        counted = {run.frames_per_step for run in self.frame.runs if run.level == level}
+        if len(counted) == 1 and (frames := counted.pop()) is not None:
+            both = (lambda steps: steps * frames, lambda shown: shown / frames)
+            above = axes.secondary_xaxis("top", functions=both)
+            above.set_xlabel("frames")
+            above.xaxis.set_major_formatter(_thousands)
 
     def seeds(self, scored: Sequence[Scored]) -> "Figure | None":
         """The score of each seed, beside their statistic; None where there are no scores."""

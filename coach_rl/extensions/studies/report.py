@@ -32,6 +32,7 @@ from coach_rl.extensions.studies.comparison import (
 )
 from coach_rl.extensions.studies.job import coach_line
 from coach_rl.extensions.studies.plots import COLOURS, Plots, drawing
+from coach_rl.extensions.studies.reference_scores import normalised_score
 from coach_rl.extensions.studies.runs import RunFrame, Scored, estimate_of
 from coach_rl.extensions.studies.scores import SUCCESS, RunScores
 from coach_rl.extensions.studies.statistics import Estimate
@@ -331,6 +332,9 @@ class _Report:
         def of_numbers(name: str) -> Callable[[StudyRun], object]:
             return lambda run: getattr(run.scores, name)
 
+        def normalised(run: StudyRun) -> float | None:
+            return None if run.scores is None else normalised_score(run.scores)
+
         columns = (
             Column("variant", lambda run: run.variant, is_text=True),
             Column("state", of_numbers("state"), is_text=True),
@@ -340,7 +344,9 @@ class _Report:
             Column("seed", lambda run: run.seed),
             Column("score", lambda run: run.score(study), lambda of: shown(of, study.metric)),
             Column(ANY, lambda run: run.success_at_any_step(study), _percent, is_optional=True),
+            Column("normalised", normalised, "{:.3f}".format, is_optional=True),
             Column("steps", of_numbers("environment_steps"), "{:,}".format),
+            Column("frames", of_numbers("frames"), "{:,}".format, is_optional=True),
             Column("time", of_numbers("wall_seconds"), duration_text),
         )
         runs = [run for run in self._begun if run.folder is not None]

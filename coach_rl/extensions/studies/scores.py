@@ -23,10 +23,17 @@ from coach_rl.configuration.strict_json import Json, read_json, require_regular_
 from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.records import FloatArray, IntArray
-from coach_rl.core.shown_text import one_line, printable
-from coach_rl.runs.folder import MANIFEST, RunFolder, TakenCheckpoint, read_manifest
+from coach_rl.core.shown_text import one_line, printable, shown_level
+from coach_rl.runs.folder import (
+    MANIFEST,
+    RunFolder,
+    TakenCheckpoint,
+    facts_of_evaluation,
+    read_manifest,
+)
 from coach_rl.runs.lock import Holder, holder_of
 from coach_rl.runs.manifest import flat
+from coach_rl.runs.shown_facts import ShowsFacts
 
 SUCCESS = "success_rate"
 _SUCCESSES = "success_"
@@ -73,8 +80,8 @@ class Curve:
         return len(self.steps)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunScores:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunScores(ShowsFacts):
     """A run in numbers."""
 
     path: Path
@@ -119,6 +126,27 @@ class RunScores:
     """The machines that it was made on."""
     command: tuple[str, ...] = ()
     """The command line that began it; empty where it is not recorded."""
+    frames_per_step: int | None = None
+    """Frames of an environment step, where its environment counts frames; None elsewhere."""
+
+    @property
+    def frames(self) -> int | None:
+        """Frames so far; None where they are not counted."""
+        per_step = self.frames_per_step
+        return None if per_step is None else per_step * self.environment_steps
+
+    def facts(self) -> Mapping[str, object]:
+        """Its task, seed and state, its length, and its scores."""
+        return {
+            "run": self.path,
+            "preset": self.preset or None,
+            "task": shown_level(self.level),
+            "seed": self.seed,
+            "state": self.state,
+            "environment steps": f"{self.environment_steps:,}",
+            "evaluations while training": len(self.curve.steps),
+            **facts_of_evaluation(self.final),
+        }
 
     def best(self, metric: str) -> float | None:
         """The largest value of a metric among the evaluations while training; None without any."""
@@ -198,9 +226,17 @@ def read_scores(run: Path) -> RunScores:
             code=tuple(dict.fromkeys(map(_code, parts))),
             hosts=tuple(dict.fromkeys(filter(None, map(_host, parts)))),
             command=tuple(map(printable, manifest.get("command", ()))),
+            frames_per_step=_frames_per_step(manifest["parameters"]),
         )
     except _OF_ANOTHER_SHAPE as error:
         raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
+
+
+def _frames_per_step(parameters: Json) -> int | None:
+    """The `frames_per_step` of an environment's parameters; None where they have none."""
+    environment = parameters.get("environment")
+    has_frames = isinstance(environment, dict) and "frames_per_step" in environment
+    return _count(environment, "frames_per_step") if has_frames else None
 
 
 def _code(part: Json) -> str:

@@ -250,6 +250,7 @@ def difference(
     parts = zip(variances, seeds, strict=True)
     freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts)
     reach, most = student_t((1 + confidence) / 2, freedom) * error, bounds[1] - bounds[0]
+    detectable = reach + student_t(POWER, freedom) * error
     is_outside, p_value = abs(value) > reach, None
     if _least_p_value(*seeds, statistic) < 1 - confidence:
         p_value = permutation_test(scores, baseline, statistic) if is_outside else None

@@ -12,6 +12,7 @@ from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.extensions.studies.comparison import Comparison, possible_comparisons
+from coach_rl.extensions.studies.reference_scores import normalised_score
 from coach_rl.extensions.studies.runs import Scored, episodes_behind, estimate_of
 from coach_rl.extensions.studies.scores import RunScores, seeds_text, with_failures
 from coach_rl.extensions.studies.statistics import (
@@ -406,7 +407,9 @@ def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
     singly = (
         Column("seed", lambda run: run.seed, is_text=True),
         *(_seed_column(metric, name) for metric, name in metrics.items()),
+        Column("normalised", normalised_score, "{:.3f}".format, is_optional=True),
         Column("steps", lambda run: run.environment_steps, "{:,}".format),
+        Column("frames", lambda run: run.frames, "{:,}".format, is_optional=True),
         Column("time", lambda run: run.wall_seconds, duration_text),
     )
     together = ["metric", "seeds", "mean", "standard deviation", "IQM (95 % interval)"]

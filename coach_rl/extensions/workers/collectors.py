@@ -262,6 +262,7 @@ class Blocks:
         """Wait until a block has made a tick, and for those that would be too old later."""
         assert self._staleness is not None
         allowed, busy = self._staleness, [each for each in self.blocks if each.request]
+        # A block is late if its newest tick would be older than allowed once the run takes it.
         late = [
             each
             for each in busy
@@ -314,6 +315,8 @@ class Blocks:
             often = f", {block.losses} times before it had made a step" if self._ticks else ""
             raise RunError(f"{message}{often}; see the system's log, and how much memory is free")
         warn(f"{message}; another replaces it, and its {len(block.rows)} episodes are cut off")
+        # The rows' open decisions are answered by a step of no reward that cuts their episodes off
+        # (truncated, lost); `first_observation` already is that of the new worker's episodes.
         last = block.shown
         start = self._restart(block)
         count = len(block.rows)

@@ -16,8 +16,8 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import End
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.extensions.groups.level_graph import LevelGraph
-from coach_rl.extensions.groups.requests import SWITCHED
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
+from coach_rl.extensions.members.requests import SWITCHED
 from tests.levels.plain_stack import (
     Answer,
     Level,

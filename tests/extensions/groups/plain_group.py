@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from coach_rl.core.records import End
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, Turns
-from coach_rl.extensions.groups.requests import SWITCHED
+from coach_rl.extensions.members.requests import SWITCHED
 
 CHOICES = 1_000
 """Number of actions of a member that acts by a script."""

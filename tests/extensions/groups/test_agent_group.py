@@ -23,9 +23,9 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.extensions.groups.action_parts import ActionPart
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.extensions.groups.members import AgentView, MemberIndex
+from coach_rl.extensions.members.action_parts import ActionPart
+from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
 from coach_rl.graph_managers import (
     BasicGraphParameters,

@@ -13,7 +13,6 @@ from small_agents import SMALL, ddpg, ppo
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.gated_recurrence import GRU
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
@@ -29,9 +28,10 @@ from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.groups.member_agents import switch
-from coach_rl.extensions.groups.requests import GraphRequest
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
+from coach_rl.extensions.members.member_agents import switch
+from coach_rl.extensions.members.requests import GraphRequest
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.scripts.scripted_agent import (
     ActingOnly,
     ScriptedAgentParameters,

@@ -24,7 +24,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.groups.members import AgentView, MemberIndex
+from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents.decisions import request
@@ -141,12 +141,10 @@ def other_observation():
 
 CASES = {
     ParameterError: [
-        (lambda: AgentGroupParameters(members=()), "members must be ... of length >= 1"),
         (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
         ),
-        (lambda: chooser(every=0), "every must be int > 0, got 0"),
         (
             members(groups.LEFT, replace(groups.RIGHT, agent=groups.ddpg("left"))),
             "need different names, got ['left', 'left']",

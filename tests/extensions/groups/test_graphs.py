@@ -166,7 +166,7 @@ def assert_equal(agents, plays, case):
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param(n, marks=() if n < 7 else pytest.mark.slow) for n in range(20)]
+    "block", [pytest.param(n, marks=() if n < 3 else pytest.mark.slow) for n in range(20)]
 )
 def test_random_graph_equals_plain_recursion(block):
     for number in range(20 * block, 20 * block + 20):
@@ -184,7 +184,7 @@ def test_random_graph_equals_plain_recursion(block):
 
 def test_random_graphs_have_all_that_graphs_can():
     seen = Counter()
-    for number in range(100):
+    for number in range(60):
         levels, phases, seeds, discount = case(number)
         links = graph_of(levels).links(levels)
         for play in played(levels, phases, seeds, discount):
@@ -196,12 +196,12 @@ def test_random_graphs_have_all_that_graphs_can():
                 preempted = any(levels[each].preempt for each in parents)
                 seen["kept"] += preempted and any(not each.get("starts", True) for each in made)
                 seen["no goals"] += bool(parents) and levels[index].goal_space is None
-    assert min(seen[each] for each in ("shared", "cut off", "selected", "kept", "no goals")) > 20
+    assert min(seen[each] for each in ("shared", "cut off", "selected", "kept", "no goals")) > 10
 
 
 @pytest.mark.parametrize("tick", [3, 8, 17, 22])
 def test_graph_resumed_between_any_ticks_continues_bit_for_bit(tick):
-    for number in range(20 * tick, 20 * tick + 15):
+    for number in range(20 * tick, 20 * tick + 6):
         levels, phases, seeds, discount = case(number)
         clocks = [Clock(), Clock()]
         whole, agents = built(levels, seeds, clocks[0], discount)
@@ -222,7 +222,7 @@ def test_graph_resumed_between_any_ticks_continues_bit_for_bit(tick):
 
 
 def test_row_in_company_has_the_transitions_of_the_row_alone():
-    for number in range(30):
+    for number in range(10):
         levels, phases, seeds, discount = case(number)
         levels = [replace(level, testing_rate=0.0) for level in levels]  # drawn by row
         clock = Clock()

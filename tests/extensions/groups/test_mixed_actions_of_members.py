@@ -8,8 +8,8 @@ from gymnasium import spaces
 
 from coach_rl.core.runtime import Runtime
 from coach_rl.environments.pettingzoo import PettingZooParameters
-from coach_rl.extensions.groups.action_parts import ActionPart
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
+from coach_rl.extensions.members.action_parts import ActionPart
 from tests.extensions.groups.test_pettingzoo import needs_pettingzoo
 from tests.small_runs import experiment, ppo
 

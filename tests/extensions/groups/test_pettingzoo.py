@@ -70,7 +70,7 @@ class TestWorkers(EnvironmentContract):
         return PettingZooParameters(
             level="little_parallel:Hunt",
             vectorization="subprocess",
-            processes=2,
+            processes=1,  # rows are shared among processes as Gymnasium's are, whose test is alike
             start_method="fork",  # many are built here, and fork is quick
         ).build(num_envs=num_envs)
 

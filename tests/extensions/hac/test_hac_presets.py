@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import ConstantSchedule
-from coach_rl.exploration_policies import EpsilonZGreedy, GaussianNoise
+from coach_rl.exploration_policies import GaussianNoise
+from coach_rl.extensions.exploration import EpsilonZGreedy
 from tests.presets.test_presets import load_graph_manager
 
 

@@ -40,7 +40,7 @@ GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, thresho
 SUB_GOALS = replace(GOALS, key="observation", elements=(0, 1), threshold=(0.05, 0.05))
 WAYS = replace(SUB_GOALS, relative=True, reach=(0.7, 1.3))
 SETTINGS = {
-    "learning": LearningParameters(batch=16, updates_per_step=0.2, learning_starts=20),
+    "learning": LearningParameters(batch=16, updates_per_step=0.1, learning_starts=20),
     "update_mode": "eager",
 }
 IN_HINDSIGHT = ReplayMemoryParameters(
@@ -63,7 +63,7 @@ def dqn(**changes):
     return DQNAgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
 
 
-def stack(top, low=None, *, sub_goals=SUB_GOALS):
+def stack(top, low=None, *, sub_goals=SUB_GOALS, training=600):
     return GraphParameters(
         levels=(
             LevelParameters(
@@ -77,7 +77,7 @@ def stack(top, low=None, *, sub_goals=SUB_GOALS):
         ),
         environment=GoalPointMassParameters(terminate=True, threshold=0.2),
         num_envs=3,
-        schedule=ScheduleParameters(training=EnvironmentSteps(900), evaluation_interval=None),
+        schedule=ScheduleParameters(training=EnvironmentSteps(training), evaluation_interval=None),
     )
 
 
@@ -123,7 +123,7 @@ class OneWay:
 
 def test_at_the_lowest_level_output_filters_need_no_way_back():
     one_way = OutputFilter(action=(OneWay(),))
-    manager = built(stack(hac(), hac(output_filter=one_way)))
+    manager = built(stack(hac(), hac(output_filter=one_way), training=200))
     manager.run()
     manager.close()
 
@@ -138,7 +138,9 @@ class Halved:
 
 def test_input_filters_of_other_keys_are_not_refused():
     halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
-    manager = built(stack(hac(), hac(input_filter=halved)))  # the lower level's goal: observation
+    manager = built(
+        stack(hac(), hac(input_filter=halved), training=200)
+    )  # the lower level's goal: observation
     manager.run()
     batch = manager.graph.agents["low"].memory.sample(500)
     torch.testing.assert_close(

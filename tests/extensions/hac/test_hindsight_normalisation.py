@@ -26,7 +26,7 @@ def test_few_hindsight_goals_are_clipped_by_the_normaliser(panel):
     panel = preset.Panel(**changes, num_envs=4, layers=(8,), batch=16, updates_per_step=1e-3)
     manager = preset.graph_manager(panel)
     manager.create_graph(Runtime(seed=0, device="cpu"))
-    for _ in manager.heatup(EnvironmentSteps(1_500)):
+    for _ in manager.heatup(EnvironmentSteps(1_000)):
         pass
     for agent in manager.graph.agents.values():
         goals = agent.memory.sample(4_096).observation[GOAL_KEY]

@@ -21,6 +21,13 @@ def test_no_number_of_a_hac_agent_changes_while_it_is_frozen(level):
     check_frozen(hac, level)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+EACH_TIME = {"warm-up by success", "turns"}
+"""Schedules that are tried each time; between them levels warm up, freeze and thaw."""
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [pytest.param(each, marks=() if each in EACH_TIME else pytest.mark.slow) for each in SCHEDULES],
+)
 def test_a_run_of_hac_stopped_in_any_phase_resumes_bit_for_bit(schedule):
     check_resumes_in_any_phase(hac, schedule)

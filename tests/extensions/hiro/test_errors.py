@@ -31,12 +31,6 @@ STEPS = rl.ReplayMemoryParameters(units=(SubGoalCorrectionParameters(),))
             "near must be at most far = 0.5, got 1.0",
         ),
         (
-            lambda: SubGoalCorrectionParameters(candidates=1),
-            ParameterError,
-            "candidates must be int >= 2",
-        ),
-        (lambda: SubGoalCorrectionParameters(std=-0.1), ParameterError, "std must be float >= 0"),
-        (
             lambda: built(stack(td3(memory=STEPS, stores=WonParameters()))),
             ConfigurationError,
             "'correction' needs the steps below",

@@ -49,7 +49,9 @@ from tests.agents.goal_stacks import TORSO
 from tests.agents.resuming import after, amid, assert_resumes
 
 SETTINGS = {
-    "learning": LearningParameters(batch=16, learning_starts=20, report_every=5),
+    "learning": LearningParameters(
+        batch=16, updates_per_step=0.5, learning_starts=20, report_every=5
+    ),
     "exploration": GaussianNoise(scale=ConstantSchedule(value=0.3)),
     "actor": ActorParameters(torso=TORSO),
     "critic": CriticParameters(torso=TORSO),

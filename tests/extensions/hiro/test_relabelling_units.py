@@ -89,9 +89,13 @@ def plain_log_likelihood(low, goals, sub_goal, begun, steps):
     return total
 
 
-@pytest.mark.parametrize("goals", [GOALS, PLACES], ids=["relative", "absolute"])
 @pytest.mark.parametrize(
-    "kind", [rl.TD3AgentParameters, rl.SACAgentParameters, rl.DDPGAgentParameters]
+    ("kind", "goals"),
+    [
+        pytest.param(rl.TD3AgentParameters, GOALS, id="TD3, relative"),
+        pytest.param(rl.SACAgentParameters, PLACES, id="SAC, absolute"),
+        pytest.param(rl.DDPGAgentParameters, GOALS, id="DDPG, relative", marks=pytest.mark.slow),
+    ],
 )
 def test_unit_relabels_by_the_steps_below_as_plain_lists_do(kind, goals, monkeypatch):
     manager, decisions = recorded(stack(above(kind), goals=goals), monkeypatch)

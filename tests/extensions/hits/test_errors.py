@@ -61,14 +61,6 @@ SHOWS_TIME = spaces.Dict({**SEEN.spaces, "time_left": spaces.Box(0, 1, (1,))})
             SpaceError,
             "shows a 'time_left' of its own",
         ),
-        *(
-            (
-                partial(replace, LINE, longest=longest),
-                ParameterError,
-                "TimedGoalSpace.longest must be int",
-            )
-            for longest in (0, -3, 2_000_000, 2.5)
-        ),
         (
             lambda: TimedGoalSpace.of(Half(low=(-5.0,), high=(5.0,), threshold=(0.5,)), longest=8),
             ParameterError,

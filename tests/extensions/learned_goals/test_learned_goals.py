@@ -574,7 +574,7 @@ def test_frozen_levels_of_other_runs_keep_their_goals(run_folder):
     manager.close()
 
 
-def test_background_evaluations_equal_those_of_the_run(run_folder, tmp_path):
+def test_background_evaluations_equal_those_of_the_run(run_folder, tmp_path, served_evaluations):
     params = levels_of((SLOW, SCALED), training=400)
     aside = run_of(params, tmp_path, parts=(rl.BackgroundEvaluation(),))
     here, there = (

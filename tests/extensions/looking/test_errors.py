@@ -85,11 +85,8 @@ TEXTS = [
     ),
     (partial(parse_inspections, "batch:stat"), U, "check 'stat' in 'batch:stat' ... 'stats'"),
     (partial(parse_inspections, "batch:nan:stp"), U, "'stp' in 'batch:nan:stp' ... 'stop'"),
-    (partial(parse_inspections, "batch:nan@0"), P, "every must be int > 0, got 0"),
-    (partial(parse_inspections, "batch:range=2..1"), P, "within"),
     (partial(InspectParameters, checks=("nans",)), P, "got ('nans',); did you mean 'nan'?"),
     (partial(InspectParameters, checks=("nan",), within=(0.0, 1.0)), P, "within ... 'range'"),
-    (partial(TrackerParameters, service="mlflow", project=""), P, "project"),
 ]
 TWO = [{"x": np.zeros((4, 2))}, {"x": np.zeros((8, 2))}]  # other numbers of rows are no change
 OF_ACTIONS = DataPoint(name="memory", watch=lambda look: None, spaces={"action": Discrete(3)})

@@ -142,7 +142,7 @@ def test_profile_on_a_gpu_waits_for_every_call(monkeypatch):
 
 
 @pytest.mark.slow
-def test_profile_background_evaluation_has_its_own(tmp_path):
+def test_profile_background_evaluation_has_its_own(tmp_path, served_evaluations):
     settings = replace(SETTINGS, parts=(ProfileParameters(), BackgroundEvaluation()))
     result = run(tmp_path, cart_pole(CartPolePanel(steps=512)), settings)
     document = json.loads((result.folder.path / "profile_evaluation.json").read_text())

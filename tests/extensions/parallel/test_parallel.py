@@ -78,7 +78,7 @@ def test_two_processes_equal_a_written_out_mean_of_two_replicas(tmp_path, device
 
 
 def test_ranks_have_equal_networks_and_a_killed_rank_ends_all_and_all_resume_exactly(tmp_path):
-    preset = ("-m", "coach_rl", "-p", "CartPole_PPO", *SHORT, "--steps", "8192")
+    preset = ("-m", "coach_rl", "-p", "CartPole_PPO", *SHORT, "--steps", "6144")
     preset += ("--checkpoint_steps", "2048", "-cp", "agent.algorithm.scale_returns=True")
     code, printed = finished(*preset, "--as", "whole", folder=tmp_path)
     assert code == 0, printed
@@ -165,6 +165,9 @@ def experiment(preset, *, callbacks=(ALONE,), **changes):
         ("CartPole_PPO", {"callbacks": (ParallelParameters(ranks=2),)}, "it has 2 ranks"),
         ("AntMaze_HRAC", {}, "learn at moments of their own"),
         ("PointMaze_METRA", {}, "learn at moments of their own"),
+        ("FourRooms_PPO_Options", {}, "PPO agent whose decisions take different"),
+        ("TicTacToe_PPO", {}, "PPO agent whose decisions take different"),
+        ("Workshop_PPO_Selector", {}, "PPO agent whose decisions take different"),
     ],
 )
 def test_what_ranks_cannot_do_together_is_refused(monkeypatch, preset, changes, message):
@@ -174,6 +177,13 @@ def test_what_ranks_cannot_do_together_is_refused(monkeypatch, preset, changes, 
         pytest.raises(ConfigurationError, match=message),
     ):
         manager.create_graph(Runtime(device="cpu"))
+
+
+def test_ppo_of_members_that_act_together_is_accepted(monkeypatch):
+    monkeypatch.setattr(parallel, "Ranks", OneRank)
+    with experiment("Workshop_PPO") as manager:
+        manager.create_graph(Runtime(device="cpu"))
+        assert manager.graph.agents
 
 
 def test_a_run_of_several_cannot_be_trained_alone(capsys):
@@ -222,6 +232,7 @@ def test_merged_statistics_are_those_of_all_rows():
 
 def test_a_request_to_stop_stops_all_ranks_after_the_same_step(tmp_path):
     words = ("-m", "coach_rl", "-p", "CartPole_PPO", *SHORT, "--steps", "1000000")
+    words += ("-cp", "agent.update_mode=eager")  # so many steps would be compiled
     process = started(*words, "--checkpoint_steps", "2048", folder=tmp_path)
     folder = tmp_path / "experiments" / "CartPole_PPO"
     waiting(lambda: all(steps_saved(folder, rank) for rank in range(2)), process)

@@ -535,7 +535,7 @@ def experiment_of_three_levels():
         LevelParameters(name="graph", agent=planner, goal_space=places, horizon=3),
         LevelParameters(name="low", agent=LEARNER, goal_space=places, horizon=6),
     )
-    schedule = ScheduleParameters(training=EnvironmentSteps(3_000), evaluation_interval=None)
+    schedule = ScheduleParameters(training=EnvironmentSteps(1_800), evaluation_interval=None)
     return HRLGraphManager(
         GraphParameters(levels=levels, environment=world, num_envs=8, schedule=schedule)
     )
@@ -570,13 +570,13 @@ def is_amid_plans(manager):
 TILTED = (-0.05,)
 """What way-points ask for where an ant mustn't stand upright: some decisions begin as asked."""
 RUNS = {
-    "grid": partial(experiment, 3_000),
-    "pruned": partial(experiment, 3_000, prune_after=2, exploring=0.5),
-    "visited grid": partial(experiment, 3_000, places=GridPlaces(spacing=0.5, visited=True)),
-    "visited": partial(experiment, 3_000, places=FarthestPoints(count=15)),
+    "grid": partial(experiment, 1_800),
+    "pruned": partial(experiment, 1_800, prune_after=2, exploring=0.5),
+    "visited grid": partial(experiment, 1_800, places=GridPlaces(spacing=0.5, visited=True)),
+    "visited": partial(experiment, 1_800, places=FarthestPoints(count=15)),
     "critic": partial(
         experiment,
-        3_000,
+        1_800,
         places=FarthestPoints(count=15),
         costs=CriticSteps(every=30),
         low=LEARNER,

@@ -26,7 +26,7 @@ from coach_rl.core import (
     OptionSpace,
 )
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.exploration_policies import EpsilonZGreedy
+from coach_rl.extensions.exploration import EpsilonZGreedy
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
@@ -108,6 +108,8 @@ def above(parameters):
     return AgentTrial(parameters=parameters, context=context)
 
 
+FEW = 60
+"""Ticks in which no update is waited for any longer, where none comes."""
 TRIALS = {
     "ppo": alone(PPO),
     "ppo, choices": alone(PPOAgentParameters(**ON_POLICY), CHOICE),
@@ -120,14 +122,14 @@ TRIALS = {
         DQNAgentParameters(exploration=EpsilonZGreedy(), **OFF_POLICY), MASKED_CHOICE
     ),
     "uniform, masks": alone(
-        UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False
+        UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False, most_ticks=FEW
     ),
     "dqn": alone(DQNAgentParameters(**OFF_POLICY), CHOICE),
     "ddpg": alone(DDPGAgentParameters(**OFF_POLICY)),
     "td3": alone(TD3AgentParameters(**OFF_POLICY)),
     "sac": alone(SAC),
-    "scripted": alone(ScriptedAgentParameters(policy="still")),
-    "uniform": alone(UniformAgentParameters(), greedy=False),
+    "scripted": alone(ScriptedAgentParameters(policy="still"), most_ticks=FEW),
+    "uniform": alone(UniformAgentParameters(), greedy=False, most_ticks=FEW),
     "group": alone(
         AgentGroupParameters(
             members=(
@@ -140,7 +142,10 @@ TRIALS = {
     "diayn": on_options(DIAYNAgentParameters(**OFF_POLICY)),
     "option critic": on_options(OptionCriticAgentParameters(**ON_POLICY)),
     "hac": above(HACAgentParameters(learner=DDPGAgentParameters(**OFF_POLICY))),
-    "graph": above(GraphAgentParameters(places=GridPlaces(spacing=0.5), report_every=20)),
+    "graph": replace(
+        above(GraphAgentParameters(places=GridPlaces(spacing=0.5), report_every=20)),
+        most_ticks=FEW,
+    ),
 }
 
 

@@ -32,7 +32,6 @@ def resumed_by(**workers):
 NOWHERE = replace(parameters(), environment=rl.GymnasiumParameters(level="nowhere:Missing"))
 CASES = [
     (rl.CollectionParameters, P, "CollectionParameters lacks workers"),
-    (collected(workers=0), P, "CollectionParameters.workers must be int > 0, got 0"),
     (collected(workers=5), P, "source.workers (5) must be num_envs (4) or less"),
     (collected(on="moon"), P, "must be local, inline, ray or ray:ADDRESS, got 'moon'"),
     (collected(mode="asynchronous", on="local", ticks=99), P, "CollectionParameters.staleness"),

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from coach_rl.configuration.file_writing import replacing
 from coach_rl.core.errors import ConfigurationError, UnknownNameError, how_to_install
-from coach_rl.core.log_records import LogRecord, SinkRun, by_tag, scalars_by_tag
+from coach_rl.core.log_records import LogRecord, SinkRun, by_tag
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import Array
@@ -157,7 +157,7 @@ class TrackerSink:
 
     def write(self, record: LogRecord) -> None:
         self._step = record.environment_steps
-        if scalars := scalars_by_tag(record):
+        if scalars := by_tag(record, record.scalars):
             self._run.log(scalars, self._step)
         for tag, image in by_tag(record, record.images).items():
             self._run.log_image(tag, image, self._step)

@@ -20,11 +20,7 @@ from coach_rl.extensions.studies.conduct import POLL_SECONDS, JobTracker, stop_a
 from coach_rl.extensions.studies.job import Announce, Executor
 from coach_rl.extensions.studies.scores import read_scores, write_stop_note
 from coach_rl.extensions.studies.sweeps.fresh_seeds import FreshSeeds, confirm
-from coach_rl.extensions.studies.sweeps.search_space import (
-    SearchSpace,
-    drawn_overrides,
-    format_drawn,
-)
+from coach_rl.extensions.studies.sweeps.search_space import SearchSpace, drawn_overrides
 from coach_rl.extensions.studies.sweeps.sweep import Metric, Sweep, metric_of, search_space_of
 from coach_rl.extensions.studies.sweeps.trials import RUN, Trials
 from coach_rl.sessions.stop_requests import Interrupted, StopRequests
@@ -168,9 +164,9 @@ class _Search:
             wait(futures, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         elif not self._live:  # other processes have what is running
             time.sleep(POLL_SECONDS)
-        ended = [number for number in self._live if self._has_ended(number)]
-        for number in ended:
-            del self._live[number]
+        self._live = {
+            number: track for number, track in self._live.items() if not self._has_ended(number)
+        }
 
     def _has_ended(self, number: int) -> bool:
         """Read a trial's run; conclude the trial if it is over or should be."""
@@ -222,5 +218,5 @@ class _Search:
         self._print(number, f"failed: {error}")
 
     def _print(self, number: int, text: str) -> None:
-        tried = format_drawn(self._trials.all()[number].params)
+        tried = format_overrides(drawn_overrides(self._trials.all()[number].params))
         self._announce(f"trial {number} ({tried}): {text}")

@@ -65,14 +65,9 @@ def format_space(space: SearchSpace) -> str:
     return "; ".join(f"{name}={_written(each)}" for name, each in space.items())
 
 
-def format_drawn(drawn: Drawn) -> str:
-    """The values that a trial tries, as after `-cp`."""
-    return "; ".join(f"{name}={value}" for name, value in drawn.items())
-
-
 def drawn_overrides(drawn: Drawn) -> Overrides:
     """The changes of a preset that the values of a trial are."""
-    return parse_overrides(format_drawn(drawn))
+    return parse_overrides("; ".join(f"{name}={value}" for name, value in drawn.items()))
 
 
 def rounded(space: SearchSpace, drawn: Drawn) -> dict[str, Any]:

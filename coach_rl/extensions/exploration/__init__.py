@@ -1,0 +1,17 @@
+"""Exploration over longer times: repeated random actions, and noise on parameters.
+
+May import exploration_policies and core. `epsilon_z_greedy` repeats an action, `parameter_noise`
+perturbs a policy for a whole episode.
+"""
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.extensions.exploration.epsilon_z_greedy import EpsilonZGreedy
+    from coach_rl.extensions.exploration.parameter_noise import ParameterNoise
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = ["EpsilonZGreedy", "ParameterNoise"]

@@ -1,0 +1,59 @@
+"""Games for tests, and what they answer."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from coach_rl.environments.atari.game import AtariGame
+from coach_rl.environments.atari.parameters import AtariParameters
+
+SETTINGS = {
+    "protocol": "A",
+    "shows": "picture",
+    "all_actions": False,
+    "frames_per_step": 4,
+    "most_frames": 108_000,
+    "most_steps": None,
+}
+
+
+def game(name="pong", **changes):
+    """One game, reset with seed 0."""
+    made = AtariGame(name, **(SETTINGS | changes))
+    made.reset(seed=0)
+    return made
+
+
+def build(num_envs=1, **fields):
+    return AtariParameters(**fields).build(num_envs=num_envs)
+
+
+def play(environment, steps, seed=0):
+    """Answers to random actions."""
+    rng = np.random.default_rng(seed)
+    answers = []
+    for _ in range(steps):
+        environment.send(rng.integers(environment.spaces.action.n, size=environment.num_envs))
+        answers.append(environment.recv())
+    return answers
+
+
+def seen(answers):
+    """All that answers show, to be compared."""
+    return [
+        (
+            answer.observation["observation"].tobytes(),
+            answer.first_observation["observation"].tobytes(),
+            answer.reward.tolist(),
+            answer.end.tolist(),
+            answer.info["life_lost"].tolist(),
+        )
+        for answer in answers
+    ]
+
+
+def without_evaluations(experiment):
+    """The experiment without the whole games of its evaluations."""
+    schedule = replace(experiment.parameters.schedule, evaluation_interval=None)
+    experiment.parameters = replace(experiment.parameters, schedule=schedule)
+    return experiment

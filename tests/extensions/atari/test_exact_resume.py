@@ -1,0 +1,51 @@
+"""Restored games continue exactly, in new processes too; see `benchmarks/atari_restores.py`."""
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import atari_restores
+from tests.extensions.atari.games_for_tests import build, play, seen
+
+
+@pytest.mark.parametrize("name", ["pong", "qbert"])
+def test_restored_games_continue_exactly_in_a_new_process(name, tmp_path):
+    recorded = tmp_path / "states.npz"
+    atari_restores.record([name], restores=2, seed=3).save(recorded)
+    code = "from benchmarks import atari_restores as a; import sys; print(a.check(sys.argv[1]))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code, str(recorded)], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == str({f"{name} sticky": (2, 2), f"{name} plain": (2, 2)})
+
+
+@pytest.mark.parametrize("protocol", ["A", "B"])
+def test_restored_environment_continues_exactly(protocol):
+    one, other = (build(2, level="breakout", protocol=protocol) for _ in range(2))
+    one.reset(seed=5)
+    play(one, 83)
+    other.reset(seed=9)
+    play(other, 31)
+    other.load_state_dict(one.state_dict())
+    assert seen(play(one, 120, seed=1)) == seen(play(other, 120, seed=1))
+
+
+def test_restored_environment_takes_no_steps(monkeypatch):
+    one, other = build(), build()
+    one.reset(seed=5)
+    play(one, 40)
+    state = one.state_dict()
+    assert state["rows"]["0"]["actions"] == {}
+    monkeypatch.setattr(type(other._rows._rows[0]), "step", None)
+    other.load_state_dict(state)
+
+
+def test_game_in_a_wrapper_is_replayed():
+    wrappers = ("gymnasium.wrappers:RecordEpisodeStatistics",)
+    one, other = build(wrappers=wrappers), build(wrappers=wrappers)
+    assert one.replays_episodes
+    one.reset(seed=5)
+    play(one, 40)
+    other.load_state_dict(one.state_dict())
+    assert seen(play(one, 40, seed=1)) == seen(play(other, 40, seed=1))
