@@ -269,7 +269,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         return action
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
-        rows, learn = outcome.rows, clock.learns
+        rows = outcome.rows
+        learn = clock.learns
         self._check_shown(rows, outcome.observation, outcome.reward)
         next_observation = self.stages.enter(
             row_state.filters,
@@ -401,7 +402,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self, row_state: AgentRows[Exploration], request: ActionRequest, learn: bool
     ) -> None:
         """Enter what `observe` has not seen: an episode's first observation, a new goal."""
-        rows, observation, first = request.rows, request.observation, request.episode_start
+        rows = request.rows
+        observation = request.observation
+        first = request.episode_start
         row_state.follows[rows[request.starts]] = False
         for stage in self.stages.beginning:
             stage.begin(row_state, request)
@@ -430,7 +433,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         for key, values in outcome.next_goal.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
+        rows = outcome.rows[moved]
+        goal = take(outcome.next_goal, moved)
         self._check_shown(rows, goal)
         self._enter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
@@ -463,7 +467,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 if not trained.any():
                     return
                 outcome = outcome.rows_of(trained)
-                reward, next_observation = reward[trained], take(next_observation, trained)
+                reward = reward[trained]
+                next_observation = take(next_observation, trained)
         rows = outcome.rows
         follows = row_state.follows[rows]
         row_state.follows[rows] = True

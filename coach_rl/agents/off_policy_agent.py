@@ -119,7 +119,8 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A memory that is never full enough, or never holds a batch of different transitions."""
-        starts, batch = self.learning.learning_starts, self.learning.batch
+        starts = self.learning.learning_starts
+        batch = self.learning.batch
         if self.memory.is_filled:
             return None
         kept = min(steps, self.memory.capacity)

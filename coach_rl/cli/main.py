@@ -139,9 +139,12 @@ def list_presets(given: Given) -> int:
 
     These are presets and the commands of other packages, or the trained agents.
     """
-    word, kind, lists = given.word or "", "preset", "coach -l"
+    word = given.word or ""
+    kind = "preset"
+    lists = "coach -l"
     if given.trained:
-        kind, lists = "trained agent", "coach -l --trained"
+        kind = "trained agent"
+        lists = "coach -l --trained"
         known = {f"trained:{each.name}": each.score for each in trained_policies()}
     else:
         known = dict(describe_presets())

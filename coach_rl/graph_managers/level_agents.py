@@ -37,7 +37,9 @@ class LevelAgents:
         """The agents built so far, by their level's name."""
         self.contexts: dict[str, AgentContext] = {}
         """The contexts that they were built with."""
-        self._parameters, self._runtime, self._clock = parameters, runtime, clock
+        self._parameters = parameters
+        self._runtime = runtime
+        self._clock = clock
         self._levels: tuple[LevelDescription, ...] = ()
 
     def levels(
@@ -77,7 +79,8 @@ class LevelAgents:
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
-        levels, runtime = self._levels, self._runtime
+        levels = self._levels
+        runtime = self._runtime
         links = self._parameters.arrangement.links(levels)
         level = levels[index]
         below = [levels[link] for link in links[index]]

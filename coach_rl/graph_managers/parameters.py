@@ -426,7 +426,8 @@ class GraphParameters:
                 yield from part.problems(level, [levels[index] for index in below])
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
-        schedule, every = self.schedule, self.checkpoints.every_steps
+        schedule = self.schedule
+        every = self.checkpoints.every_steps
         if schedule.until_solved and self.validation is None:
             yield (
                 "schedule.until_solved needs a target, and this experiment has none; give one, "
@@ -442,7 +443,8 @@ class GraphParameters:
                     f"schedule.{name} counts gradient updates, and there are none once every level "
                     "is frozen; give environment steps, episodes or hours"
                 )
-        interval, unit = schedule.progress_interval, self.source.UNIT
+        interval = schedule.progress_interval
+        unit = self.source.UNIT
         if {type(interval), type(every or interval)} != {unit}:
             yield (
                 f"schedule.progress_interval and checkpoints.every_steps must be {unit.__name__}, "

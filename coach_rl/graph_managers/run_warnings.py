@@ -81,7 +81,8 @@ def warn_of_useless_settings(parameters: GraphParameters) -> None:
 
 def warn_of_idle_learners(parameters: GraphParameters) -> None:
     """Warn where an agent would not learn anything in the whole run, or nothing of use."""
-    levels, schedule = parameters.levels, parameters.schedule
+    levels = parameters.levels
+    schedule = parameters.schedule
     for index, level in enumerate(levels):
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue

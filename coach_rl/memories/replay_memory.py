@@ -93,10 +93,12 @@ def check_size(size: MemorySize, *, capacity: int, device: torch.device) -> None
         device: The learner's.
     """
     where = "this machine"
-    needed, free = size.host, free_host_bytes()
+    needed = size.host
+    free = free_host_bytes()
     if needed <= free and size.device:
         where = str(device)
-        needed, free = size.device, free_device_bytes(device)
+        needed = size.device
+        free = free_device_bytes(device)
     if needed > free:
         fitting = int(capacity * free / needed)
         raise ConfigurationError(
@@ -218,7 +220,9 @@ class ReplayLayout:
         for field in self.stacks.values():
             per_row = frames_per_row(self.row_capacity, field.shape[-1])
             big += self.num_rows * per_row * field.bytes // field.shape[-1]
-        episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
+        # bytes of the indices per transition
+        episodes = 16
+        frames = 16 * len(self.stacks)
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small

@@ -123,7 +123,8 @@ def _named_in(folder: Path) -> tuple[Holder | None, bool]:
     try:
         require_regular_file(path)
         with path.open(encoding="utf-8") as file:
-            holder, age = _holder(file), time.time() - path.stat().st_mtime
+            holder = _holder(file)
+            age = time.time() - path.stat().st_mtime
     except (CheckpointError, OSError):
         return None, False
     return holder, holder is not None and (holder.is_gone or _is_silent(holder, age))
@@ -146,7 +147,8 @@ def _is_free(file: TextIO, path: Path, held: ExitStack) -> bool:
 def _take(file: TextIO, path: Path, held: ExitStack) -> None:
     """Take the lock, or raise a `ConfigurationError` that names its holder."""
     is_free = _is_free(file, path, held)
-    holder, age = _holder(file), time.time() - path.stat().st_mtime
+    holder = _holder(file)
+    age = time.time() - path.stat().st_mtime
     me = Holder(os.getpid(), socket.gethostname(), psutil.Process().create_time())
     if is_free and (holder is None or holder == me):
         pass
@@ -178,7 +180,8 @@ def _holder(file: TextIO) -> Holder | None:
     file.seek(0)
     try:
         document = from_json(file.read(_MOST_CHARACTERS), source=file.name)
-        process, host = int(document["process"]), printable(str(document["host"]))
+        process = int(document["process"])
+        host = printable(str(document["host"]))
         datetime.fromtimestamp(started := float(document["started"]))
     except (CheckpointError, TypeError, KeyError, ValueError, OverflowError, OSError):
         return None

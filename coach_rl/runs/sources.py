@@ -78,7 +78,8 @@ def _differences(folder: Path) -> str:
     top = _git(folder, "rev-parse", "--show-toplevel")
     if top is None:
         return ""
-    root, plain = Path(top), ("diff", "--no-color", "--no-ext-diff")
+    root = Path(top)
+    plain = ("diff", "--no-color", "--no-ext-diff")
     listed = _git(root, "ls-files", "--others", "--exclude-standard", "--", *_NEW) or ""
     parts = [_git(root, *plain, "HEAD")]
     new = [name for name in listed.splitlines() if not (root / name).with_name(MANIFEST).exists()]

@@ -73,7 +73,8 @@ def load_graph(
         how = replace(how, run=Path(f"{how.run}@{checkpoint}"))
     opened = open_run(how, learns=False, has_environments=False)
     state = opened.require_checkpoint("load").state
-    graph_manager, runtime = opened.graph_manager, opened.runtime
+    graph_manager = opened.graph_manager
+    runtime = opened.runtime
     with torch_settings(runtime):
         graph_manager.create_graph(runtime, training=False)
         graph = graph_manager.graph
@@ -284,9 +285,11 @@ class TrainedAgent(ShowsFacts):
 def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
     """The observations by key, [N, ...] each, and whether it was a single one."""
     given = _by_key(observation, space)
-    batch, counts = {}, {}
+    batch = {}
+    counts = {}
     for key, part in space.spaces.items():
-        values, shape = _cast(given[key], part, key), part.shape or ()
+        values = _cast(given[key], part, key)
+        shape = part.shape or ()
         is_single = values.shape == shape
         if not is_single and values.shape[1:] != shape:
             raise SpaceError(

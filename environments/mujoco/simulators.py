@@ -68,9 +68,14 @@ class Simulators:
         Raises:
             EnvironmentFault: MuJoCo itself failed.
         """
-        model, frame_skip, needs_forces = self.model, self._frame_skip, self._needs_forces
-        simulators, targets = self.data, self._controls
-        step, complete, own_advance = mujoco.mj_step, mujoco.mj_rnePostConstraint, self._advance
+        model = self.model
+        frame_skip = self._frame_skip
+        needs_forces = self._needs_forces
+        simulators = self.data
+        targets = self._controls
+        step = mujoco.mj_step
+        complete = mujoco.mj_rnePostConstraint
+        own_advance = self._advance
 
         def work(claims: Iterator[int]) -> None:
             for index in claims:
@@ -196,7 +201,8 @@ class _Helper:
 
     def finish(self) -> BaseException | None:
         self._done.acquire()
-        error, self._error = self._error, None
+        error = self._error
+        self._error = None
         return error
 
     def end(self) -> None:

@@ -97,13 +97,16 @@ def _canonical(turns: AntTurns, seen: Tensors) -> Tensors:
     columns = {key: [*seen[key].unbind(dim=1)] for key in dict([(_KEY, 0), *turns.vectors])}
     for key, first in ((_KEY, 15), *turns.vectors):
         vector = pair(seen[key], first).times(from_world)
-        columns[key][first], columns[key][first + 1] = vector.real, sign * vector.imag
+        columns[key][first] = vector.real
+        columns[key][first + 1] = sign * vector.imag
     own = columns[_KEY]
     fourth = views.heading.times(views.heading).times(views.heading).times(views.heading)
     own[3] = torch.sqrt(motion[:, 3] ** 2 + motion[:, 6] ** 2)
-    own[4], own[5] = sign * tilt.real, tilt.imag
+    own[4] = sign * tilt.real
+    own[5] = tilt.imag
     own[6] = sign * fourth.imag if turns.params.shows_axes else torch.zeros_like(sign)
-    own[18], own[19] = sign * rates.real, rates.imag
+    own[18] = sign * rates.real
+    own[19] = rates.imag
     own[20] = own[20] * sign
     joints = torch.from_numpy(turns.joints)[views.number]  # [R, 8]
     signs = torch.from_numpy(turns.joint_signs)[views.number]
