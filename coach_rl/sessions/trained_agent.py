@@ -8,6 +8,7 @@ action = agent.act(observation)
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from inspect import signature
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -215,7 +216,8 @@ class TrainedAgent(ShowsFacts):
         """
         for name in others:
             meant = [f"{each}=..." for each in names_here("methods").get(name, ())]
-            raise UnknownNameError("argument", name, ("mask", "over", "greedy"), near=meant)
+            known = [*signature(self.act).parameters][1:-1]
+            raise UnknownNameError("argument", name, known, near=meant)
         if mask is not None:
             observation = self._with_allowed(observation, mask)
         batch, is_single = _batch(observation, self._graph.spaces.observation)
