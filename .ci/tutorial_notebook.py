@@ -13,8 +13,6 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "tutorial.md"
 FENCE = re.compile(r"^```(\w+)(?: title=\"([\w.]+)\")?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-ADDRESS = "https://ADDRESS-OF-THE-REPOSITORY"
-"""Stands for the repository as long as pyproject.toml does not name it."""
 INSTALLATION = """\
 # Into the Python of this notebook: from the checkout that it lies in, else from the repository.
 import subprocess
@@ -52,8 +50,8 @@ def notebook(markdown: str) -> str:
 def _command(line: str) -> str:
     program, _, words = line.partition(" ")
     if program == "pip":
-        urls = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"].get("urls", {})
-        return INSTALLATION % urls.get("Repository", ADDRESS)
+        urls = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["urls"]
+        return INSTALLATION % urls["Repository"]
     assert program == "coach", line
     plain = " --plain" if words.startswith("-p ") else ""
     return f"!{{sys.executable}} -m coach_rl {words}{plain}"

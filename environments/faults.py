@@ -158,7 +158,8 @@ class FaultLedger(Saved):
     def reset(self, seeds: Sequence[int] | None) -> None:
         """Store the seeds of a reset; None continues the random streams."""
         if seeds is not None:
-            self._seeds, self._restarts = list(seeds), [0] * len(seeds)
+            self._seeds = list(seeds)
+            self._restarts = [0] * len(seeds)
 
     def fresh_seed(self, row: int) -> int:
         """The seed of a row's next restart, from a stream of the row's own."""
@@ -223,7 +224,8 @@ class SpaceWatch:
     """
 
     def __init__(self, spaces: EnvironmentSpaces, *, level: str) -> None:
-        self._spaces, self._level = spaces.observation.spaces, level
+        self._spaces = spaces.observation.spaces
+        self._level = level
         found = {key: _bounds(space) for key, space in self._spaces.items()}
         self._bounds = {key: bounds for key, bounds in found.items() if bounds is not None}
         """Lowest and highest values by key; empty once the user has been warned."""
@@ -393,7 +395,8 @@ def failure_of(
         cause = "unstable"
         text = f"{message}{_definition(env, verb)}"
     elif old := _other_interface(error, message, verb):
-        cause, text = "malformed", f"{old}{_definition(env, verb)}"
+        cause = "malformed"
+        text = f"{old}{_definition(env, verb)}"
     elif isinstance(error, EnvironmentFault | NonFiniteError):
         cause = "malformed" if isinstance(error, EnvironmentFault) else "non_finite"
         text = f"{message}{_definition(env, verb)}"

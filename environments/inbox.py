@@ -138,7 +138,8 @@ class Inbox:
             if index.shape == (0,):
                 return self._all_rows[:0]
             raise ActionError(f"rows must be a flat array of row numbers, got {rows!r}")
-        chosen, count = index.tolist(), len(self._all_rows)
+        chosen = index.tolist()
+        count = len(self._all_rows)
         if chosen and (min(chosen) < 0 or max(chosen) >= count):
             raise ActionError(f"rows {chosen} do not all exist; rows go from 0 to {count - 1}")
         if len(set(chosen)) < len(chosen):

@@ -34,7 +34,9 @@ class Normalizer(InputStage):
     ) -> None:
         limit = np.full(space.shape, np.inf if clip is None else clip)
         super().__init__(box(-limit, limit, dtype))
-        self._clip, self._epsilon, self._dtype = clip, epsilon, np.dtype(dtype)
+        self._clip = clip
+        self._epsilon = epsilon
+        self._dtype = np.dtype(dtype)
         self._statistics = RunningStatistics(space.shape)
         self._scale = self._statistics.inverse_std(epsilon)
 

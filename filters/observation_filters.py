@@ -189,7 +189,10 @@ class ObservationStack(InputStage):
             for bound, newest in zip(older, (low, high), strict=True)
         )
         super().__init__(box(lowest, highest, space.dtype))
-        self._space, self._size, self._axis, self._differences = space, size, axis, differences
+        self._space = space
+        self._size = size
+        self._axis = axis
+        self._differences = differences
 
     def new_rows(self, num_rows: int, /) -> dict[str, Array]:
         """`frames` [num_rows, size, ...], oldest first, 0 until the row's first episode starts."""

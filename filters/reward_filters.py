@@ -121,7 +121,8 @@ class ReturnScaling(InputStage):
     def __init__(self, space: spaces.Box, *, parameters: RewardReturnScalingFilter) -> None:
         self._limit = np.inf if parameters.clip is None else parameters.clip
         super().__init__(box(np.full((), -self._limit), np.full((), self._limit), space.dtype))
-        self._discount, self._epsilon = parameters.discount, parameters.epsilon
+        self._discount = parameters.discount
+        self._epsilon = parameters.epsilon
         self._statistics = RunningStatistics(())
         self._scale = self._statistics.inverse_std(self._epsilon)
 
@@ -136,7 +137,8 @@ class ReturnScaling(InputStage):
         self, rewards: Array, memory: RowMemory, rows: IntArray, ends: BoolArray, /
     ) -> None:
         """Add rewards [R] to the discounted sums of their rows."""
-        returns, ended = memory["discounted_return"], memory["ended"]
+        returns = memory["discounted_return"]
+        ended = memory["ended"]
         carried = np.where(ended[rows], 0.0, returns[rows])
         carried *= self._discount
         carried += rewards

@@ -127,7 +127,8 @@ class StatelessActionStage(Saved):
         backward: Callable[[Array], Array],
     ) -> None:
         self.agent_space = agent_space
-        self._forward, self._backward = forward, backward
+        self._forward = forward
+        self._backward = backward
 
     def apply(self, action: Array) -> Array:
         return self._forward(action)

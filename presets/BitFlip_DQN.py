@@ -60,7 +60,8 @@ def _experiment(panel: Panel, hindsight: rl.HindsightParameters | None) -> rl.Gr
     torso = rl.TorsoParameters(middleware=(256,), activation="relu", orthogonal=False)
     # A failed episode costs 1 per bit, a perfect one half of that less 1, on average. A mark at 9
     # of 10 successes does not fail a perfect agent whose starts are harder than most.
-    perfect, failed = 1 - panel.bits / 2, -float(panel.bits)
+    perfect = 1 - panel.bits / 2
+    failed = -float(panel.bits)
     epsilon = rl.LinearSchedule(start=1.0, end=panel.epsilon, over=rl.EnvironmentSteps(10_000))
     agent = rl.DQNAgentParameters(
         algorithm=rl.DQNAlgorithmParameters(

@@ -10,7 +10,8 @@ from typing import ClassVar
 import coach_rl as rl
 from coach_rl.presets.panels import FlatPanel, flat, noisy, solved, value_bounds
 
-GRIPPER, OBJECT = (0, 1, 2), (3, 4, 5)
+GRIPPER = (0, 1, 2)
+OBJECT = (3, 4, 5)
 """Elements of the observation with their positions, in metres."""
 
 MOVED = {"Reach": GRIPPER, "Push": OBJECT, "Slide": OBJECT, "PickAndPlace": OBJECT}

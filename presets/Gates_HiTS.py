@@ -52,7 +52,8 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         raise rl.UnknownNameError(
             "level", panel.level, panel.LEVELS, "`coach describe PRESET` lists them"
         )
-    world, schedule = rl.GatesParameters(), panel.schedule()
+    world = rl.GatesParameters()
+    schedule = panel.schedule()
     if panel.hierarchy == "none":
         alone = _agent(panel, updates=panel.updates_per_step, bounded=False)
         level = rl.LevelParameters(name="alone", agent=alone, goal_space=GOALS)

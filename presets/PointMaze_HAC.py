@@ -58,7 +58,8 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     ]
     # A learner on top decides seldom, and its graph finds ways soon.
     upper = SubGoalLearning(candidates=64, starts=200 if learner_on_top else 1_000)
-    planner, planner_at = None, int(learner_on_top)
+    planner = None
+    planner_at = int(learner_on_top)
     if learner_on_top or panel.hierarchy == "graph":
         spacing = panel.spacing
         if spacing is None:

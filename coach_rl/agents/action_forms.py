@@ -13,7 +13,8 @@ from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.spaces import Space, acts_in_units
 from coach_rl.core.state import State
 
-ACTION_UNITS, SCALED = "action_units", "[-1, 1], scaled to the bounds of a Box"
+ACTION_UNITS = "action_units"
+SCALED = "[-1, 1], scaled to the bounds of a Box"
 """Key and value that name the units of actions in a saved policy; absent where not scaled."""
 Form = Callable[[OutputFilter, Any, str], OutputFilter]
 """An OutputFilter by that of the user, or of another form, the agent's parameters and its owner."""

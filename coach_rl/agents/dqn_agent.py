@@ -122,7 +122,9 @@ class DQNLearner:
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
     ) -> tuple[Tensor, Numbers]:
         """Distance from r + gamma Q'(s', argmax Q(s', .)); the argmax of Q' unless `double`."""
-        network, returns, algorithm = self.network, self._returns, self._algorithm
+        network = self.network
+        returns = self._returns
+        algorithm = self._algorithm
         with torch.no_grad():
             judged, values = self.next_values(batch)
             best = of_actions(judged, values.argmax(dim=1))
@@ -141,7 +143,8 @@ class DQNLearner:
 
         The values are those of the online network if `double`, by the rules for outputs.
         """
-        network, after = self.network, batch.next_observation
+        network = self.network
+        after = batch.next_observation
         judged = network.call(network.target, after)
         chooser = network.call(network.online, after) if self._algorithm.double else judged
         values = self._returns.mean(chooser)

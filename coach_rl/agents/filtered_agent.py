@@ -1,10 +1,8 @@
 """The shared half of an agent that filters: heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from operator import attrgetter
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -156,8 +154,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             action_space=self.action_space,
             output_filter=own,
         )
-        outside = bisect_left(self._kinds, INSIDE, key=attrgetter("order"))
-        self._add_stages(self._kinds[:outside])
+        self._add_stages([kind for kind in self._kinds if kind.order < INSIDE])
         shown = self._build.observation_space
         filters = params.input_filter
         self.input_filter: InputFilter = (
@@ -166,7 +163,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         for stage in filter_stages(self, shown, self.action_space):
             self.stages.add(stage)
         self._build = replace(self._build, observation_space=self.input_filter.observation_space)
-        self._add_stages(self._kinds[outside:])
+        self._add_stages([kind for kind in self._kinds if kind.order >= INSIDE])
         self.observation_space = self._build.observation_space
         """The space of what networks observe."""
         self.own_keys = self.stages.own_keys
@@ -272,7 +269,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         return action
 
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
-        rows, learn = outcome.rows, clock.learns
+        rows = outcome.rows
+        learn = clock.learns
         self._check_shown(rows, outcome.observation, outcome.reward)
         next_observation = self.stages.enter(
             row_state.filters,
@@ -404,7 +402,9 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self, row_state: AgentRows[Exploration], request: ActionRequest, learn: bool
     ) -> None:
         """Enter what `observe` has not seen: an episode's first observation, a new goal."""
-        rows, observation, first = request.rows, request.observation, request.episode_start
+        rows = request.rows
+        observation = request.observation
+        first = request.episode_start
         row_state.follows[rows[request.starts]] = False
         for stage in self.stages.beginning:
             stage.begin(row_state, request)
@@ -433,7 +433,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         for key, values in outcome.next_goal.items():
             differs = values != outcome.observation[key]
             moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows, goal = outcome.rows[moved], take(outcome.next_goal, moved)
+        rows = outcome.rows[moved]
+        goal = take(outcome.next_goal, moved)
         self._check_shown(rows, goal)
         self._enter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
@@ -466,7 +467,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
                 if not trained.any():
                     return
                 outcome = outcome.rows_of(trained)
-                reward, next_observation = reward[trained], take(next_observation, trained)
+                reward = reward[trained]
+                next_observation = take(next_observation, trained)
         rows = outcome.rows
         follows = row_state.follows[rows]
         row_state.follows[rows] = True

@@ -104,7 +104,8 @@ class FlattenedOutput(Saved):
     def __init__(
         self, inner: OutputFilter, space: Space, arguments: Arguments, *, agent: str
     ) -> None:
-        self._inner, self.space = inner, space
+        self._inner = inner
+        self.space = space
         parts = space.spaces if isinstance(space, spaces.Dict) else {_WHOLE: space}
         for key, part in parts.items():
             if not isinstance(part, DISCRETE) and not is_float_box(part):
@@ -143,7 +144,8 @@ def _check_argument(key: str, arguments: Arguments, space: Space, *, agent: str)
     for name in (key, owner):
         if name not in space.spaces:
             raise UnknownNameError("part of the actions", name, space.spaces, where=where)
-    given, chosen = space[key], space[owner]
+    given = space[key]
+    chosen = space[owner]
     if not isinstance(given, spaces.Box):
         raise ConfigurationError(
             f"'{key}' {where} is {shown(given)}; only Boxes can be arguments of an action, "

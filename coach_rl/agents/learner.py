@@ -43,7 +43,8 @@ class ActingPolicy(Generic[Rows]):
     """
 
     def __init__(self, network: Forward, exploration: AnyExplorationPolicy) -> None:
-        self.outputs, self.exploration = network, exploration
+        self.outputs = network
+        self.exploration = exploration
 
     @property
     def explores(self) -> bool:
@@ -144,7 +145,8 @@ class PerturbedPolicy(ActingPolicy[PerturbedRows]):
         self, row_state: PerturbedRows, request: ActionRequest, outputs: FloatArray, clock: Clock
     ) -> Array:
         """Actions [R, A] of the rows' own parameters, with the exploration policy's noise."""
-        rows, online = request.rows, self._actor.online
+        rows = request.rows
+        online = self._actor.online
         own = torch.from_numpy(
             self.perturbations.perturbed(
                 row_state.parameters, rows, online.cpu().numpy(), starts=request.starts

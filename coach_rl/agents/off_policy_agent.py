@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import partial
-from operator import attrgetter
 from typing import Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -120,7 +119,8 @@ class OffPolicyAgentParameters(FilteredAgentParameters, LearnerParameters):
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
         """A memory that is never full enough, or never holds a batch of different transitions."""
-        starts, batch = self.learning.learning_starts, self.learning.batch
+        starts = self.learning.learning_starts
+        batch = self.learning.batch
         if self.memory.is_filled:
             return None
         kept = min(steps, self.memory.capacity)
@@ -236,7 +236,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        networks = [*map(attrgetter("module"), self.learner.networks.values())]
+        networks = [network.module for network in self.learner.networks.values()]
         self._add_stages(self._kinds, networks)
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)

@@ -96,7 +96,8 @@ class ScaledOutput(Saved):
         self.scaled: dict[str, tuple[BoolArray, spaces.Box, spaces.Box]] = {}
         """The elements that move, the scaled Box and the given one, by part."""
         for key, box in _boxes(space).items():
-            moves, one = _moves(box), box.dtype.type(1)
+            moves = _moves(box)
+            one = box.dtype.type(1)
             low, high = np.where(moves, -one, box.low), np.where(moves, one, box.high)
             scaled = spaces.Box(low, high, dtype=box.dtype.type)
             self.scaled[key] = (moves, scaled, box)

@@ -200,8 +200,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def __init__(self, params: PPOAgentParameters, context: AgentContext) -> None:
         super().__init__(params, context)
-        device, seed = torch.device(context.device), context.seed
-        self.params, self._device = params, device
+        device = torch.device(context.device)
+        seed = context.seed
+        self.params = params
+        self._device = device
         self.place = context.place
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
@@ -323,7 +325,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
     def learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """Epochs over the rollout; metrics without their room, and the gradient steps made."""
         algorithm = self.params.algorithm
-        rollout, count = self.order.observed(self.memory.rollout(self._device)), len(self.memory)
+        rollout = self.order.observed(self.memory.rollout(self._device))
+        count = len(self.memory)
         grid = self.memory.grid()
         order = self.order.order(rollout, grid, count)
         batch = self.rollout_batch(rollout, grid)
@@ -423,7 +426,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
-        algorithm, distribution, mean = self.params.algorithm, self.distribution, batch.mean
+        algorithm = self.params.algorithm
+        distribution = self.distribution
+        mean = batch.mean
         parameters, value = self.network.call(flat, batch.observation)
         advantage = batch.advantage
         if algorithm.normalise_advantage:

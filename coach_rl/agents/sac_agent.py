@@ -190,7 +190,8 @@ class SACLearner(SoftLearner[SACBatch]):
         critics = Critics(params.critic, *agent.network_arguments, members=2)
         self.to_box = critics.to_box
         super().__init__(params, agent, actor=actor, critics=critics, more=more)
-        size, entropy = len(self.to_box.low), params.algorithm.target_entropy
+        size = len(self.to_box.low)
+        entropy = params.algorithm.target_entropy
         self.target_entropy = -float(size) if entropy is None else entropy
         bounds = params.actor.log_std_bounds
         sampling = SquashedGaussianPolicy(agent.action_space, bounds)
@@ -235,7 +236,8 @@ class SACLearner(SoftLearner[SACBatch]):
 
     def actor_loss(self, flat: Tensor, noisy: SACBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """Alpha log pi - min Q at reparametrised actions, equation 9."""
-        before, noise = noisy.transitions.observation, noisy.noise
+        before = noisy.transitions.observation
+        noise = noisy.noise
         mean, log_std = self.actor.call(flat, before)
         normalised, log_prob = squashed_sample(mean, log_std, noise)
         action = self.to_box(normalised)
@@ -290,8 +292,11 @@ class CandidatePolicy(ActingPolicy[RowNoise]):
         uniform: Tensor,
     ) -> None:
         super().__init__(network, exploration)
-        self._critics, self._to_box, self._bounds = critics, to_box, log_std_bounds
-        self.normal, self.uniform = normal, uniform
+        self._critics = critics
+        self._to_box = to_box
+        self._bounds = log_std_bounds
+        self.normal = normal
+        self.uniform = uniform
 
     def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
         """The best of the squashed mean, K draws around it and K from the whole box, [R, A]."""

@@ -68,7 +68,8 @@ class TD3Learner(DeterministicLearner[TD3Batch]):
 
     def __init__(self, params: TD3AgentParameters, agent: OffPolicyAgent) -> None:
         super().__init__(params, agent, params.algorithm, members=2)
-        self._algorithm, self._noise = params.algorithm, agent.noise
+        self._algorithm = params.algorithm
+        self._noise = agent.noise
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
         noise = self._noise(*batch.action.shape)

@@ -131,7 +131,8 @@ class SquashedGaussianActor(Actor):
     ) -> None:
         to_box = scale_to(action_space)
         super().__init__(params, observation_space, 2 * len(to_box.low), rng, normaliser)
-        self.to_box, self.log_std_bounds = to_box, params.log_std_bounds
+        self.to_box = to_box
+        self.log_std_bounds = params.log_std_bounds
 
     def forward(self, observation: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Means and log standard deviations before squashing, [B, A] each."""
@@ -164,7 +165,8 @@ class CriticEnsemble(nn.Module):
         members: int,
     ) -> None:
         super().__init__()
-        self.members, self.bounds = members, params.bounds
+        self.members = members
+        self.bounds = params.bounds
         kind = ModuleCritics if isinstance(params.torso, ModuleParameters) else DenseCritics
         self.values = kind(
             params, observation_space, action_space, outputs, rng, normaliser, members
@@ -200,7 +202,8 @@ class Critics(CriticEnsemble):
         super().__init__(
             params, observation_space, action_space, 1, rng, normaliser, members=members
         )
-        self.to_box, self.action_unit = to_box, params.action_unit
+        self.to_box = to_box
+        self.action_unit = params.action_unit
 
     def forward(
         self, observation: dict[str, Tensor], action: Tensor, *, members: int | None = None

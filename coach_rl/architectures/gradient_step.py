@@ -182,7 +182,8 @@ class Adam(Saved):
     )
 
     def __init__(self, network: NetworkWrapper, params: AdamParameters) -> None:
-        self.network, self.params = network, params
+        self.network = network
+        self.params = params
         online = network.online
         self._first = torch.zeros_like(online)
         self._second = torch.zeros_like(online)
@@ -190,7 +191,8 @@ class Adam(Saved):
         self._powers = torch.ones_like(self._betas)
 
     def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
-        params, online = self.params, self.network.online
+        params = self.params
+        online = self.network.online
         self._powers.copy_(next_powers(self._powers, self._betas))
         parameters, first, second = adam_step(
             online,

@@ -106,7 +106,8 @@ class EnsembleNorm(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """[K, B, size]; fewer than K inputs go through the first ones."""
-        members, size = len(values), values.shape[-1:]
+        members = len(values)
+        size = values.shape[-1:]
         normal = nn.functional.layer_norm(values, size)
         return normal * self.weight[:members] + self.bias[:members]
 

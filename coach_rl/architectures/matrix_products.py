@@ -86,7 +86,8 @@ def _factors(node: Node) -> tuple[Node, Node, Node | None] | None:
 
 
 def _gains(left: Node, right: Node) -> bool:
-    first, second = left.meta["val"], right.meta["val"]
+    first = left.meta["val"]
+    second = right.meta["val"]
     sides = (*first.shape[-2:], second.shape[-1])
     work = sides[0] * sides[1] * sides[2]
     gains: bool = work >= LEAST_WORK and min(sides) >= LEAST_SIDE

@@ -29,13 +29,13 @@ class NetworkWrapper:
         self.module = module.to(device)
         parameters = dict(self.module.named_parameters())
         self._shapes = {name: parameter.shape for name, parameter in parameters.items()}
-        self._sizes = [*map(torch.Size.numel, self._shapes.values())]
+        self._sizes = [shape.numel() for shape in self._shapes.values()]
         self._buffers = {
             name: value
             for name, value in self.module.state_dict(keep_vars=True).items()
             if name not in parameters and not isinstance(value, nn.Parameter)
         }
-        self.online = torch.cat([*map(torch.flatten, parameters.values())]).detach()
+        self.online = torch.cat([each.flatten() for each in parameters.values()]).detach()
         for name, view in self.named(self.online).items():
             parameters[name].data = view
             parameters[name].requires_grad_(False)

@@ -284,7 +284,8 @@ def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:
     """The layer, and the ReLU behind it if `rectified`: in one pass over its output by oneDNN."""
     # Detached tensors share memory with the parameters, which are views of the flat tensor.
     tensors = layer.weight.detach(), layer.bias.detach()
-    weight, bias = tensors[0].numpy().T, tensors[1].numpy()
+    weight = tensors[0].numpy().T
+    bias = tensors[1].numpy()
     is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
     then: Literal["relu", "none"] = "relu" if rectified else "none"
 
@@ -328,7 +329,9 @@ def _layer_norm(layer: nn.LayerNorm) -> Layer:
 
 
 def _normalise(layer: Normalise) -> Layer:
-    mean, scale, clip = layer.mean.numpy(), layer.scale.numpy(), layer.clip
+    mean = layer.mean.numpy()
+    scale = layer.scale.numpy()
+    clip = layer.clip
 
     def normalise(values: FloatArray) -> FloatArray:
         normal = (values.astype(np.float32, copy=False) - mean) * scale

@@ -70,7 +70,8 @@ class ObservationNormaliser(Saved):
 
     def _warn_of_rounding(self, key: str, statistics: RunningStatistics) -> None:
         """Warn once of an element that varies, and by less than float32 can show at its mean."""
-        std, size = np.sqrt(statistics.variance).ravel(), np.abs(statistics.mean).ravel()
+        std = np.sqrt(statistics.variance).ravel()
+        size = np.abs(statistics.mean).ravel()
         lost = (std < 1e-6 * size) & (std > ROUNDING * size)
         if statistics.count < ENOUGH or not lost.any():
             return

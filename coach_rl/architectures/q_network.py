@@ -136,7 +136,8 @@ class QNetwork(nn.Module):
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
         super().__init__()
-        self.returns, self.sizes = params.head, discrete_choices(action_space)
+        self.returns = params.head
+        self.sizes = discrete_choices(action_space)
         self.torso = params.torso.build(observation_space, rng, normaliser)
         size = params.head.size
         self.actions = _stream(params, self.torso, sum(self.sizes) * size, rng)
@@ -157,7 +158,8 @@ class QNetwork(nn.Module):
         each = actions.view(len(actions), -1, self.returns.size)
         if state is None:
             return each
-        value, choices = state.unsqueeze(1), torch.split_with_sizes(each, list(self.sizes), dim=1)
+        value = state.unsqueeze(1)
+        choices = torch.split_with_sizes(each, list(self.sizes), dim=1)
         joined = [dueling_values(value, advantages) for advantages in choices]
         return joined[0] if len(joined) == 1 else torch.cat(joined, dim=1)
 

@@ -260,8 +260,10 @@ class _OptimiserHalf:
 
     def __init__(self, optimizer: Optimizer, step: Callable[[Tensor, Tensor], None]) -> None:
         self.step = step
-        self.tensors, self.mean_gradient = optimizer.tensors, optimizer.mean_gradient
-        self.state_dict, self.load_state_dict = optimizer.state_dict, optimizer.load_state_dict
+        self.tensors = optimizer.tensors
+        self.mean_gradient = optimizer.mean_gradient
+        self.state_dict = optimizer.state_dict
+        self.load_state_dict = optimizer.load_state_dict
 
 
 def _captured_halves(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:

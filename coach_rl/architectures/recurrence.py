@@ -83,7 +83,8 @@ class Recurrence(StatefulLayer):
         super().__init__(
             output_size=cell.output_size + inputs * skip, state_size=cell.state_size, reset=reset
         )
-        self.cell, self.skip = cell, skip
+        self.cell = cell
+        self.skip = skip
 
     def numpy_step(self) -> NumpyStep | None:
         step = self.cell.numpy_step()

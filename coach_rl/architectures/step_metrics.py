@@ -105,9 +105,10 @@ class StepMetrics:
         }
 
     def load_state_dict(self, state: State) -> None:
-        keys = [*map(tuple, state["names"])]
+        keys = [tuple(names) for names in state["names"]]
         totals = [values.cpu().numpy().copy() for values in state["totals"]]
-        self._new, self._faults = [], {}
+        self._new = []
+        self._faults = {}
         self._totals = dict(zip(keys, totals, strict=True))
         self._counts = dict(zip(keys, state["counts"], strict=True))
         self._skipped = state["skipped"]

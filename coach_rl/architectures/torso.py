@@ -119,7 +119,8 @@ class ObservationEmbedder(nn.Module):
         stateful = params.recurrence
         if stateful is not None:
             layer = stateful.build(self.output_size, rng, orthogonal=params.orthogonal)
-            self.recurrence, self.output_size = layer, layer.output_size
+            self.recurrence = layer
+            self.output_size = layer.output_size
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, output_size] of observations [B, ...] each."""
@@ -184,7 +185,8 @@ class OneHot(nn.Module):
 
     def __init__(self, sizes: tuple[int, ...], start: tuple[int, ...]) -> None:
         super().__init__()
-        self.sizes, self.start = sizes, start
+        self.sizes = sizes
+        self.start = start
 
     def forward(self, values: Tensor) -> Tensor:
         columns = values.to(torch.int64).reshape(-1, len(self.sizes)).unbind(dim=1)
@@ -205,7 +207,8 @@ class ImageScale(nn.Module):
 
     def __init__(self, *, channels_first: bool, is_scaled: bool) -> None:
         super().__init__()
-        self.channels_first, self.is_scaled = channels_first, is_scaled
+        self.channels_first = channels_first
+        self.is_scaled = is_scaled
 
     def forward(self, values: Tensor) -> Tensor:
         values = values if self.channels_first else values.permute(0, 3, 1, 2)
@@ -298,7 +301,8 @@ def _encoder(
 def _image_encoder(
     space: spaces.Box, key: str, params: TorsoParameters, rng: torch.Generator, *, is_scaled: bool
 ) -> tuple[nn.Module, int]:
-    is_bytes, channels_first = space.dtype == np.uint8, params.images == "channels_first"
+    is_bytes = space.dtype == np.uint8
+    channels_first = params.images == "channels_first"
     first, *others = space.shape
     if params.images == "auto" and not is_bytes:
         raise SpaceError(

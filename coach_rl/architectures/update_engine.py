@@ -16,7 +16,6 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Generic
 
 import numpy as np
@@ -90,7 +89,8 @@ class UpdateEngine(Generic[Batch]):
         runtime: Runtime = ON_CPU,
     ) -> None:
         self._runtime = runtime
-        self._targets, self._owner = tuple(targets), owner
+        self._targets = tuple(targets)
+        self._owner = owner
         self._device = objectives[0].network.online.device
         self.mode = resolved_mode(
             mode,
@@ -265,7 +265,8 @@ class UpdateEngine(Generic[Batch]):
 
         If that mode cannot run here, the first step warns (`CoachWarning`) and is eager.
         """
-        self._taken, self.steps = state["taken"], 0
+        self._taken = state["taken"]
+        self.steps = 0
         for each in self._learners:
             each.optimizer.load_state_dict(state["optimizers"][each.objective.name])
         saved = state.get("transforms", {})
@@ -283,7 +284,7 @@ class UpdateEngine(Generic[Batch]):
         return {
             f"{each.objective.name}/{number}": transform
             for each in self._learners
-            for number, transform in enumerate(filter(attrgetter("SAVED"), each.transforms))
+            for number, transform in enumerate(own for own in each.transforms if own.SAVED)
         }
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
@@ -298,9 +299,11 @@ class UpdateEngine(Generic[Batch]):
             self.mode, self._reason = "eager", f"'{self.mode}' {reason}"
         if self.mode in FIRST_STEP:
             self._runtime.on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
-        learners, targets = tuple(self._learners), self._targets
+        learners = tuple(self._learners)
+        targets = self._targets
         if only is not None:
-            learners, targets = tuple(each for each in learners if each.objective.name in only), ()
+            learners = tuple(each for each in learners if each.objective.name in only)
+            targets = ()
         step = GradientStep(
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
@@ -320,7 +323,8 @@ class UpdateEngine(Generic[Batch]):
                 f"{self._owner}: update_mode='captured', but its gradient step cannot be captured "
                 f"as a CUDA graph: {error}; use 'auto' or 'eager', or change the network"
             ) from error
-        self.mode, self._reason = "eager", f"cannot be captured: {error}"
+        self.mode = "eager"
+        self._reason = f"cannot be captured: {error}"
         self._steps.clear()
         warnings.warn(
             f"the gradient step of {self._owner} cannot be captured as a CUDA graph: {error}; its "

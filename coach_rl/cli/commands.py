@@ -318,7 +318,8 @@ def _named(words: list[str], installed: Mapping[str, Command]) -> tuple[str, lis
     """The command that the words name, of one word or two, and the other words."""
     if not words or (words[0] not in _WORDS and words[0] not in installed):
         return "", words
-    name, rest = words[0], words[1:]
+    name = words[0]
+    rest = words[1:]
     below = next((word for word in rest if not word.startswith("-")), "")
     if f"{name} {below}" in COMMANDS or f"{name} {below}" in installed:
         rest.remove(below)
@@ -379,7 +380,8 @@ def _check(name: str, command: Command, given: Collection[str]) -> None:
     every = {flag.dest: flag for flag in reversed(command.flags)}
     taken = {flag.dest for flag in command.taken()} | {command.subject, "plain", "debug"}
     for ignored in (dest for dest in given if dest not in taken):
-        spelling, takers = every[ignored].spellings[0], every[ignored].of.split()
+        spelling = every[ignored].spellings[0]
+        takers = every[ignored].of.split()
         for form, of in _ALL_FORMS.items():
             start, _, meant_by = form.rpartition(" ")
             is_plain = command is COMMANDS.get(name)

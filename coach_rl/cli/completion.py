@@ -15,7 +15,7 @@ from coach_rl.configuration.presets import shipped_presets
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.runs.trained import PREFIX, trained_policies
 
-ASKED = "_ARGCOMPLETE"
+REQUEST = "_ARGCOMPLETE"
 """The variable of the environment that argcomplete sets when a shell completes a line."""
 
 
@@ -34,7 +34,7 @@ def answer() -> None:
     words = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))].split()[1:]
     name = _named(words)
     command = COMMANDS.get(name, COACH)
-    os.environ[ASKED] = str(1 + len(name.split()))  # the word that its arguments follow
+    os.environ[REQUEST] = str(1 + len(name.split()))  # the word that its arguments follow
     parser = Parser(command)
     for action in parser._actions:
         action.completer = _of_value(action.dest)  # type: ignore[attr-defined] # argcomplete's

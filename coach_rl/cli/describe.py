@@ -54,7 +54,8 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
         preset: The preset.
         graph_manager: What it returned, with its graph created.
     """
-    parameters, graph = graph_manager.parameters, graph_manager.graph
+    parameters = graph_manager.parameters
+    graph = graph_manager.graph
     meaning = inspect.getdoc(preset.definition) if inspect.isfunction(preset.definition) else None
     parts = [
         f"{preset.reference.name}  ({preset.reference.path})",

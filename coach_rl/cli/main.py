@@ -17,7 +17,7 @@ from typing import TextIO
 from coach_rl import environments  # whose names are imported when they are used
 from coach_rl.cli.commands import COMMANDS as OWN_COMMANDS
 from coach_rl.cli.commands import TAKEN, commands_of, parse_arguments
-from coach_rl.cli.completion import ASKED
+from coach_rl.cli.completion import REQUEST
 from coach_rl.cli.completion import answer as complete
 from coach_rl.cli.parser import Given
 from coach_rl.cli.terminal import program
@@ -96,7 +96,7 @@ def _is_argparse(error: SystemExit) -> bool:
 
 
 def _run(words: list[str]) -> int:
-    if ASKED in os.environ:
+    if REQUEST in os.environ:
         complete()
     if not words:
         lines = _FIRST_COMMANDS.splitlines()
@@ -139,9 +139,12 @@ def list_presets(given: Given) -> int:
 
     These are presets and the commands of other packages, or the trained agents.
     """
-    word, kind, lists = given.word or "", "preset", "coach -l"
+    word = given.word or ""
+    kind = "preset"
+    lists = "coach -l"
     if given.trained:
-        kind, lists = "trained agent", "coach -l --trained"
+        kind = "trained agent"
+        lists = "coach -l --trained"
         known = {f"trained:{each.name}": each.score for each in trained_policies()}
     else:
         known = dict(describe_presets())

@@ -185,7 +185,8 @@ class Given(argparse.Namespace):
     """The command line as it was typed."""
 
     def __init__(self, command: Command, values: Mapping[str, object]) -> None:
-        self.command, self.words = command, ()
+        self.command = command
+        self.words = ()
         defaults = {flag.dest: flag.default for flag in (*command.taken(), PLAIN, DEBUG)}
         super().__init__(**{**dict.fromkeys(filter(None, [command.subject])), **defaults, **values})
 

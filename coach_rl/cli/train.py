@@ -149,7 +149,8 @@ def newest_run(run: Path) -> Path:
 
 def _conclude(given: Given, result: RunResult) -> int:
     """Print how the run ended and what can be done with it; the exit code."""
-    coach, folder = program("coach"), word(result.folder.path)
+    coach = program("coach")
+    folder = word(result.folder.path)
     is_saved = bool(list_checkpoints(result.folder.checkpoints))
     for table in chain.from_iterable(part.tables for part in result.parts.values()):
         console_of(plain=given.plain).print(table)
@@ -178,7 +179,8 @@ def _conclude(given: Given, result: RunResult) -> int:
 
 def _print_next(run: Path, *, is_saved: bool, has_curves: bool) -> None:
     """Print the commands about a run that is over."""
-    coach, folder = program("coach"), word(run)
+    coach = program("coach")
+    folder = word(run)
     if is_saved:
         print(f"evaluate:   {coach} --evaluate 20 -crd {folder}")
         for each in COMMANDS.values():
@@ -235,7 +237,8 @@ def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audi
             policy=parameters.checkpoints,
             best=best_so_far(folder, parameters.checkpoints),
         )
-        name, environment = folder.path.parent.name, shown_level(parameters.environment.level)
+        name = folder.path.parent.name
+        environment = shown_level(parameters.environment.level)
         print(f"running:    {name} on {environment}, seed {task.seed}, {task.device}")
         if task.device.startswith("cuda"):
             modes = graph_manager.graph.updates.items()

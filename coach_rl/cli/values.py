@@ -43,7 +43,8 @@ def seconds(text: str) -> float:
 
 def hours(text: str) -> Hours:
     """A number of hours above 0."""
-    least, most = sys.float_info.min, sys.float_info.max
+    least = sys.float_info.min
+    most = sys.float_info.max
     return Hours(_float(text, least, most, "a number of hours above 0"))
 
 

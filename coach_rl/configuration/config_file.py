@@ -44,7 +44,8 @@ _MOST_CHARACTERS, _MOST_VALUES = 200_000, 1_000
 """Size of a file at most; those of the largest presets have 40,000 characters and 320 values."""
 _MOST_DOTS = 1_000
 """Dots in a line at most: reading a path takes time with the square of its parts."""
-_LONGEST_PATH, _DEEPEST = 200, 20
+_LONGEST_PATH = 200
+_DEEPEST = 20
 """Characters of a path, and lists inside each other, at most."""
 
 

@@ -178,7 +178,8 @@ def _metadata() -> Iterator[tuple[str, Path]]:
 
 def _file_of(module: str) -> Path | None:
     """The file of a module, found without importing the packages that it is in; None without."""
-    path, name = None, ""
+    path = None
+    name = ""
     for part in module.split("."):
         name = f"{name}.{part}".lstrip(".")
         spec = PathFinder.find_spec(name, path)

@@ -113,7 +113,8 @@ def filled_folder(path: Path) -> Iterator[Path]:
 
 def unused(path: Path) -> Path:
     """`path`, or, where that exists, the first free of `name_2.suffix`, `name_3.suffix`, ..."""
-    free, number = path, 1
+    free = path
+    number = 1
     while free.exists():
         number += 1
         free = path.with_name(f"{path.stem}_{number}{path.suffix}")

@@ -358,7 +358,11 @@ def parameter_paths(
 
 def _split(text: str) -> list[str]:
     """The parts between the `;` that stand outside quotes and brackets."""
-    parts, start, quote, open_brackets, is_escaped = [], 0, "", 0, False
+    parts = []
+    start = 0
+    quote = ""
+    open_brackets = 0
+    is_escaped = False
     for index, character in enumerate(text):
         if quote:
             quote = "" if character == quote and not is_escaped else quote
@@ -460,7 +464,8 @@ def _made_component(component: Component, annotation: object, name: str) -> obje
         )
     arguments = {}
     for argument, value in component.arguments.items():
-        path, declared = f"{name}: {component.name}.{argument}", types[argument]
+        path = f"{name}: {component.name}.{argument}"
+        declared = types[argument]
         arguments[argument] = fit(made(value, declared, path), declared, None, path)
     return kind(**arguments)
 
@@ -526,7 +531,8 @@ def _replace(current: Any, changes: Mapping[str, object], annotation: object, pa
 def _replace_fields(current: Any, change: Below, annotation: object, path: str) -> object:
     names = [field.name for field in constructor_fields(type(current))]
     annotations = declared_types(type(current))
-    replaced, problems = {}, []
+    replaced = {}
+    problems = []
     for name, below in change.items():
         try:
             if name not in names:
@@ -604,7 +610,8 @@ def _unknown(
     annotation: object = None,
 ) -> UnknownNameError:
     """The error about a name, with the longer paths that end in it, which may have been meant."""
-    where, first = f"of '{path}'" if path else "", name.partition(".")[0]
+    where = f"of '{path}'" if path else ""
+    first = name.partition(".")[0]
     paths = [below for below, _, _ in parameter_paths(parameters, path)]
     hint = "`coach describe PRESET` lists them"
     near = [below for below in paths if below.endswith(f".{name}")]

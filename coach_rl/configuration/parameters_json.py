@@ -116,7 +116,8 @@ def reference(thing: Callable[..., object], path: str = "parameters") -> str:
     Raises:
         ConfigurationError: It is a lambda or stands inside a function, so no import can find it.
     """
-    module, name = thing.__module__, thing.__qualname__
+    module = thing.__module__
+    name = thing.__qualname__
     if module is None or "<" in name:
         raise ConfigurationError(
             f"{path} is {name}, which cannot be imported; define it at the top of a file"
@@ -340,7 +341,8 @@ def _from_json(document: Json) -> Space:
         case "Tuple":
             return spaces.Tuple(map(_from_json, document["spaces"].values()))
         case "Box":
-            dtype, shape = np.dtype(document["dtype"]), tuple(document["shape"])
+            dtype = np.dtype(document["dtype"])
+            shape = tuple(document["shape"])
             low, high = (_bound(document[name], shape, dtype) for name in ("low", "high"))
             return spaces.Box(low, high, shape=shape, dtype=dtype.type)
         case "Discrete":

@@ -202,9 +202,11 @@ class Preset:
             raise ConfigurationError(
                 f"preset {self.reference.name} needs {', '.join(missing)}; {advice}"
             )
-        fitted, problems = {}, []
+        fitted = {}
+        problems = []
         for name, value in values.items():
-            annotation, default = self.panel[name].annotation, self.panel[name].default
+            annotation = self.panel[name].annotation
+            default = self.panel[name].default
             try:
                 fitted[name] = fit(made(value, annotation, name), annotation, default, name)
             except ConfigurationError as error:

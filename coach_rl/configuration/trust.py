@@ -194,7 +194,7 @@ def _module(name: str) -> str:
 
 
 def _is_below(module: str, roots: Iterable[str]) -> bool:
-    return f"{module}.".startswith(tuple(map("{}.".format, roots)))
+    return any(f"{module}.".startswith(f"{root}.") for root in roots)
 
 
 def _is_class_or_id(module_name: str, name: str) -> bool:

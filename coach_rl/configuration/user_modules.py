@@ -108,7 +108,8 @@ def imported_neighbours(folder: Path) -> dict[str, str | None]:
     """
     found = {}
     for name, module in list(sys.modules.items()):
-        package, file = name.partition(".")[0], Path(getattr(module, "__file__", None) or ".")
+        package = name.partition(".")[0]
+        file = Path(getattr(module, "__file__", None) or ".")
         if package != "coach_rl" and file.is_relative_to(folder):
             below = file.relative_to(folder)
             if below.parts[:1] in ((package,), (f"{package}.py",)):

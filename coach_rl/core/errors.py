@@ -90,9 +90,12 @@ class UnknownNameError(ConfigurationError):
         *,
         where: str = "",
     ) -> None:
-        self.kind, self.name, self.allowed = kind, name, sorted(allowed)
+        self.kind = kind
+        self.name = name
+        self.allowed = sorted(allowed)
         advice = _did_you_mean(near) if near else suggestion(name, self.allowed)
-        place, aside = f" {where}" if where else "", f" ({hint})" if hint else ""
+        place = f" {where}" if where else ""
+        aside = f" ({hint})" if hint else ""
         super().__init__(f"unknown {kind} '{name}'{place}{advice}{aside}")
 
 

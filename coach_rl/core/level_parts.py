@@ -14,7 +14,6 @@ A level calls the hooks of its parts in their order, and only those that a part 
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -189,5 +188,5 @@ class Hooks(NamedTuple):
         for name in cls._fields:
             plain = getattr(LevelPart, name)
             own = [each for each in parts if getattr(type(each), name) is not plain]
-            found.append(tuple(map(attrgetter(name), own)))
+            found.append(tuple(getattr(each, name) for each in own))
         return cls(*found)

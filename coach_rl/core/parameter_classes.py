@@ -119,7 +119,9 @@ def _fit_fields(parameters: object) -> None:
     and were fitted when they were made.
     """
     cls: Any = type(parameters)
-    arguments, types, accepted = _arguments(cls), _types(cls), _accepted(cls)
+    arguments = _arguments(cls)
+    types = _types(cls)
+    accepted = _accepted(cls)
     given = getattr(parameters, "name", None) if "name" in arguments else None
     if given is not None:
         require_printable(given, f"{cls.__name__}.name")

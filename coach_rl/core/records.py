@@ -425,7 +425,9 @@ def infos_with_same_keys(
     return completed
 
 
-REWARD, TERMINATED, TRUNCATED = "reward", "terminated", "truncated"
+REWARD = "reward"
+TERMINATED = "terminated"
+TRUNCATED = "truncated"
 
 
 def agent_info(name: str, what: str) -> str:

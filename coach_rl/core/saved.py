@@ -81,7 +81,8 @@ class Saved:
         """
         owner = type(self).__name__
         for each in _attributes(self):
-            now, path = getattr(self, each.name), f"{owner}.{each.key}"
+            now = getattr(self, each.name)
+            path = f"{owner}.{each.key}"
             was_object = each.optional and isinstance(state.get(each.key), dict)
             if now is None and (each.inline or was_object):
                 continue
@@ -121,7 +122,8 @@ def load_policy_state(owner: Saved, state: State) -> None:
     """
     for each in _attributes(owner):
         if each.policy:
-            now, path = getattr(owner, each.name), each.key
+            now = getattr(owner, each.name)
+            path = each.key
             if now is None and each.optional:
                 continue
             saved = state if each.inline else _part(state, each.key, type(owner).__name__)

@@ -65,7 +65,9 @@ class MixedSpace(spaces.Tuple):  # type: ignore[type-arg] # generic from Gymnasi
         groups: tuple[tuple[int, tuple[int, int] | None], ...],
     ) -> None:
         super().__init__((choices, numbers))
-        self.choices, self.numbers, self.groups = choices, numbers, groups
+        self.choices = choices
+        self.numbers = numbers
+        self.groups = groups
 
 
 def nested(space: Space, part: Callable[[str, Space], object], prefix: str = "") -> object:
@@ -341,7 +343,8 @@ def actions_from_uniform(
             parts: dict[str, Array] = {}
             begin = first = 0
             for key, part in space.spaces.items():
-                size, choices = uniform_size(part), sum(choice_sizes(part))
+                size = uniform_size(part)
+                choices = sum(choice_sizes(part))
                 own = None if allowed is None else allowed[:, first : first + choices]
                 action = actions_from_uniform(part, uniform[:, begin : begin + size], own)
                 if isinstance(action, dict):

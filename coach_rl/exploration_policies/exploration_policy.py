@@ -215,8 +215,11 @@ class ScheduledPolicy(Generic[Actions]):
     def __init__(
         self, actions: Actions, schedule: Schedule, name: str, metric: str, high: float = math.inf
     ) -> None:
-        self._actions, self._metric = actions, metric
-        self._schedule, self._name, self._high = schedule, name, high
+        self._actions = actions
+        self._metric = metric
+        self._schedule = schedule
+        self._name = name
+        self._high = high
 
     def greedy(self, values: FloatArray) -> Array:
         return self._actions.greedy(values)

@@ -56,14 +56,16 @@ class GaussianSampler:
 
     def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:
         """Mean plus standard deviation times noise."""
-        mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
+        mean = parameters[:, : self.size]
+        log_std = parameters[:, self.size :]
         action = mean + np.exp(log_std) * noise
         log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * LOG_SQRT_TWO_PI
         return action, log_prob
 
     def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
         """The mean."""
-        mean, log_std = parameters[:, : self.size], parameters[:, self.size :]
+        mean = parameters[:, : self.size]
+        log_std = parameters[:, self.size :]
         return mean.copy(), -log_std.sum(axis=1) - self.size * LOG_SQRT_TWO_PI
 
 

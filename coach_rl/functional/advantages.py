@@ -120,7 +120,8 @@ def discounted_sums(term: Tensor, carry: Tensor) -> Tensor:
     Returns:
         The sums, [T, N].
     """
-    total, span = term, 1
+    total = term
+    span = 1
     while span < len(term):
         reached = total[:-span] + carry[:-span] * total[span:]
         total = torch.cat([reached, total[-span:]])

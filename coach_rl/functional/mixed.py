@@ -48,7 +48,8 @@ class Mixed:
         """Log-probability of the choices, and log-density of the numbers that count, [B]."""
         logits, mean, log_std = self._split(parameters)
         count = len(self.sizes)
-        chosen, numbers = action[..., :count], action[..., count:]
+        chosen = action[..., :count]
+        numbers = action[..., count:]
         density = log_normal((numbers - mean) * (-log_std).exp(), log_std)
 
         def is_chosen(choice: int, value: int) -> Tensor:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -147,7 +146,8 @@ def play(
     stack.reset_all(seed)
     for watcher in watchers:
         watcher.begin(stack, due)
-    tracker, cut_short = EpisodeTracker(stack.num_envs), 0
+    tracker = EpisodeTracker(stack.num_envs)
+    cut_short = 0
     played: list[FinishedEpisodes] = []
     stuck = np.zeros(stack.num_envs, np.bool_)  # [N] in an episode that was cut off
     ticks = cut_off = 0
@@ -251,11 +251,10 @@ def _joined(played: list[FinishedEpisodes]) -> FinishedEpisodes:
     columns: dict[str, Any] = {}
     for each in fields(FinishedEpisodes):
         if each.name != "agents":
-            columns[each.name] = np.concatenate([*map(attrgetter(each.name), played)])
-    own = [*map(attrgetter("agents"), played)]
+            columns[each.name] = np.concatenate([getattr(tick, each.name) for tick in played])
     agents: dict[str, FloatArray] = {}
-    for name in own[0]:
-        agents[name] = np.concatenate([*map(itemgetter(name), own)])
+    for name in played[0].agents:
+        agents[name] = np.concatenate([tick.agents[name] for tick in played])
     return FinishedEpisodes(**columns, agents=agents)
 
 
@@ -321,7 +320,8 @@ class EvaluationSchedule:
     """
 
     def __init__(self, parameters: GraphParameters, graph: Graph, progress: Progress) -> None:
-        self._parameters, self._graph = parameters, graph
+        self._parameters = parameters
+        self._graph = graph
         self._progress = progress
         self._pending: list[EvaluationRequest] = []
         self._evaluator: Evaluator | None = None
@@ -361,7 +361,9 @@ class EvaluationSchedule:
 
     def evaluate_if_due(self, is_stopped: Callable[[], bool]) -> Iterator[LogRecord]:
         """Evaluate, or submit a request, once per interval and at the end of training."""
-        schedule, progress, clock = self._parameters.schedule, self._progress, self._graph.clock
+        schedule = self._parameters.schedule
+        progress = self._progress
+        clock = self._graph.clock
         is_over = progress.ending is not None
         interval = schedule.evaluation_interval
         if interval is None or progress.moment == progress.evaluated_at:
@@ -397,7 +399,8 @@ class EvaluationSchedule:
 
     def results(self, is_left: Callable[[], bool], *, most_left: int) -> Iterator[LogRecord]:
         """Finished evaluations; waits until no more than `most_left` are pending."""
-        evaluator, is_waiting = self._evaluator, False
+        evaluator = self._evaluator
+        is_waiting = False
         while evaluator is not None and self._pending and not is_left():
             if self._progress.ending == SOLVED:
                 self._pending.clear()  # evaluations after the target was reached
@@ -405,11 +408,13 @@ class EvaluationSchedule:
                 break
             wait = WAIT_SECONDS if len(self._pending) > most_left else 0.0
             if wait:
-                is_waiting, count = True, len(self._pending) - most_left
+                is_waiting = True
+                count = len(self._pending) - most_left
                 text = f"waiting for {count} background evaluation{'s' * (count > 1)}"
                 self._graph.runtime.on_activity(text)
             if evaluator.has_answered(wait_seconds=wait):
-                scores, request = evaluator.answer(), self._pending.pop(0)
+                scores = evaluator.answer()
+                request = self._pending.pop(0)
                 evaluation = self.result(scores, request)
                 self._progress.note_result(evaluation)
                 yield from self._progress.settling([*evaluation.levels, evaluation])
@@ -436,7 +441,8 @@ class EvaluationSchedule:
             is_stopped: Polled at every step; True ends the evaluation.
             number: Its number among those while training, by which watchers choose; 0: all watch.
         """
-        graph, stack = self._graph, self._graph.evaluation
+        graph = self._graph
+        stack = self._graph.evaluation
         watchers = list(filter(lambda each: number % each.every == 0, graph.watchers))
         graph.sample_in_evaluations(sampling)
         before = deepcopy(stack.state_dict(with_simulators=False)) if watchers else {}
@@ -468,7 +474,8 @@ class EvaluationSchedule:
             scores: Its scores.
             request: The request; None for an evaluation of the current agents.
         """
-        progress, clock = self._progress, self._graph.clock
+        progress = self._progress
+        clock = self._graph.clock
         was_reported = self.success_is_reported if request is None else request.success_is_reported
         then = clock if request is None else request.clock_then(clock)
         if scores.cut_off:

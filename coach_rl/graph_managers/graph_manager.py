@@ -108,7 +108,8 @@ class GraphManager:
         if self._is_built:
             raise ConfigurationError("this graph is already built; close() it to build another")
         require_callbacks(callbacks)
-        parameters, runtime = self.parameters, runtime or USUAL
+        parameters = self.parameters
+        runtime = runtime or USUAL
         parameters.schedule.check_heatup()
         self.graph = Graph(
             parameters,
@@ -151,7 +152,8 @@ class GraphManager:
             self.create_graph()
         self.graph.require_loaded()
         self.evaluations.use_evaluator(evaluator)
-        progress, callbacks = self.progress, self._callbacks
+        progress = self.progress
+        callbacks = self._callbacks
         with exits_as_errors():
             for record in self._scheduled(is_stopped, is_paused):
                 # The callbacks' state is settled as well before the first of these is yielded.
@@ -209,7 +211,9 @@ class GraphManager:
         self, is_stopped: Callable[[], bool], is_paused: Callable[[], bool]
     ) -> Iterator[LogRecord]:
         """The records of the experiment, before the callbacks."""
-        clock, progress, evaluations = self.graph.training.clock, self.progress, self.evaluations
+        clock = self.graph.training.clock
+        progress = self.progress
+        evaluations = self.evaluations
         heatup = self.parameters.schedule.heatup
 
         def is_left() -> bool:
@@ -378,7 +382,8 @@ def run_phase(
     """
     clock = graph.clock
     if clock.phase is not phase or not progress.has_begun:
-        clock.phase, progress.has_begun = phase, True
+        clock.phase = phase
+        progress.has_begun = True
         yield progress.record("phase")
     while not is_over():
         with torch_settings(graph.runtime):
@@ -390,7 +395,8 @@ def _next_records(
     graph: Graph, progress: Progress, is_over: Callable[[], bool], standstill: StandstillWatch
 ) -> list[LogRecord]:
     """Tick until there are records, which are returned, or the phase is over."""
-    clock, training = graph.clock, graph.training
+    clock = graph.clock
+    training = graph.training
     records: list[LogRecord] = []
     while not records and not is_over():
         if changed := graph.phases.update(clock, training.levels):

@@ -37,7 +37,9 @@ class LevelAgents:
         """The agents built so far, by their level's name."""
         self.contexts: dict[str, AgentContext] = {}
         """The contexts that they were built with."""
-        self._parameters, self._runtime, self._clock = parameters, runtime, clock
+        self._parameters = parameters
+        self._runtime = runtime
+        self._clock = clock
         self._levels: tuple[LevelDescription, ...] = ()
 
     def levels(
@@ -77,9 +79,11 @@ class LevelAgents:
 
     def __call__(self, index: int, spaces: EnvironmentSpaces) -> AnyAgent:
         """The agent of a level, given what it sees and where it acts."""
-        levels, runtime = self._levels, self._runtime
+        levels = self._levels
+        runtime = self._runtime
         links = self._parameters.arrangement.links(levels)
-        level, below = levels[index], [*map(levels.__getitem__, links[index])]
+        level = levels[index]
+        below = [levels[link] for link in links[index]]
         if level.name not in self.built:
             with _naming(level.name, is_only=len(levels) == 1):
                 place = LevelPlace(
@@ -105,7 +109,7 @@ class LevelAgents:
                 if below:
                     pairs = zip(levels, links, strict=True)
                     acting = {low.name for low, ways in pairs if not ways} & self.built.keys()
-                    require_own_mask(agent, map(self.built.__getitem__, acting))
+                    require_own_mask(agent, [self.built[name] for name in acting])
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]

@@ -119,10 +119,13 @@ class LevelPhases(Saved):
 
     def _step(self, clock: Clock, named: Mapping[str, LevelManager]) -> None:
         """Bring the success schedules of changes, on the clock, up to date."""
-        stages, changed = dict(clock.stages), set[str]()
+        stages = dict(clock.stages)
+        changed = set[str]()
         for level, setting, schedule in self._in_steps:
-            whose, key = schedule.level or level.name, f"{level.name}/{setting}"
-            rate, stage = named[whose].sub_episodes.success_rate(schedule.over), stages.get(key, 0)
+            whose = schedule.level or level.name
+            key = f"{level.name}/{setting}"
+            rate = named[whose].sub_episodes.success_rate(schedule.over)
+            stage = stages.get(key, 0)
             step = (rate >= schedule.advance) - (rate < schedule.retreat)
             stages[key] = min(max(stage + step, 0), len(schedule.values) - 1)
             if stages[key] != stage:
@@ -177,7 +180,8 @@ class LevelPhases(Saved):
         if self._turns_since is None:
             self._turns_since = clock.environment_steps
         place = (clock.environment_steps - self._turns_since) % sum(turns.values())
-        names, over = list(turns), np.cumsum(list(turns.values()))
+        names = list(turns)
+        over = np.cumsum(list(turns.values()))
         whose = int(np.searchsorted(over, place, side="right"))
         able = [name for name in (*names[whose:], *names[:whose]) if name not in frozen]
         return [name for name in names if name not in able[:1]]
@@ -240,7 +244,8 @@ def _check_warmup(
     training: RunLength,
     heatup: RunLength,
 ) -> None:
-    name, warmup = f"warmup ({level.warmup}) of level '{level.name}'", level.warmup
+    name = f"warmup ({level.warmup}) of level '{level.name}'"
+    warmup = level.warmup
     require(
         bool(above),
         f"{name}: no level above the top hands down random goals; give it to a level below, or "

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
-from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, Protocol
 
 from annotated_types import Interval
@@ -408,7 +407,8 @@ class GraphParameters:
                 yield from change.problems(level, self.levels)
 
     def _problems_of_names(self) -> Iterator[str | ConfigurationError]:
-        names, taken = [*map(attrgetter("name"), self.levels)], {"", *FILES.values()}
+        names = [level.name for level in self.levels]
+        taken = {"", *FILES.values()}
         if len(set(names)) != len(names):
             yield f"levels need different names, got {names}"
         if not taken.isdisjoint(names):
@@ -423,10 +423,11 @@ class GraphParameters:
         yield from self.arrangement.problems(levels)
         for level, below in zip(levels, self.arrangement.links(levels), strict=True):
             for part in level.parts:
-                yield from part.problems(level, [*map(levels.__getitem__, below)])
+                yield from part.problems(level, [levels[index] for index in below])
 
     def _problems_of_schedule(self) -> Iterator[str | ConfigurationError]:
-        schedule, every = self.schedule, self.checkpoints.every_steps
+        schedule = self.schedule
+        every = self.checkpoints.every_steps
         if schedule.until_solved and self.validation is None:
             yield (
                 "schedule.until_solved needs a target, and this experiment has none; give one, "
@@ -435,14 +436,15 @@ class GraphParameters:
         yield from problems_of(
             check_level_phases, self.levels, training=schedule.training, heatup=schedule.heatup
         )
-        learns = not all(map(attrgetter("ends_frozen"), self.levels))
+        learns = not all(level.ends_frozen for level in self.levels)
         for name in ("training", "evaluation_interval"):
             if not learns and isinstance(getattr(schedule, name), TrainingSteps):
                 yield (
                     f"schedule.{name} counts gradient updates, and there are none once every level "
                     "is frozen; give environment steps, episodes or hours"
                 )
-        interval, unit = schedule.progress_interval, self.source.UNIT
+        interval = schedule.progress_interval
+        unit = self.source.UNIT
         if {type(interval), type(every or interval)} != {unit}:
             yield (
                 f"schedule.progress_interval and checkpoints.every_steps must be {unit.__name__}, "

@@ -59,7 +59,9 @@ class Progress(Saved):
         clock: Clock,
         target: ValidationParameters | None = None,
     ) -> None:
-        self._schedule, self._clock, self._target = schedule, clock, target
+        self._schedule = schedule
+        self._clock = clock
+        self._target = target
         self.has_begun = False
         """True if the record of the first phase has been yielded."""
         self.next_evaluation: float | None = None
@@ -136,7 +138,8 @@ class Progress(Saved):
 
         The reason given to `stop`, `solved`, or the unit whose count is full, such as `hours`.
         """
-        schedule, clock = self._schedule, self._clock
+        schedule = self._schedule
+        clock = self._clock
         if self.stopped is not None:
             return str(self.stopped["reason"])
         if schedule.until_solved and self.solved is not None:
@@ -149,7 +152,8 @@ class Progress(Saved):
 
     def begin_training(self) -> None:
         """Count the intervals between evaluations from here: heat-up is over."""
-        interval, heatup = self._schedule.evaluation_interval, self._schedule.heatup
+        interval = self._schedule.evaluation_interval
+        heatup = self._schedule.heatup
         if interval is not None and self.next_evaluation is None:
             is_same_unit = type(interval) is type(heatup)
             begin = heatup.count if is_same_unit else interval.counted(self._clock)
@@ -174,7 +178,8 @@ class Progress(Saved):
 
     def note_result(self, evaluation: Evaluation) -> None:
         """Record whether an evaluation while training has reached the target."""
-        target, steps = self._target, evaluation.environment_steps
+        target = self._target
+        steps = evaluation.environment_steps
         if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
             self.solved = {**target.wanted(), "environment_steps": steps}
 
@@ -211,7 +216,8 @@ class Progress(Saved):
         """
         self.wall_seconds = time.perf_counter() - self._since
         clock = clock or self._clock
-        is_in_files, scalars = True, metrics or {}
+        is_in_files = True
+        scalars = metrics or {}
         if (is_frequent or kind in FREQUENT) and phase is None:
             stride, is_in_files = self._thinning.stride(f"{kind}/{level}/{agent}")
             if stride > 1:

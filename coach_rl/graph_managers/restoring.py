@@ -58,7 +58,9 @@ class OpenEpisodes:
         environment: EnvironmentParameters,
         runtime: Runtime,
     ) -> None:
-        self._training, self._tracker, self._environment = training, tracker, environment
+        self._training = training
+        self._tracker = tracker
+        self._environment = environment
         self._runtime = runtime
         self._obstacle: str | None = None
         self._has_probed = False
@@ -94,7 +96,8 @@ class OpenEpisodes:
         Raises:
             CheckpointError: The environments could not be restored.
         """
-        self._obstacle, self._has_probed = state["obstacle_to_restoring"], True
+        self._obstacle = state["obstacle_to_restoring"]
+        self._has_probed = True
         if self._obstacle is None:  # `resume` may have changed
             self._obstacle = _refusal(self._training.simulators)
         self._tracker.load_state_dict(state["tracker"])
@@ -124,7 +127,8 @@ class OpenEpisodes:
 
     def _restart(self, reason: str) -> None:
         """Restart the training episodes, from seeds that belong to this point of the run."""
-        steps, count = int(self._tracker.lengths.sum()), self._training.num_envs
+        steps = int(self._tracker.lengths.sum())
+        count = self._training.num_envs
         warn(
             f"the {count:,} open training episodes ({steps:,} steps) restart, so the numbers "
             f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "

@@ -1,7 +1,5 @@
 """Warnings about runs that would be of little use, each with what to change."""
 
-from operator import attrgetter
-
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import warn
 from coach_rl.core.levels import Moment
@@ -83,12 +81,13 @@ def warn_of_useless_settings(parameters: GraphParameters) -> None:
 
 def warn_of_idle_learners(parameters: GraphParameters) -> None:
     """Warn where an agent would not learn anything in the whole run, or nothing of use."""
-    levels, schedule = parameters.levels, parameters.schedule
+    levels = parameters.levels
+    schedule = parameters.schedule
     for index, level in enumerate(levels):
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
         ends = [schedule.training, *([level.frozen_from] if level.ends_frozen else [])]
-        begins = [schedule.heatup, *map(attrgetter("warmup"), levels[index + 1 :])]
+        begins = [schedule.heatup, *(below.warmup for below in levels[index + 1 :])]
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
             steps=min(filter(None, map(_steps, ends)), default=ANY_NUMBER),

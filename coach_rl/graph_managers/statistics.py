@@ -121,7 +121,9 @@ class SignalWindow:
     def __init__(self) -> None:
         self._pending: list[FloatArray] = []
         self._size = 0
-        self._count, self._mean, self._squares = 0, 0.0, 0.0
+        self._count = 0
+        self._mean = 0.0
+        self._squares = 0.0
         self._low, self._high = np.inf, -np.inf
 
     def add(self, values: FloatArray) -> None:
@@ -154,7 +156,8 @@ class SignalWindow:
 
     def load_state_dict(self, state: State) -> None:
         pending = np.array(state["pending"], np.float64)
-        self._pending, self._size = [pending], len(pending)
+        self._pending = [pending]
+        self._size = len(pending)
         count, self._mean, self._squares, self._low, self._high = state["reduced"].tolist()
         self._count = int(count)
 
@@ -163,9 +166,11 @@ class SignalWindow:
         if not self._size:
             return
         values = np.concatenate(self._pending)
-        self._pending, self._size = [], 0
+        self._pending = []
+        self._size = 0
         with np.errstate(invalid="ignore"):  # infinite values give NaN, which is what they are
-            mean, count = float(values.mean()), self._count + len(values)
+            mean = float(values.mean())
+            count = self._count + len(values)
             gap = mean - self._mean
             between = gap * gap * self._count * len(values) / count
             self._squares += float(np.square(values - mean).sum()) + between
@@ -208,7 +213,8 @@ class SignalWindows:
         Args:
             room: First part of the names, e.g. `signals`.
         """
-        drained, self._windows = self._windows, {}
+        drained = self._windows
+        self._windows = {}
         return {
             f"{room}/{printable(name)}/{statistic}": value
             for name, window in sorted(drained.items())

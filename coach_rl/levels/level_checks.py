@@ -58,7 +58,8 @@ def check_level(params: LevelDescription, below: EnvironmentSpaces, *, is_top: b
         below: What the simulator or the level below shows and takes.
         is_top: Whether no level is above.
     """
-    name, space = params.name, received_by(params)
+    name = params.name
+    space = received_by(params)
     try:
         space.check(below.observation)
         if isinstance(space, GoalSpace):

@@ -15,21 +15,30 @@ from coach_rl.core.records import HIDDEN_STATE, Array, Transition
 Columns = dict[str, Tensor]
 """Columns by path, [B, ...] each."""
 
-OBSERVATIONS, NEXT_OBSERVATIONS = "/observations/", "/next_observations/"
+OBSERVATIONS = "/observations/"
+NEXT_OBSERVATIONS = "/next_observations/"
 """An observation key follows."""
-ACTIONS, ACTION_PARTS = "/actions", "/actions/"
+ACTIONS = "/actions"
+ACTION_PARTS = "/actions/"
 """Path of the actions; for a Dict action space the name of a part follows."""
-REWARDS, TERMINATED, TRUNCATED = "/rewards", "/terminated", "/truncated"
-DURATIONS, ROWS = "/durations", "/rows"
+REWARDS = "/rewards"
+TERMINATED = "/terminated"
+TRUNCATED = "/truncated"
+DURATIONS = "/durations"
+ROWS = "/rows"
 FOLLOWS = "/follows"
 """Nothing was left out and no goal moved between a transition and its row's one before."""
 MASK = "/mask"
 """Path of the mask: true where there is a transition."""
 
-POSITIONS, WEIGHTS, DISCOUNTS = "/positions", "/weights", "/discounts"
+POSITIONS = "/positions"
+WEIGHTS = "/weights"
+DISCOUNTS = "/discounts"
 """Columns of a batch."""
 
-ACHIEVED, REACHED, FAILED = "/achieved_goals", "/reached", "/failed"
+ACHIEVED = "/achieved_goals"
+REACHED = "/reached"
+FAILED = "/failed"
 """For hindsight: the goal that each next observation achieves, whether it was the desired one, and
 whether the level stopped there because the one below missed its goal."""
 LOW_BEGIN, LOW_END = "/low_begin", "/low_end"
@@ -48,7 +57,8 @@ WINDOW_STEPS, WINDOW_KEPT = f"{INTERNAL}window/steps", f"{INTERNAL}window/kept"
 WINDOW_REWARDS = f"{INTERNAL}window/rewards"
 WINDOW_TERMINATED = f"{INTERNAL}window/terminated"
 WINDOW_DURATIONS = f"{INTERNAL}window/durations"
-GOALS, RELABELLED = f"{INTERNAL}hindsight/goals", f"{INTERNAL}hindsight/relabelled"
+GOALS = f"{INTERNAL}hindsight/goals"
+RELABELLED = f"{INTERNAL}hindsight/relabelled"
 
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)

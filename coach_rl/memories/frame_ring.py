@@ -46,11 +46,13 @@ class FrameRing:
         row_capacity: int,
         make_table: Callable[[int], Table],
     ) -> None:
-        self.key, self.field = key, field
+        self.key = key
+        self.field = field
         self._row_capacity = row_capacity
         self._size = field.shape[-1]
         self._length = frames_per_row(row_capacity, self._size)
-        self._frame, self._make_table = Field(field.shape[:-1], field.dtype), make_table
+        self._frame = Field(field.shape[:-1], field.dtype)
+        self._make_table = make_table
         self._frames = make_table(num_rows * self._length)
         self._frames.allocate(FRAMES, self._frame)
         self._generation = 0
@@ -116,8 +118,9 @@ class FrameRing:
             ended = lasts.nonzero()
             if len(ended[0]):
                 true_lasts = self._pool.take((FRAMES,), lasts[ended] - 1)[FRAMES]
-                places = [torch.from_numpy(axis) for axis in ended]
-                frames[(*places, -1)] = true_lasts
+                axes = [torch.from_numpy(each) for each in ended]
+                newest: tuple[Tensor | int, ...] = (*axes, -1)
+                frames[newest] = true_lasts
         return frames.movedim(positions.ndim, -1)
 
     def clear(self) -> None:
@@ -182,7 +185,8 @@ class FrameRing:
             index = begin - int(lasts.first[row])
             positions = ended[row][index : index + len(columns[FRAMES])]
             self._keep_lasts(positions, columns[FRAMES])
-        self._ended[:], self._row_oldest[:] = lasts.ends, state["row_oldest"]
+        self._ended[:] = lasts.ends
+        self._row_oldest[:] = state["row_oldest"]
         self._generation = frames.generation
 
     def _read_frames(

@@ -285,7 +285,9 @@ class HindsightGoals(SamplerUnit):
     outputs: tuple[str, ...] = (GOALS, RELABELLED)
 
     def __init__(self, store: RingStore, rng: np.random.Generator, params: Hindsight) -> None:
-        self._store, self._rng, self._strategy = store, rng, params.strategy
+        self._store = store
+        self._rng = rng
+        self._strategy = params.strategy
         self._goal = params.goal
         self.fraction = params.ratio / (params.ratio + 1)
         """Fraction of a batch that is relabelled."""
@@ -345,11 +347,15 @@ class HindsightRewards(SamplerUnit):
     outputs = (WINDOW_REWARDS, WINDOW_TERMINATED)
 
     def __init__(self, store: RingStore, params: Hindsight) -> None:
-        self._store, self._goal = store, params.goal
-        self._is_terminal, self._stops_on_failure = params.goal_is_terminal, params.stops_on_failure
+        self._store = store
+        self._goal = params.goal
+        self._is_terminal = params.goal_is_terminal
+        self._stops_on_failure = params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
-        ledger, chosen = self._store.ledger, batch[RELABELLED].numpy()  # bool [B], C of them true
+        # bool [B], C of them true
+        ledger = self._store.ledger
+        chosen = batch[RELABELLED].numpy()
         rewards = batch[WINDOW_REWARDS].numpy().copy()
         terminated = batch[WINDOW_TERMINATED].numpy().copy()
         rows = self._store.rows_of(batch[POSITIONS].numpy()[chosen])
@@ -372,7 +378,8 @@ class HindsightRewards(SamplerUnit):
             reward = np.where(failed & ~reached, rewards[chosen], reward)
             if not self._is_terminal:  # what reaches its goal is no failure, nor an end
                 ends &= ~(failed & reached)
-        rewards[chosen], terminated[chosen] = reward, ends
+        rewards[chosen] = reward
+        terminated[chosen] = ends
         return {
             WINDOW_REWARDS: torch.from_numpy(rewards),
             WINDOW_TERMINATED: torch.from_numpy(terminated),
@@ -394,7 +401,8 @@ class HindsightObservations(SamplerUnit):
     outputs: tuple[str, ...] = OBSERVED_GOALS
 
     def __init__(self, store: RingStore, params: Hindsight) -> None:
-        self._goal, self._paths = params.goal, params.achieved_paths(store)
+        self._goal = params.goal
+        self._paths = params.achieved_paths(store)
         self.inputs = (GOALS, RELABELLED, *OBSERVED_GOALS)
         if params.goal.observed == "relative":  # to what is achieved
             read = dict.fromkeys(path for paths in self._paths.values() for path in paths)

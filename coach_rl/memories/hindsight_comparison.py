@@ -30,7 +30,8 @@ class HindsightComparison:
     """
 
     def __init__(self, hindsight: Hindsight, owner: str) -> None:
-        self._hindsight, self._owner = hindsight, owner
+        self._hindsight = hindsight
+        self._owner = owner
         self._compares_rewards = self._compares_ends = True
         goal = hindsight.goal
         self._compares_angles = bool(goal.angles) and goal.observed == "absolute"
@@ -123,7 +124,8 @@ class HindsightComparison:
 
     def _nearly(self, transition: Transition, verdict: Verdict) -> list[Verdict]:
         """The verdicts where goals are a little nearer, and a little farther away."""
-        seen, after = transition.observation, transition.next_observation
+        seen = transition.observation
+        after = transition.next_observation
         margin = _MARGIN * verdict.difference
         return [self._hindsight.judged(seen, after, moved=each) for each in (margin, -margin)]
 

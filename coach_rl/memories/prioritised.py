@@ -134,7 +134,9 @@ class PrioritisedPositions(SamplerUnit):
     def __init__(
         self, store: RingStore, rng: np.random.Generator, params: PrioritisedParameters
     ) -> None:
-        self._store, self._rng, self._params = store, rng, params
+        self._store = store
+        self._rng = rng
+        self._params = params
         self._tree = SumTree(store.num_rows * store.row_capacity)
         self._greatest = 1.0
         self._steps_added = 0
@@ -198,10 +200,12 @@ class PrioritisedPositions(SamplerUnit):
 
     def load_state_dict(self, state: State) -> None:
         """Load a saved state; the store must have been loaded before."""
-        kept, priorities = self._store.kept(), np.asarray(state["priorities"])
+        kept = self._store.kept()
+        priorities = np.asarray(state["priorities"])
         if len(kept) == len(priorities):
             self._tree.fill(kept, priorities)
-        self._greatest, self._steps_added = state["greatest"], state["steps_added"]
+        self._greatest = state["greatest"]
+        self._steps_added = state["steps_added"]
 
 
 def importance_weights(priorities: FloatArray, beta: float) -> FloatArray:

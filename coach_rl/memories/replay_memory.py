@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -94,10 +93,12 @@ def check_size(size: MemorySize, *, capacity: int, device: torch.device) -> None
         device: The learner's.
     """
     where = "this machine"
-    needed, free = size.host, free_host_bytes()
+    needed = size.host
+    free = free_host_bytes()
     if needed <= free and size.device:
         where = str(device)
-        needed, free = size.device, free_device_bytes(device)
+        needed = size.device
+        free = free_device_bytes(device)
     if needed > free:
         fitting = int(capacity * free / needed)
         raise ConfigurationError(
@@ -205,8 +206,8 @@ class ReplayLayout:
     @property
     def gathered(self) -> tuple[list[str], list[str]]:
         """The columns of a batch from the positions drawn, and from where n-step returns end."""
-        here = [*map(OBSERVATIONS.__add__, self.observations)]
-        ends = [*map(NEXT_OBSERVATIONS.__add__, self.observations)]
+        here = [f"{OBSERVATIONS}{key}" for key in self.observations]
+        ends = [f"{NEXT_OBSERVATIONS}{key}" for key in self.observations]
         return [*here, *self.actions, *map(extra, self.extras)], ends
 
     @property
@@ -215,13 +216,14 @@ class ReplayLayout:
         if not self.keeps:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
-        size_of = attrgetter("bytes")
-        big = entries * sum(map(size_of, self.fields.values()))
+        big = entries * sum(field.bytes for field in self.fields.values())
         for field in self.stacks.values():
             per_row = frames_per_row(self.row_capacity, field.shape[-1])
             big += self.num_rows * per_row * field.bytes // field.shape[-1]
-        episodes, frames = 16, 16 * len(self.stacks)  # bytes of the indices per transition
-        small = sum(map(size_of, (LEDGER | self.ledger).values())) + episodes + frames
+        # bytes of the indices per transition
+        episodes = 16
+        frames = 16 * len(self.stacks)
+        small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small
         if self.is_prioritised:

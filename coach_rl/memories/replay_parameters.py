@@ -2,7 +2,6 @@
 
 from dataclasses import field, replace
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 from typing import Literal, Protocol, Self
 
@@ -293,12 +292,12 @@ def _with_own(
     to_device = ToDevice((), device)
     units = [*units, to_device]
     for after, unit in own:
-        names = [*map(attrgetter("name"), units)]
+        names = [each.name for each in units]
         if after not in (*names, END):
             raise UnknownNameError("sampler unit", after, (*names, END))
         units.insert(len(units) if after == END else names.index(after) + 1, unit)
     place = units.index(to_device)
-    made = dict.fromkeys(chain.from_iterable(map(attrgetter("outputs"), units[:place])))
+    made = dict.fromkeys(path for each in units[:place] for path in each.outputs)
     units[place] = ToDevice(tuple(made), device)
     return units
 

@@ -66,7 +66,8 @@ class RingStore:
         ledger: Mapping[str, Field],
         stacks: Mapping[str, Field],
     ) -> None:
-        self.num_rows, self.row_capacity = num_rows, row_capacity
+        self.num_rows = num_rows
+        self.row_capacity = row_capacity
         length = num_rows * row_capacity
         self.table = make_table(length)
         for path, field in fields.items():
@@ -77,7 +78,8 @@ class RingStore:
         }
         self.counts: IntArray = np.zeros(num_rows, np.int64)
         """Transitions ever added per row, which is the step of the next one, [N]."""
-        self._length, self._generation = 0, 0
+        self._length = 0
+        self._generation = 0
         self._begins: IntArray = np.zeros(length, np.int64)
         self._ends: IntArray = np.zeros(length, np.int64)
         self._row_begins: IntArray = np.zeros(num_rows, np.int64)
@@ -260,7 +262,8 @@ class RingStore:
     def clear(self) -> None:
         self.counts[:] = 0
         self._row_begins[:] = 0
-        self._length, self._cut = 0, []
+        self._length = 0
+        self._cut = []
         self._generation += 1
         for ring in self._rings.values():
             ring.clear()
@@ -314,7 +317,8 @@ class RingStore:
             self.ledger[TRUNCATED][row * self.row_capacity + step % self.row_capacity] = True
         self.counts[:] = transitions.ends
         self._row_begins[:] = state["row_begins"]
-        self._length, self._generation = int(self.sizes.sum()), transitions.generation
+        self._length = int(self.sizes.sum())
+        self._generation = transitions.generation
         kept = [
             self._positions(row, begin, end)
             for row, (begin, end) in enumerate(
@@ -381,7 +385,8 @@ class RingStore:
         """End the row's open episode before step `end`, where the next begins."""
         oldest = max(int(self._row_begins[row]), int(self.counts[row]) - self.row_capacity)
         # Steps [oldest, end) are slots [slot, stop) modulo the capacity: one or two slices.
-        base, slot = row * self.row_capacity, oldest % self.row_capacity
+        base = row * self.row_capacity
+        slot = oldest % self.row_capacity
         stop = slot + end - oldest
         self._ends[base + slot : base + min(stop, self.row_capacity)] = end
         if stop > self.row_capacity:

@@ -203,7 +203,8 @@ class UniformPositions(SamplerUnit):
     outputs = (POSITIONS, WEIGHTS)
 
     def __init__(self, store: RingStore, rng: np.random.Generator) -> None:
-        self._store, self._rng = store, rng
+        self._store = store
+        self._rng = rng
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         positions = self._store.draw(self._rng, size)
@@ -224,7 +225,8 @@ class OneStep(SamplerUnit):
     outputs = (REWARDS, DISCOUNTS, ENDS)
 
     def __init__(self, store: RingStore, *, discount: float, by_duration: bool) -> None:
-        self._ledger, self._by_duration = store.ledger, by_duration
+        self._ledger = store.ledger
+        self._by_duration = by_duration
         self._discount = np.float32(discount)
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
@@ -278,11 +280,13 @@ class Window(SamplerUnit):
     outputs = (WINDOW_STEPS, WINDOW_KEPT, WINDOW_REWARDS, WINDOW_TERMINATED, WINDOW_DURATIONS)
 
     def __init__(self, store: RingStore, n_step: int) -> None:
-        self._store, self._ahead = store, np.arange(n_step)
+        self._store = store
+        self._ahead = np.arange(n_step)
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Steps, whether they follow in the episode, and their ledger, [B, n] each."""
-        positions, store = batch[POSITIONS].numpy(), self._store
+        positions = batch[POSITIONS].numpy()
+        store = self._store
         _, ends = store.episodes_of(positions)
         steps = store.steps_of(positions)[:, None] + self._ahead
         kept = steps < ends[:, None]
@@ -320,7 +324,9 @@ class NStep(SamplerUnit):
     outputs = (REWARDS, DISCOUNTS, ENDS)
 
     def __init__(self, store: RingStore, *, discount: float, by_duration: bool) -> None:
-        self._store, self._discount, self._by_duration = store, discount, by_duration
+        self._store = store
+        self._discount = discount
+        self._by_duration = by_duration
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         durations = batch[WINDOW_DURATIONS].numpy() if self._by_duration else None
@@ -368,15 +374,14 @@ def n_step_returns(
     counted = np.where(used, rewards, 0.0)
     if durations is None:
         powers = discount ** np.arange(rewards.shape[1] + 1)
-        sums, following = counted @ powers[:-1], powers[counts]
+        sums = counted @ powers[:-1]
+        following = powers[counts]
     else:
         # A reward is discounted by the simulator steps of all transitions before its own.
         elapsed = np.cumsum(np.where(used, durations, 0), axis=1)  # [B, n], after each
         powers = discount**elapsed
-        sums, following = (
-            counted[:, 0] + (counted[:, 1:] * powers[:, :-1]).sum(axis=1),
-            powers[:, -1],
-        )
+        sums = counted[:, 0] + (counted[:, 1:] * powers[:, :-1]).sum(axis=1)
+        following = powers[:, -1]
     is_final = terminated[np.arange(len(counts)), counts - 1]
     discounts = np.where(is_final, 0.0, following)
     return sums.astype(np.float32), discounts.astype(np.float32), counts

@@ -40,7 +40,8 @@ from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.rollout_memory import RowGrid
 from coach_rl.memories.samplers import Gather, SamplerUnit
 
-BEFORE, BEFORE_MASK = f"{INTERNAL}sequences/before", f"{INTERNAL}sequences/before_mask"
+BEFORE = f"{INTERNAL}sequences/before"
+BEFORE_MASK = f"{INTERNAL}sequences/before_mask"
 """Positions of the K transitions before each sequence, the newest last, and whether they are part
 of it, [S * K]."""
 BEGINS = f"{INTERNAL}sequences/begins"
@@ -148,7 +149,8 @@ class Sequences(SamplerUnit):
     outputs = (POSITIONS, WEIGHTS, MASK, BEGINS, BEFORE, BEFORE_MASK)
 
     def __init__(self, store: RingStore, params: SequenceParameters) -> None:
-        self._store, self._params = store, params
+        self._store = store
+        self._params = params
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)
         """Columns of S sequences, transitions [S * W] in the order of their sequences.
@@ -156,7 +158,8 @@ class Sequences(SamplerUnit):
         W is the power of two that has room for the longest, L at most. Weights are 0 in padding,
         and 1 on average over all positions where they were 1 before.
         """
-        store, params = self._store, self._params
+        store = self._store
+        params = self._params
         drawn = batch[POSITIONS].numpy()
         rows = store.rows_of(drawn)[:, None]
         oldest, ends = (each[:, None] for each in store.episodes_of(drawn))
@@ -174,7 +177,8 @@ class Sequences(SamplerUnit):
         mask[:, 1:] &= np.logical_and.accumulate(follows[:, 1:], axis=1)
         counts = mask.sum(axis=1, keepdims=True)
         width = min(params.length, power_of_two(int(counts.max())))
-        steps, mask = np.minimum(steps, start + counts - 1)[:, :width], mask[:, :width]
+        steps = np.minimum(steps, start + counts - 1)[:, :width]
+        mask = mask[:, :width]
 
         # Backwards from the sequence, steps count for as long as each is followed by the next.
         before = start - np.arange(params.burn_in, 0, -1)
@@ -290,7 +294,8 @@ def rollout_sequences(
     #     place     0  1  0  0  1  0  1    in its sequence
     #     number    0  0  1  2  2  3  3    of its sequence
     #
-    index, valid = grid.index.T, grid.valid.T  # [N, T]
+    index = grid.index.T  # [N, T]
+    valid = grid.valid.T
     time = np.arange(index.shape[1])
     begins = np.ones(index.shape, np.bool_)
     begins[:, 1:] = ended[index[:, :-1]] | ~follows[index[:, 1:]]

@@ -60,7 +60,8 @@ class Table:
     def __init__(self, length: int, device: torch.device) -> None:
         self.fields: dict[str, Field] = {}
         """The columns there are."""
-        self._length, self._device = length, device
+        self._length = length
+        self._device = device
         self._is_remote = device.type != "cpu"
         self._columns: dict[str, Any] = {}
 

@@ -77,6 +77,8 @@ class Failure:
         raise self.kind(self.message) from RemoteTraceback(self.traceback)
 
 
+# Not by cloudpickle, by value: a class of a preset would be another one in the worker than that
+# which parameters name, and `isinstance` false between them.
 @dataclass(frozen=True, kw_only=True)
 class WorkerPayload:
     """A pickled function, and the source of modules that cannot be imported."""

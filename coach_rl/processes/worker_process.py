@@ -64,8 +64,8 @@ GRACE_SECONDS = 5.0
 _CRASHES = signals_of("SIGSEGV", "SIGFPE", "SIGABRT", "SIGBUS", "SIGILL")
 """Signals of a crash, whose place `faulthandler` writes."""
 _FOR_THE_PARENT = signals_of("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU")
-_WRITE_PLACE = getattr(signal, "SIGVTALRM", None)
-"""Makes a worker write its traceback to its crash file; None where there are no workers."""
+_WRITE_PLACE: int = getattr(signal, "SIGVTALRM", 0)
+"""Makes a worker write its traceback to its crash file; 0 where there are no workers."""
 _LIVING: "WeakSet[WorkerProcess]" = WeakSet()
 """This process's workers, whose pipes a fork copies."""
 
@@ -129,8 +129,10 @@ class WorkerProcess:
         self.losses = 0
         """Number of times that it was lost since its last reply."""
         self._make = make if start_method == "fork" else WorkerPayload.of(make).make
-        self._start_method, self._imports_script = start_method, imports_script
-        self._is_independent, self._limit = is_independent, time_limit
+        self._start_method = start_method
+        self._imports_script = imports_script
+        self._is_independent = is_independent
+        self._limit = time_limit
         self._thread: ThreadPoolExecutor | None = None
         self.is_lost = self._is_waiting = self._has_replied = False
         self._start()
@@ -165,7 +167,9 @@ class WorkerProcess:
             kind, content = self._outcome()
         except (EOFError, OSError) as error:
             raise self._lost() from error
-        self._is_waiting, self._has_replied, self.losses = False, True, 0
+        self._is_waiting = False
+        self._has_replied = True
+        self.losses = 0
         if kind == "failed":
             failure: Failure = content
             failure.raise_here()
@@ -269,14 +273,16 @@ class WorkerProcess:
                 raise EOFError
             received: tuple[str, Any] = pickle.loads(self._connection.recv_bytes())
             return received
-        at, since = limit.progress.value, time.monotonic()
+        at = limit.progress.value
+        since = time.monotonic()
         while True:
             try:
                 received = pickle.loads(self._connection.recv_bytes())
             except BlockingIOError:  # the shortest limit has passed
                 now = limit.progress.value
                 if now != at:
-                    at, since = now, time.monotonic()
+                    at = now
+                    since = time.monotonic()
                 elif time.monotonic() - since >= limit.seconds(now):
                     raise self._lost(hung_after=limit.seconds(now)) from None
             else:
@@ -289,7 +295,8 @@ class WorkerProcess:
             ConfigurationError: It could not start, because the script starts it on its import.
         """
         if not self.is_lost:
-            self.is_lost, self.losses = True, self.losses + 1
+            self.is_lost = True
+            self.losses = self.losses + 1
         if hung_after is not None and self._process.pid is not None:
             os.kill(self._process.pid, _WRITE_PLACE)
             time.sleep(0.1)

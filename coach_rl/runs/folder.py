@@ -120,7 +120,8 @@ class RunFolder(ShowsFacts):
             summary = read_json(self.summary)
         except (OSError, CheckpointError):  # a run that is not over has none
             return facts
-        steps, final = summary.get("env_steps"), summary.get("evaluation", {})
+        steps = summary.get("env_steps")
+        final = summary.get("evaluation", {})
         facts |= {"environment steps": None if steps is None else f"{steps:,}"}
         return facts | facts_of_evaluation(final)
 
@@ -339,7 +340,8 @@ def _named(run: Path) -> tuple[RunFolder, str | None]:
         name = f"step_{name}" if name.isdecimal() else name
     folder = RunFolder(path)
     if not os.path.lexists(folder.manifest):
-        folder, name = RunFolder(path.parent.parent), path.name
+        folder = RunFolder(path.parent.parent)
+        name = path.name
         if path.parent != folder.checkpoints or not os.path.lexists(folder.manifest):
             raise _no_run(run.expanduser().absolute())
     return folder, name

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -110,11 +109,14 @@ class CheckpointKeeper:
     ) -> None:
         self._folder = folder
         self._state = state
-        self._policy, self._seed, self._on_activity = policy, seed, on_activity
+        self._policy = policy
+        self._seed = seed
+        self._on_activity = on_activity
         self._moment = unit.counted
         self._saved_at = 0.0
         """Seconds of the run's own time at the newest checkpoint."""
-        self._periodic, self._stored = Periodic(), NOTHING_STORED
+        self._periodic = Periodic()
+        self._stored = NOTHING_STORED
         self.best: Best | None = None
         self._awaited: dict[str, str] = {}
         """Names of the awaited checkpoints, by their moments."""
@@ -129,7 +131,8 @@ class CheckpointKeeper:
 
         A run without checkpoints may still have a best evaluation to `save`.
         """
-        policy, reasons = self._policy, set[Reason]()
+        policy = self._policy
+        reasons = set[Reason]()
         if record.kind == "evaluation":
             new = candidate(record, policy, "")
             if new is not None and is_better(new, self.best, policy):
@@ -138,7 +141,8 @@ class CheckpointKeeper:
             return reasons
         if self._is_periodic_due(record):
             reasons.add("periodic")
-        lost, most = record.wall_seconds - self._saved_at, policy.lost_at_most_seconds
+        lost = record.wall_seconds - self._saved_at
+        most = policy.lost_at_most_seconds
         if most is not None and lost >= most:
             reasons.add("last")
         return reasons
@@ -160,7 +164,8 @@ class CheckpointKeeper:
         Raises:
             CheckpointError: It cannot be written.
         """
-        checkpoints, steps = self._folder.checkpoints, self._moment(record)
+        checkpoints = self._folder.checkpoints
+        steps = self._moment(record)
         path = free_path(checkpoints, steps)
         self._saved_at = record.wall_seconds
         before = self.best, self._periodic, self._awaited
@@ -217,7 +222,8 @@ class CheckpointKeeper:
         remove_unfinished(checkpoints)
         kept = list_checkpoints(checkpoints)
         kept = kept[: kept.index(checkpoint.path) + 1]
-        best, known = self._recall(checkpoint), set(map(attrgetter("name"), kept))
+        best = self._recall(checkpoint)
+        known = {each.name for each in kept}
         point(checkpoints, LAST, checkpoint.path.name)
         point(checkpoints, BEST, best.checkpoint if best and best.checkpoint in known else None)
         for path in list_checkpoints(checkpoints):
@@ -247,7 +253,8 @@ class CheckpointKeeper:
         try:
             best = _noted_best(notes)
             self._periodic = Periodic(**notes["newest_periodic"])
-            self._stored, self._saved_at = checkpoint.stored, notes["seconds"]
+            self._stored = checkpoint.stored
+            self._saved_at = notes["seconds"]
         except (KeyError, TypeError) as error:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is damaged: its notes on the best evaluation or on "
@@ -277,8 +284,10 @@ class CheckpointKeeper:
         self._remove_unwanted()
 
     def _is_periodic_due(self, record: LogRecord) -> bool:
-        policy, newest = self._policy, self._periodic
-        seconds, steps = policy.every_seconds, policy.every_steps
+        policy = self._policy
+        newest = self._periodic
+        seconds = policy.every_seconds
+        steps = policy.every_steps
         if seconds is not None and record.wall_seconds - newest.seconds >= seconds:
             return True
         if steps is None:
@@ -348,7 +357,8 @@ def check_disk_space(
     for memory in _leaves(state):
         if not isinstance(memory, Appended) or not memory.capacity:
             continue
-        entry, saved = memory.dtype.itemsize, int((memory.ends - memory.first).sum())
+        entry = memory.dtype.itemsize
+        saved = int((memory.ends - memory.first).sum())
         # A checkpoint's files can hold as much again that is not needed any more.
         full = 2 * memory.capacity * (checkpoints or 1)
         ever = full if planned_steps is None else planned_steps

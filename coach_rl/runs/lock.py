@@ -4,6 +4,7 @@ The system's own lock ends with its process, however that ends. Network file sys
 on to other machines, so the file also names the holder, which renews its time while it runs.
 """
 
+import importlib.util
 import os
 import socket
 import threading
@@ -22,10 +23,11 @@ from coach_rl.configuration.strict_json import from_json, require_regular_file, 
 from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
 from coach_rl.core.shown_text import printable
 
-try:
+HAS_FLOCK = importlib.util.find_spec("fcntl") is not None
+"""True on systems whose locks leave a file as it is; others have that of `filelock`."""
+if HAS_FLOCK:
     import fcntl
-except ModuleNotFoundError:  # Windows
-    fcntl = None  # type: ignore[assignment] # and `filelock` instead
+else:
     from filelock import FileLock
 
 LOCK = ".lock"
@@ -121,7 +123,8 @@ def _named_in(folder: Path) -> tuple[Holder | None, bool]:
     try:
         require_regular_file(path)
         with path.open(encoding="utf-8") as file:
-            holder, age = _holder(file), time.time() - path.stat().st_mtime
+            holder = _holder(file)
+            age = time.time() - path.stat().st_mtime
     except (CheckpointError, OSError):
         return None, False
     return holder, holder is not None and (holder.is_gone or _is_silent(holder, age))
@@ -130,7 +133,7 @@ def _named_in(folder: Path) -> tuple[Holder | None, bool]:
 def _is_free(file: TextIO, path: Path, held: ExitStack) -> bool:
     """Take the system's lock until the context ends; False where another process has it."""
     try:
-        if fcntl is not None:
+        if HAS_FLOCK:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         else:
             held.enter_context(FileLock(path.with_name(_BESIDE), timeout=0))
@@ -144,7 +147,8 @@ def _is_free(file: TextIO, path: Path, held: ExitStack) -> bool:
 def _take(file: TextIO, path: Path, held: ExitStack) -> None:
     """Take the lock, or raise a `ConfigurationError` that names its holder."""
     is_free = _is_free(file, path, held)
-    holder, age = _holder(file), time.time() - path.stat().st_mtime
+    holder = _holder(file)
+    age = time.time() - path.stat().st_mtime
     me = Holder(os.getpid(), socket.gethostname(), psutil.Process().create_time())
     if is_free and (holder is None or holder == me):
         pass
@@ -176,7 +180,8 @@ def _holder(file: TextIO) -> Holder | None:
     file.seek(0)
     try:
         document = from_json(file.read(_MOST_CHARACTERS), source=file.name)
-        process, host = int(document["process"]), printable(str(document["host"]))
+        process = int(document["process"])
+        host = printable(str(document["host"]))
         datetime.fromtimestamp(started := float(document["started"]))
     except (CheckpointError, TypeError, KeyError, ValueError, OverflowError, OSError):
         return None

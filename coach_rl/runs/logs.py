@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -67,7 +66,9 @@ class Cut:
 
 def log_notes(folder: Path) -> dict[str, Json]:
     """Notes on the logs of a run, by file name: lines or bytes, headers, checksums."""
-    lines, checksums, headers = {}, {}, {}
+    lines = {}
+    checksums = {}
+    headers = {}
     for path in _log_files(folder):
         lines[path.name], checksums[path.name] = _lines_and_checksum(path, path.stat().st_size)
         if path.suffix == _TABLE:
@@ -106,7 +107,7 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
         require_types(notes, types, source=f"the notes of {checkpoint.path}")
     found = [*_log_files(folder), *_event_files(folder)]
     known = {**notes["logs"], **notes["event_files"]}
-    if gone := sorted(known.keys() - set(map(attrgetter("name"), found))):
+    if gone := sorted(known.keys() - {each.name for each in found}):
         warn(
             f"{folder} has lost {', '.join(gone)}; what the run had logged in it before is missing"
         )
@@ -116,7 +117,8 @@ def planned_cuts(folder: Path, checkpoint: Checkpoint | None) -> list[Cut]:
 def _size_then(path: Path, notes: Json) -> int:
     """Bytes that a log had when the checkpoint was taken; CheckpointError if they have changed."""
     require_regular_file(path)
-    name, checksum = path.name, notes["crc32"].get(path.name)
+    name = path.name
+    checksum = notes["crc32"].get(path.name)
     if name in notes["logs"]:
         size = _end_of_line(path, notes["logs"][name])
         is_same = _lines_and_checksum(path, size)[1] == checksum
@@ -259,7 +261,9 @@ class _File:
     retried_at_checkpoints = True
 
     def __init__(self, folder: Path, name: str, make: Callable[[], Sink]) -> None:
-        self._folder, self.name, self._make = folder, name, make
+        self._folder = folder
+        self.name = name
+        self._make = make
         self._sink: Sink | None = None
         """None before the first record, after `close`, and while it fails."""
         self._retry_at = 0.0
@@ -299,7 +303,8 @@ class _File:
             self._sink = None
 
     def _fail(self, error: BaseException) -> None:
-        failed, self._sink = self._sink, None
+        failed = self._sink
+        self._sink = None
         if failed is not None:
             with contextlib.suppress(*self.errors):  # the same error once more
                 failed.close()

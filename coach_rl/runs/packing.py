@@ -106,7 +106,9 @@ class Packer:
         self.entries: dict[str, StoredEntries] = {}
         self.left_out = False
         self._storages: set[int] = set()
-        self._folder, self._earlier, self._memories = folder, earlier, memories
+        self._folder = folder
+        self._earlier = earlier
+        self._memories = memories
         self._shared: list[Path] = []
         self._new: list[tuple[str, Appended, IntArray]] = []
         self._numbers = itertools.count(1 + earlier.last_number)
@@ -202,7 +204,9 @@ class Unpacker:
         self, folder: Path, tensors: Mapping[str, torch.Tensor], segments: Mapping[str, Json]
     ) -> None:
         self.entries: dict[str, StoredEntries] = {}
-        self._folder, self._tensors, self._segments = folder, tensors, segments
+        self._folder = folder
+        self._tensors = tensors
+        self._segments = segments
 
     def unpack(self, document: Json, path: str = "state") -> Any:
         """The tree that `pack` was given; memories that were left out are None.
@@ -259,7 +263,8 @@ def shared(
     Returns:
         The segments that are shared, and the first entry of each row that is not in them, [N].
     """
-    first, ends = appended.first, appended.ends
+    first = appended.first
+    ends = appended.ends
     if (
         stored is None
         or (stored.dtype, stored.generation) != (appended.dtype, appended.generation)
@@ -381,7 +386,9 @@ class _Reader:
     def __init__(
         self, folder: Path, dtype: np.dtype[np.void], segments: tuple[Segment, ...]
     ) -> None:
-        self._folder, self._dtype, self._segments = folder, dtype, segments
+        self._folder = folder
+        self._dtype = dtype
+        self._segments = segments
         self._offsets: list[IntArray] = []
         for segment in segments:
             count = segment.ends - segment.begins

@@ -1,7 +1,7 @@
 """The source that a run was made from: the commits of its checkouts, and what differs from them.
 
 The differences are kept as `source_HASH.diff` in the run's folder, so that two runs of a checkout
-with changes that are not committed can be told apart, and repeated.
+with changes that are not committed can be distinguished, and repeated.
 """
 
 import os
@@ -78,7 +78,8 @@ def _differences(folder: Path) -> str:
     top = _git(folder, "rev-parse", "--show-toplevel")
     if top is None:
         return ""
-    root, plain = Path(top), ("diff", "--no-color", "--no-ext-diff")
+    root = Path(top)
+    plain = ("diff", "--no-color", "--no-ext-diff")
     listed = _git(root, "ls-files", "--others", "--exclude-standard", "--", *_NEW) or ""
     parts = [_git(root, *plain, "HEAD")]
     new = [name for name in listed.splitlines() if not (root / name).with_name(MANIFEST).exists()]

@@ -54,7 +54,8 @@ class OutsideEnvironment(Saved):
     """
 
     def __init__(self, spaces: EnvironmentSpaces, *, num_envs: int) -> None:
-        self.spaces, self.num_envs = spaces, num_envs
+        self.spaces = spaces
+        self.num_envs = num_envs
         self.first: Observation = {}
         """The observation of an episode's start that `reset` shows, [N, ...] each."""
         self.action: Action = np.empty(0)
@@ -86,7 +87,8 @@ class Actor:
     """
 
     def __init__(self, graph: Graph, *, num_envs: int, seed: int) -> None:
-        agents, built = graph.agents, graph.evaluation.levels
+        agents = graph.agents
+        built = graph.evaluation.levels
         levels = [  # their goals as they are built, and have learned
             replace(
                 level,
@@ -147,7 +149,8 @@ class Actor:
             )
             self._stack.pass_up(answer)
         else:
-            environment.first, self._has_begun = observation, True
+            environment.first = observation
+            self._has_begun = True
             self._stack.levels[0].reset()
         self._stack.decide()
         return environment.action

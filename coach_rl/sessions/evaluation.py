@@ -140,7 +140,8 @@ def evaluate_run(
     ) as (graph_manager, opened):
         start = opened.runtime.seed if seed is None else seed
         evaluation = graph_manager.evaluate(episodes, seed=start, sampling=sampling)
-    folder, checkpoint = opened.folder, opened.require_checkpoint("evaluate").path.name
+    folder = opened.folder
+    checkpoint = opened.require_checkpoint("evaluate").path.name
     document = {
         "created": now(),
         "checkpoint": checkpoint,
@@ -185,7 +186,8 @@ def trained_graph(
         CheckpointError: The run has no checkpoint yet, or it is damaged.
     """
     opened = open_run(opening, learns=False)
-    checkpoint, graph_manager = opened.require_checkpoint("evaluate"), opened.graph_manager
+    checkpoint = opened.require_checkpoint("evaluate")
+    graph_manager = opened.graph_manager
     if overrides:
         graph_manager = _with_changed_environment(opened, overrides)
     with live_graph(

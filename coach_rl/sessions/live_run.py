@@ -145,7 +145,8 @@ class LiveRun:
         try:
             self._train(sinks)
         except DivergedError as error:
-            clock, most = self.graph_manager.graph.clock, self._divergence.most_roll_backs
+            clock = self.graph_manager.graph.clock
+            most = self._divergence.most_roll_backs
             can_roll_back = self._rolls_back and clock.roll_backs < most
             if not (can_roll_back and list_checkpoints(self.folder.checkpoints)):
                 raise
@@ -166,7 +167,8 @@ class LiveRun:
         The run's logs, which are closed, are cut back as well.
         """
         clock = self.graph_manager.graph.clock
-        attempt, done = clock.roll_backs + 1, clock.environment_steps
+        attempt = clock.roll_backs + 1
+        done = clock.environment_steps
         checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
         cuts = planned_cuts(self.folder.path, checkpoint)
         self.keeper.restore(checkpoint)
@@ -235,7 +237,8 @@ class LiveRun:
     def _requested(self) -> set[Reason]:
         """The reason for a checkpoint that a callback has requested; clears the request."""
         progress = self.graph_manager.progress
-        is_wanted, progress.wants_checkpoint = progress.wants_checkpoint, False
+        is_wanted = progress.wants_checkpoint
+        progress.wants_checkpoint = False
         return {"asked"} if is_wanted and self.keeper.is_enabled else set()
 
     def _save(self, reasons: set[Reason], record: LogRecord, sinks: RunSinks) -> None:
@@ -342,7 +345,8 @@ class LiveRun:
             kind = "final_evaluation" if record is evaluation else record.kind
             scalars = {f"final_{name}": value for name, value in record.scalars.items()}
             self._write(replace(record, kind=kind, scalars=scalars), sinks)
-        summary, best = self._summary(evaluation, sinks), self.keeper.best
+        summary = self._summary(evaluation, sinks)
+        best = self.keeper.best
         document = {
             "created": now(),
             "seed": self.runtime.seed,
@@ -359,9 +363,12 @@ class LiveRun:
 
     def _summary(self, evaluation: Evaluation, sinks: RunSinks) -> Summary:
         """The summary of the run, which is over, with the final evaluation."""
-        graph_manager, checkpoints = self.graph_manager, self.folder.checkpoints
-        graph, progress = graph_manager.graph, graph_manager.progress
-        seconds, target = progress.training_seconds, graph_manager.parameters.validation
+        graph_manager = self.graph_manager
+        checkpoints = self.folder.checkpoints
+        graph = graph_manager.graph
+        progress = graph_manager.progress
+        seconds = progress.training_seconds
+        target = graph_manager.parameters.validation
         names = {pointer: pointed(checkpoints, pointer) for pointer in POINTERS}
         paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
         return Summary(

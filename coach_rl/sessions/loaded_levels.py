@@ -107,7 +107,8 @@ def loading_report(loaded: Mapping[str, Json]) -> list[str]:
     """
     lines = []
     for name, entry in loaded.items():
-        taken, left = len(entry["taken"]), entry["left"]
+        taken = len(entry["taken"])
+        left = entry["left"]
         of = f"{taken} of {taken + len(left)} parts" if left else f"all {taken} parts"
         lines.append(f"level '{name}': {of} of '{entry['level']}' in {entry['checkpoint']}")
         lines += [f"    left {part}: {reason}" for part, reason in left.items()]
@@ -169,7 +170,8 @@ class Meaning:
         Warns:
             CoachWarning: Bounds or elements differ, as they may between worlds.
         """
-        here, then = self._of(name), there._of(name_there)
+        here = self._of(name)
+        then = there._of(name_there)
         names = [each for each in here if each in then and then[each] != here[each]]
         differing = [f"{each}: {then[each]} there, {here[each]} here" for each in names]
         if any(each.startswith("GoalSpace.") for each in names):
@@ -256,7 +258,8 @@ class _Fit:
 
 def _load(agent: AnyAgent, saved: State, *, partly: bool) -> _Fit:
     """Load a saved agent into another: all of it or, if `partly`, the parts that fit."""
-    fit, own = _Fit(), agent.policy_state_dict()
+    fit = _Fit()
+    own = agent.policy_state_dict()
     merged = fit.merged(saved, own)
     is_comparable = _descriptions(saved) == _descriptions(own)
     fit.taken = [path for path in fit.taken if path not in _descriptions(own)]
@@ -302,7 +305,8 @@ def _source(level: LevelParameters) -> tuple[TakenCheckpoint, str]:
     An existing path is always a RUN.
     """
     assert level.load is not None
-    run, name = level.load, level.name
+    run = level.load
+    name = level.name
     if not Path(run).expanduser().exists() and ":" in run.removeprefix("trained:"):
         run, _, name = run.rpartition(":")
     return TakenCheckpoint.of(run), name

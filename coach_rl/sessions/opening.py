@@ -504,7 +504,8 @@ def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> Non
     parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
     changes = changes_since(parts[-1], made_with())
     for name in ("device", "threads"):
-        then, now = manifest["task"][name], getattr(runtime, name)
+        then = manifest["task"][name]
+        now = getattr(runtime, name)
         if then not in ("auto", now):
             changes.append(f"{name} {then}, now {now}")
     folders = dict(manifest["module_folders"])
@@ -548,7 +549,8 @@ def _with_preset(
     Returns:
         Trust in the preset as well, where it was brought back.
     """
-    module, file = entry["module"], Path(entry["file"])
+    module = entry["module"]
+    file = Path(entry["file"])
     source = read_text(folder.preset)
     if entry.get("sha256") != sha256_of(source):
         raise CheckpointError(

@@ -99,7 +99,8 @@ class Session:
         audience: Audience | None,
         trust: Sequence[str] = (),
     ) -> None:
-        self.settings, self.audience = settings or RunSettings(), audience or Audience()
+        self.settings = settings or RunSettings()
+        self.audience = audience or Audience()
         self._trust = tuple(trust)
         self._stop = StopRequests(self.audience.announce)
         self._on_activity = self._stop.following(self.audience.on_activity)
@@ -166,7 +167,8 @@ class Session:
     def _with_records_at_checkpoints(self, graph_manager: GraphManager) -> GraphManager:
         """The experiment with a log record for each of its periodic checkpoints, taken at them."""
         parameters = graph_manager.parameters
-        every, schedule = parameters.checkpoints.every_steps, parameters.schedule
+        every = parameters.checkpoints.every_steps
+        schedule = parameters.schedule
         if every is None or every.count >= schedule.progress_interval.count:
             return graph_manager
         if self.audience.announce is not None:
@@ -193,7 +195,8 @@ class Session:
 
     def manifest(self, name: str, origin: Origin) -> Json:
         """The manifest of a new run."""
-        graph_manager, graph = self.graph_manager, self.graph_manager.graph
+        graph_manager = self.graph_manager
+        graph = self.graph_manager.graph
         experiment = experiment_json(graph_manager, self.runtime, self.policy)
         self.code = code_of(graph_manager, experiment)
         made = make_manifest(graph_manager, experiment, self.code, name=name, origin=origin)
@@ -249,7 +252,8 @@ class Session:
             saved: The checkpoint that the run continues from, which holds as much as the next ones;
                 None: there is none yet.
         """
-        graph, policy = self.graph_manager.graph, self.policy
+        graph = self.graph_manager.graph
+        policy = self.policy
         if policy.enabled and policy.memories:
             planned = graph.clock.planned
             steps = planned.count if isinstance(planned, EnvironmentSteps) else None
@@ -398,7 +402,8 @@ def resume_experiment(
         session.audience.on_activity("reading the checkpoint")
         opened = open_run(how)
         session.audience.on_activity("")
-        folder, checkpoint = opened.folder, opened.checkpoint
+        folder = opened.folder
+        checkpoint = opened.checkpoint
         if not (how.last_good or drop_later):
             _require_latest(opened)
         graph_manager = with_changes(opened.graph_manager, changes or {})
@@ -509,7 +514,8 @@ def fork_experiment(
         source = None if opened.manifest["preset"] is None else read_text(opened.folder.preset)
         known = opened.graph_manager.parameters
         folder = session.create(root, name, manifest, source, known=known)
-        keeper, done = session.keeper(folder), graph_manager.progress.moment
+        keeper = session.keeper(folder)
+        done = graph_manager.progress.moment
         keeper.begin_at(checkpoint, done)
         return session.train(folder, keeper, manifest, done)
 
@@ -535,10 +541,12 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
     Raises:
         ConfigurationError: Nothing is left to do; the message has the flags that train further.
     """
-    ending, clock = graph_manager.progress.ending, graph_manager.graph.clock
+    ending = graph_manager.progress.ending
+    clock = graph_manager.graph.clock
     if ending is None or may_conclude:
         return
-    schedule, name = graph_manager.parameters.schedule, checkpoint.name
+    schedule = graph_manager.parameters.schedule
+    name = checkpoint.name
     if ending == "solved":
         solved_at = graph_manager.progress.solved_at
         why = (
@@ -547,7 +555,8 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
             "give another target"
         )
     elif schedule.training.is_reached(clock):
-        training, done = schedule.training, schedule.training.counted(clock)
+        training = schedule.training
+        done = schedule.training.counted(clock)
         why = (
             f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
             f"of environment steps above {clock.environment_steps} with --steps"
@@ -566,7 +575,8 @@ def _require_latest(opened: OpenedRun) -> None:
     """Refuse to drop checkpoints that came after the one named."""
     if opened.later:
         assert opened.checkpoint is not None
-        folder, chosen = opened.folder.path, opened.checkpoint.path.name
+        folder = opened.folder.path
+        chosen = opened.checkpoint.path.name
         raise ConfigurationError(
             f"{folder} has continued from {chosen} to {opened.later[-1].name}; resuming from "
             f"{chosen} would delete later checkpoints ({len(opened.later)}) and the logs after it. "
@@ -579,7 +589,8 @@ def _require_never_saved(opened: OpenedRun) -> None:
 
     One that was killed while it wrote its first has announced it, and left a part of it behind.
     """
-    folder, manifest = opened.folder, opened.manifest
+    folder = opened.folder
+    manifest = opened.manifest
     if not manifest["parameters"].get("checkpoints", {}).get("enabled", True):
         raise CheckpointError(
             f"the run {folder.path} keeps no checkpoints (checkpoints.enabled=False), so it cannot "

@@ -113,7 +113,8 @@ class RunResult(ShowsFacts):
 
     def facts(self) -> Mapping[str, object]:
         """The length of the run and the reason of its end, its scores, and problems."""
-        best, summary = self.best, self.summary
+        best = self.best
+        summary = self.summary
         scalars = {} if summary is None else summary.evaluation.scalars
         final = {name.removeprefix("evaluation/"): value for name, value in scalars.items()}
         return {

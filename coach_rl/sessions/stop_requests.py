@@ -71,7 +71,8 @@ class StopRequests:
 
     def take_checkpoint_request(self) -> bool:
         """Return whether a checkpoint was requested; clears the request."""
-        wanted, self._wants_checkpoint = self._wants_checkpoint, False
+        wanted = self._wants_checkpoint
+        self._wants_checkpoint = False
         return wanted
 
     @contextmanager
@@ -117,7 +118,8 @@ class StopRequests:
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         if number == self.signal == signal.SIGXCPU:  # repeated every second beyond the limit
             return
-        is_first, self.signal = self.signal is None, number
+        is_first = self.signal is None
+        self.signal = number
         if not is_first or not self._is_patient or self._is_in_first_step:
             raise Interrupted(signal=number)
         self._notify("stopping after this step and saving; once more stops at once")

@@ -8,6 +8,7 @@ action = agent.act(observation)
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from inspect import signature
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -73,7 +74,8 @@ def load_graph(
         how = replace(how, run=Path(f"{how.run}@{checkpoint}"))
     opened = open_run(how, learns=False, has_environments=False)
     state = opened.require_checkpoint("load").state
-    graph_manager, runtime = opened.graph_manager, opened.runtime
+    graph_manager = opened.graph_manager
+    runtime = opened.runtime
     with torch_settings(runtime):
         graph_manager.create_graph(runtime, training=False)
         graph = graph_manager.graph
@@ -214,7 +216,8 @@ class TrainedAgent(ShowsFacts):
         """
         for name in others:
             meant = [f"{each}=..." for each in names_here("methods").get(name, ())]
-            raise UnknownNameError("argument", name, ("mask", "over", "greedy"), near=meant)
+            known = [*signature(self.act).parameters][1:-1]
+            raise UnknownNameError("argument", name, known, near=meant)
         if mask is not None:
             observation = self._with_allowed(observation, mask)
         batch, is_single = _batch(observation, self._graph.spaces.observation)
@@ -284,9 +287,11 @@ class TrainedAgent(ShowsFacts):
 def _batch(observation: object, space: spaces.Dict) -> tuple[Observation, bool]:
     """The observations by key, [N, ...] each, and whether it was a single one."""
     given = _by_key(observation, space)
-    batch, counts = {}, {}
+    batch = {}
+    counts = {}
     for key, part in space.spaces.items():
-        values, shape = _cast(given[key], part, key), part.shape or ()
+        values = _cast(given[key], part, key)
+        shape = part.shape or ()
         is_single = values.shape == shape
         if not is_single and values.shape[1:] != shape:
             raise SpaceError(

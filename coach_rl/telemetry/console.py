@@ -36,7 +36,8 @@ _OF_LEVELS = {
     "final_evaluation_level/goal_share": "in final evaluation",
 }
 """Shares of a level's sub-episodes that reached its goal, and what to call them."""
-_NARROW, _WIDE = 70, 120
+_NARROW = 70
+_WIDE = 120
 """Columns of a terminal below which the panel has one figure a line, and those it takes at most."""
 _CELL = 19
 """Columns that a metric of an agent takes."""
@@ -62,7 +63,8 @@ class LivePanel:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render it in the width there is."""
         width = min(options.max_width, _WIDE)
-        figures, last = self.figures, self.figures.last
+        figures = self.figures
+        last = self.figures.last
         if last is not None:
             last = replace(last, wall_seconds=last.wall_seconds + self.activity_seconds)
         if last is not None:
@@ -295,7 +297,8 @@ class ConsoleSink:
         self._plain = plain or not self._console.is_terminal or self._console.is_dumb_terminal
         self._figures = Figures(planned=() if planned is None else (planned,))
         self._notice = ""
-        self._activity, self._since = "", 0.0
+        self._activity = ""
+        self._since = 0.0
         """The activity that takes long, and when it began."""
         self._activity_over = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -324,7 +327,8 @@ class ConsoleSink:
         """
         figures = self._figures
         figures.planned = tuple(length for length in lengths if length is not None)
-        figures.levels, figures.best = tuple(levels), best
+        figures.levels = tuple(levels)
+        figures.best = best
         figures.policy = figures.policy if policy is None else policy
 
     def announce(self, text: str) -> None:
@@ -416,7 +420,8 @@ class ConsoleSink:
             return
         self._activity_over.set()
         self._watcher.join()
-        self._watcher, self._activity = None, ""
+        self._watcher = None
+        self._activity = ""
         if self._live is not None and self._figures.last is None:  # nothing to leave standing
             self._live.transient = True
             self._live.stop()
@@ -428,7 +433,8 @@ class ConsoleSink:
     def _print_figures(self) -> None:
         """Print the line of the figures, of which there must be some."""
         assert self._figures.last is not None
-        steps, before = self._figures.last.environment_steps, self._printed_at
+        steps = self._figures.last.environment_steps
+        before = self._printed_at
         if steps != before:
             self._printed_at, self._printed_before = steps, before if before < steps else 0
         self._print(plain_line(self._figures, shown_until=self._printed_before))

@@ -12,7 +12,8 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.log_records import AUTO, Evaluation, LogRecord
 from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength, StepUnit
 
-REWARD, SUCCESS = "reward_mean", "success_rate"
+REWARD = "reward_mean"
+SUCCESS = "success_rate"
 
 RECENT_EPISODES = 100
 RECENT_SPEEDS = 20
@@ -84,7 +85,8 @@ def candidate(evaluation: LogRecord, policy: BestPolicy, checkpoint: str) -> Bes
         policy: Names the metric.
         checkpoint: The name of the checkpoint that would be taken of it.
     """
-    metrics, name = metrics_of(evaluation), policy.best_of
+    metrics = metrics_of(evaluation)
+    name = policy.best_of
     if name == AUTO:
         name = SUCCESS if SUCCESS in metrics else REWARD
     value = _value(metrics, name) if name is not None else math.nan
@@ -253,7 +255,8 @@ class Figures:
             learning = {level for level, _ in keys}
             keys += [(level, "") for level in order if level not in learning]
             keys.sort(key=lambda key: order.index(key[0]))
-        named, seen = {*self.levels, *(level for level, _ in keys)}, set[str]()
+        named = {*self.levels, *(level for level, _ in keys)}
+        seen = set[str]()
         for level, agent in keys:
             is_alone = len({level for level, _ in keys}) == len(keys)
             parts = [level if len(named) > 1 else "", "" if is_alone else agent]

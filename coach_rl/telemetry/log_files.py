@@ -46,7 +46,8 @@ class LineFile:
         Raises:
             OSError: The disk refuses, or the file has been removed or replaced.
         """
-        held, named = os.fstat(self._file.fileno()), self._path.stat()
+        held = os.fstat(self._file.fileno())
+        named = self._path.stat()
         if (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
             raise FileNotFoundError(f"{self._path} has been replaced")
         data = lines.encode()

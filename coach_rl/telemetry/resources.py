@@ -37,7 +37,8 @@ class ResourceSampler:
             return {}
         cpu_seconds, memory, processes = self._usage()
         used = max(0.0, cpu_seconds - self._cpu_seconds)
-        self._sampled_at, self._cpu_seconds = now, cpu_seconds
+        self._sampled_at = now
+        self._cpu_seconds = cpu_seconds
         cores = psutil.cpu_percent(percpu=True)  # of the machine, by any process
         scalars = {
             "resources/cpu_percent": 100 * used / elapsed,

@@ -38,7 +38,8 @@ class Summary:
 
     def as_json(self) -> dict[str, object]:
         """The content of summary.json."""
-        record, scalars = self.evaluation, self.evaluation.scalars
+        record = self.evaluation
+        scalars = self.evaluation.scalars
         return {
             "env_steps": record.environment_steps,
             "episodes": record.episodes,
@@ -124,7 +125,8 @@ def _evaluation_rows(evaluation: Evaluation) -> list[tuple[str, str]]:
 def _facts(rows: list[tuple[str, str]]) -> RichTable:
     """The table of an evaluation, a fact and its value in each row."""
     shown = rich_table(written(("", ""), rows, texts=2, title="Evaluation"), show_header=False)
-    shown.columns[0].style, shown.columns[0].no_wrap = "dim", True
+    shown.columns[0].style = "dim"
+    shown.columns[0].no_wrap = True
     return shown
 
 

@@ -117,7 +117,8 @@ def markdown(table: Table, *, aligned: bool = False) -> str:
         table: The table.
         aligned: Whether to pad cells for people who read the text itself, all to the left.
     """
-    head, cells = [column.title for column in table.columns], table.cells()
+    head = [column.title for column in table.columns]
+    cells = table.cells()
     if aligned:
         widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
         rule = ["-" * width for width in widths]

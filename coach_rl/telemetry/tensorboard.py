@@ -294,9 +294,11 @@ class TensorBoardSink:
         known: Iterable[str] = (),
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._resumed_at = folder, resumed_at
+        self._folder = folder
+        self._resumed_at = resumed_at
         self._introduction = introduction or Introduction()
-        self._tags, self._layout = dict.fromkeys(known), layout(())
+        self._tags = dict.fromkeys(known)
+        self._layout = layout(())
         self._events: _EventFile | None = None
         """None until the first record with something to show: a run without any has no file."""
 
@@ -334,7 +336,8 @@ class TensorBoardSink:
         is_first = not any(self._folder.glob(f"{_PREFIX}*"))
         step = self._resumed_at
         events = _EventFile(self._folder, None if step is None else step + 1)
-        texts, settings = self._introduction.texts, self._introduction.settings
+        texts = self._introduction.texts
+        settings = self._introduction.settings
         values = [text_value(f"run/{title}", text) for title, text in texts.items()]
         values += settings_values(settings, time.time()) if settings else []
         if is_first and values:

@@ -180,7 +180,7 @@ class AtariGame(gymnasium.Env[Array, np.int64]):
         return reward
 
     def _repeats(self) -> list[bool]:
-        """Whether each frame of a step repeats the action of the frame before."""
+        """True where a frame of a step repeats the action of the frame before."""
         count = self._frames_per_step
         if not self._is_sticky:
             return [False] * count

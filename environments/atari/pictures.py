@@ -29,7 +29,8 @@ class AreaMean:
 
     def __call__(self, picture: Array) -> Array:
         """The small picture, uint8 [size, size], of one uint8 [height, width]; rounded."""
-        height, size = len(picture), self._size
+        height = len(picture)
+        size = self._size
         pixels = picture.astype(np.float32)
         narrow = pixels.reshape(-1, len(self._columns)) @ self._columns
         blocks = narrow.reshape(self._row_blocks, height // self._row_blocks, size)

@@ -32,7 +32,8 @@ OBSERVED = (
 Metres, radians and seconds; the torso's linear velocity is in the world's axes, its angular
 velocity in its own.
 """
-POSITIONS, VELOCITIES = 15, 14
+POSITIONS = 15
+VELOCITIES = 14
 """Number of elements of `qpos` and `qvel` that are the ant's: the first ones."""
 DROP_HEIGHT = 0.75
 """Height of the torso in the model's own pose, legs stretched, in metres above the ground."""
@@ -43,12 +44,15 @@ SPAN = 1.25
 GROUND_COLOR = (0.62, 0.64, 0.62, 1)
 
 _TORSO_RADIUS, _LEG_RADIUS = 0.25, 0.08
-_THIGH, _SHIN = 0.2, 0.4
+_THIGH = 0.2
+_SHIN = 0.4
 """Length of a segment along x and along y; the shoulder is as long as the thigh."""
 _DENSITY = 5.0
-_ARMATURE, _DAMPING = 1.0, 1.0
+_ARMATURE = 1.0
+_DAMPING = 1.0
 _HIP_RANGE, _ANKLE_RANGE = (-30.0, 30.0), (30.0, 70.0)
-_COLOR, _TORSO_COLOR = (0.2, 0.55, 0.85, 1), (0.15, 0.4, 0.7, 1)
+_COLOR = (0.2, 0.55, 0.85, 1)
+_TORSO_COLOR = (0.15, 0.4, 0.7, 1)
 
 
 MOTORS = (4, 1, 2, 3)
@@ -89,7 +93,8 @@ LEGS = (
 )
 """Legs in the order of their joints, each a quarter turn to the left of the one before it."""
 
-_KEY, _POSE = "observation", "pose"
+_KEY = "observation"
+_POSE = "pose"
 _ANT = POSITIONS + VELOCITIES
 _JOINTS = slice(7, POSITIONS), slice(POSITIONS + 6, _ANT)
 """Elements of the joints' angles, and of their velocities; legs in turn, hip and ankle of each."""
@@ -383,7 +388,8 @@ class AntTurns:
         level_spaces: EnvironmentSpaces,
         vectors: tuple[tuple[str, int], ...] = ((GOAL_KEY, 0),),
     ) -> None:
-        observed, actions = level_spaces.observation, level_spaces.action
+        observed = level_spaces.observation
+        actions = level_spaces.action
         shape = observed[_KEY].shape or ()
         if len(shape) != 1 or shape[0] < _ANT:
             raise SpaceError(
@@ -399,7 +405,12 @@ class AntTurns:
                 f"AntSymmetry turns the {_ACTIONS} motors of an ant, all with the same range "
                 f"around 0, got {actions}"
             )
-        self.params, self.description, self.vectors = params, str(params), vectors
+        self.params = params
+        self.description = str(params)
+        self.vectors = vectors
+        self.due: slice | None = None
+        """Elements of a one-hot code of the vector that leads to the way-point, in steps of two
+        elements from the first one; None: the first does."""
         self.joints, self.joint_signs = _joint_tables()
         self.motors, self.motor_signs = _motor_tables()
         shown = dict(observed.items())
@@ -418,7 +429,8 @@ class AntTurns:
         """
         seen = observation[_KEY]  # [R, 29 or more]
         views = self._views(observation)
-        mirrored, to_front = views.mirrored, views.front.conj()
+        mirrored = views.mirrored
+        to_front = views.front.conj()
         sign = np.where(mirrored, -1.0, 1.0)
         # Multiplying by `to_front` turns from the ant's own axes to its canonical ones, [R].
         from_world = views.heading.conj() * to_front
@@ -428,14 +440,19 @@ class AntTurns:
         turned = {key: observation[key].copy() for key in dict(vectors)}
         for key, first in vectors:
             vector = _complex(observation[key], first) * from_world
-            turned[key][:, first], turned[key][:, first + 1] = vector.real, sign * vector.imag
+            turned[key][:, first] = vector.real
+            turned[key][:, first + 1] = sign * vector.imag
         shown = turned[_KEY]
         shown[:, 3] = np.hypot(seen[:, 3], seen[:, 6])
-        shown[:, 4], shown[:, 5] = sign * tilt.real, tilt.imag  # a mirror turns axes the other way
+        # a mirror turns axes the other way
+        shown[:, 4] = sign * tilt.real
+        shown[:, 5] = tilt.imag
         shown[:, 6] = sign * (views.heading**4).imag if self.params.shows_axes else 0.0
-        shown[:, 18], shown[:, 19] = sign * rates.real, rates.imag
+        shown[:, 18] = sign * rates.real
+        shown[:, 19] = rates.imag
         shown[:, 20] *= sign
-        joints, signs = self.joints[views.number], self.joint_signs[views.number]
+        joints = self.joints[views.number]
+        signs = self.joint_signs[views.number]
         for part in _JOINTS:
             shown[:, part] = np.take_along_axis(seen[:, part], joints, axis=1) * signs
         return {**observation, **turned}
@@ -469,7 +486,8 @@ def _joint_tables() -> tuple[IntArray, FloatArray]:
 
     A mirror swaps the legs on the left and on the right, and turns hips the other way.
     """
-    joints, signs = [], []
+    joints = []
+    signs = []
     for mirror in (False, True):
         for quarters in range(len(LEGS)):
             for number, leg in enumerate(LEGS):

@@ -30,12 +30,14 @@ from coach_rl.environments.mujoco import MujocoState, Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.task import Judgement
 
-_BLOCK, _GAP = "B", "~"
+_BLOCK = "B"
+_GAP = "~"
 _GROUND = "#.SG" + _BLOCK
 """Signs of the map under which the raised floor of Ant Fall is solid."""
 _NOISE = 0.1
 """Noise of the first pose: uniform on positions, normal on velocities."""
-_FIRM, _SOFT = (0.995, 0.995, 0.01), (0.8, 0.8, 0.01)
+_FIRM = (0.995, 0.995, 0.01)
+_SOFT = (0.8, 0.8, 0.01)
 """Impedance of contacts, with a block that moves and without."""
 _MOVED = 0.05
 """Distance from its start at which a block counts as moved, in metres: an ant that brushes past the
@@ -52,7 +54,8 @@ _HALF_A_KEY = 0.5
 _KEY_COLOR = (0.2, 0.35, 0.9, 1)
 _BURIED = -100.0
 """Height that hides a key that was taken, in metres."""
-_HIGHEST, _WIDEST = 2.0, np.pi / 2
+_HIGHEST = 2.0
+_WIDEST = np.pi / 2
 """Bounds above what a torso rises over the floor, in metres, and a joint turns, in radians."""
 
 

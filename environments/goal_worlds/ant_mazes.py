@@ -16,7 +16,8 @@ Geometry, starts, goals, radii and time limits are those in the authors' code of
 from coach_rl.environments.goal_worlds.ant_maze import DenseAntMaze, KeyChestMaze, SparseAntMaze
 from coach_rl.environments.goal_worlds.goal_task import variant
 
-_PUSHED, _FALLING = ("x", "y"), ("y", "z")
+_PUSHED = ("x", "y")
+_FALLING = ("y", "z")
 """Axes along which blocks slide: over the floor, or to a gap and into it."""
 _PUSH_MASS, _FALL_MASS = 0.0002, 0.001
 """Mass of a block, in kilograms."""

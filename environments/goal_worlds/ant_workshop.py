@@ -38,15 +38,25 @@ AWAY = 1.2
 """Smallest distance of the start from point, plate and block, in metres."""
 _RING = (1.2, 2.0)
 """Distance of point, plate and block from the middle, in metres."""
-_SPREAD, _FIELD = 0.3, 2.0
+_SPREAD = 0.3
+_FIELD = 2.0
 """Largest angle from three even directions, in radians; half the side of the starts' square."""
 _START_HEIGHT = 0.65
 """Height of the torso at the start, in metres: no leg is in the ground."""
-_HIP, _ANKLE, _VELOCITY = 0.5, (0.55, 1.2), 0.5
+_HIP = 0.5
+_ANKLE = (0.55, 1.2)
+_VELOCITY = 0.5
 """Largest angle of a hip at the start, range of an ankle's, standard deviation of velocities."""
-_BLOCK_RADIUS, _BLOCK_HEIGHT, _BLOCK_MASS, _BLOCK_DAMPING = 0.3, 1.0, 0.1, 1.0
-_POINT, _PLATE, _MARK = slice(0, 2), slice(2, 4), slice(4, 6)
-_ORDER, _DONE, _STAYED = 6, 7, slice(8, 10)
+_BLOCK_RADIUS = 0.3
+_BLOCK_HEIGHT = 1.0
+_BLOCK_MASS = 0.1
+_BLOCK_DAMPING = 1.0
+_POINT = slice(0, 2)
+_PLATE = slice(2, 4)
+_MARK = slice(4, 6)
+_ORDER = 6
+_DONE = 7
+_STAYED = slice(8, 10)
 """Elements of the user data: three places, the order's number, tasks done, steps stayed."""
 _ANT = POSITIONS + VELOCITIES
 _WAYS = {"walk": _ANT, "press": _ANT + 2, "push": _ANT + 4}
@@ -154,7 +164,8 @@ class AntWorkshop(MujocoTask):
         if self.motor_noise > 0:
             action = action + self.motor_noise * rng.standard_normal(len(action))
         super().advance(scene, data, action, rng)
-        own, stayed = data.userdata, data.userdata[_STAYED]
+        own = data.userdata
+        stayed = data.userdata[_STAYED]
         finished = [False, False, was_in and _length(data.qpos[POSITIONS:] - own[_MARK]) >= CIRCLE]
         for number, place in enumerate((_POINT, _PLATE)):
             is_there = _length(data.qpos[:2] - own[place]) <= NEAR
@@ -164,7 +175,8 @@ class AntWorkshop(MujocoTask):
         if self.task != "all":
             own[_DONE] = len(TASKS) if finished[TASKS.index(self.task)] else own[_DONE]
         elif any(finished):
-            order, done = ORDERS[[int(own[_ORDER])]], own[[_DONE]].astype(np.int64)
+            order = ORDERS[[int(own[_ORDER])]]
+            done = own[[_DONE]].astype(np.int64)
             now, is_early = counted(order, done, np.array([finished]))
             own[_DONE] = now[0]
             if is_early[0]:
@@ -174,7 +186,9 @@ class AntWorkshop(MujocoTask):
 
     def observation(self, state: MujocoState) -> dict[str, Array]:
         """The elements of `WORKSHOP_OBSERVED`, [R, 48]."""
-        own, place, block = state.userdata, state.qpos[:, :2], state.qpos[:, POSITIONS:]
+        own = state.userdata
+        place = state.qpos[:, :2]
+        block = state.qpos[:, POSITIONS:]
         turns = own[:, [_DONE]].astype(np.int64) + np.arange(len(TASKS))  # [R, 3]
         order = np.pad(ORDERS, ((0, 0), (0, len(TASKS))), constant_values=len(TASKS))
         left = np.take_along_axis(order[own[:, _ORDER].astype(np.int64)], turns, axis=1)
@@ -207,7 +221,9 @@ class AntWorkshop(MujocoTask):
 
     def _potential(self, state: MujocoState) -> FloatArray:
         """The potential of the only task: the nearer to being done, the higher."""
-        own, place, block = state.userdata, state.qpos[:, :2], state.qpos[:, POSITIONS:]
+        own = state.userdata
+        place = state.qpos[:, :2]
+        block = state.qpos[:, POSITIONS:]
         if self.task == "push":
             return 2 * _length(block - own[:, _MARK]) - _length(block - place)
         number = TASKS.index(self.task)
@@ -233,14 +249,15 @@ class WorkshopTurns(AntTurns):
     def __init__(self, params: WorkshopSymmetry, level_spaces: EnvironmentSpaces) -> None:
         firsts = (*_WAYS.values(), _ANT + 6)
         super().__init__(params, level_spaces, tuple(("observation", first) for first in firsts))
-        self.due = _DUE if params.task == "due" else None
-        """Elements of a one-hot code of the task that is meant; None: always the same."""
-        self.first = _WAYS.get(params.task, _ANT)
-        """First element of the vector to what it is about, or to that of the first of the tasks."""
+        if params.task == "due":
+            self.due = _DUE
+        else:
+            own = ("observation", _WAYS[params.task])
+            self.vectors = (own, *(each for each in self.vectors if each != own))
 
     def way(self, observation: Observation) -> Array:
         seen = observation["observation"]
-        first = np.full(len(seen), self.first)
+        first = np.full(len(seen), self.vectors[0][1])
         if self.due is not None:
             first += 2 * seen[:, self.due].argmax(axis=1)
         rows = np.arange(len(seen))

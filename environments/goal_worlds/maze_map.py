@@ -28,7 +28,8 @@ class MazeMap:
     more_signs: str = ""
 
     def __post_init__(self) -> None:
-        rows, signs = self.rows, "#.SG" + self.more_signs
+        rows = self.rows
+        signs = "#.SG" + self.more_signs
         require(
             len(rows) >= 3 and all(len(row) == len(rows[0]) >= 3 for row in rows),
             f"a maze must be 3 or more rows of 3 or more signs, equally many, got {rows}",
@@ -38,7 +39,8 @@ class MazeMap:
         require(not strange, f"a maze has the signs {known} and '{signs[-1]}' only, got {strange}")
         edge = rows[0] + rows[-1] + "".join(row[0] + row[-1] for row in rows)
         require(set(edge) == {"#"}, f"a maze must have walls '#' all around, got {rows}")
-        starts, goals = self.starts, self.goals
+        starts = self.starts
+        goals = self.goals
         require(
             len(starts) > 0 and len(goals) > 0 and len({*starts, *goals}) > 1,
             f"a maze needs a free cell to start in and another one for the goal, got {rows}",
@@ -66,7 +68,7 @@ class MazeMap:
         runs = []
         for row, line in enumerate(self.rows):
             first = None
-            for column, is_of_them in enumerate([*map(signs.__contains__, line), False]):
+            for column, is_of_them in enumerate([*(sign in signs for sign in line), False]):
                 if is_of_them and first is None:
                     first = column
                 elif not is_of_them and first is not None:
@@ -85,7 +87,8 @@ class MazeMap:
 
     def distances(self, start: Cell) -> dict[Cell, int]:
         """Numbers of steps from cell to neighbouring cell, to every reachable cell."""
-        found, border = {start: 0}, [start]
+        found = {start: 0}
+        border = [start]
         while border:
             row, column = border.pop(0)
             for cell in (

@@ -121,10 +121,13 @@ class PackagedMaze(GoalTask):
         low, high = np.array(layout.low), np.array(layout.high)
         frame_scene(spec, (*(low + high) / 2, 0.0), 0.95 * float((high - low).max()))
         for light in spec.lights:
-            light.ambient, light.diffuse, light.specular = _DIM, _DIM, _NONE
+            light.ambient = _DIM
+            light.diffuse = _DIM
+            light.specular = _NONE
         for mark in (spec.site(self.mark), spec.geom(self.mark)):
             if mark is not None:
-                mark.material, mark.rgba = "", _UNSEEN
+                mark.material = ""
+                mark.rgba = _UNSEEN
         for geom in spec.worldbody.geoms:
             if geom.type in _COLORS:
                 geom.material, geom.rgba = "", _COLORS[geom.type]
@@ -184,7 +187,8 @@ class OGBenchMaze(PackagedMaze):
         layout = self.layout
         task = self.task - 1 if self.task else int(rng.integers(len(layout.starts)))
         largest = self.cell_size / 4
-        start, goal = layout.starts[task] + rng.uniform(-largest, largest, 2), layout.goals[task]
+        start = layout.starts[task] + rng.uniform(-largest, largest, 2)
+        goal = layout.goals[task]
         goal = goal + rng.uniform(-largest, largest, 2)
         data.qpos[:] = scene.init_qpos + rng.uniform(-_POSE_NOISE, _POSE_NOISE, len(data.qpos))
         data.qvel[:] = scene.init_qvel + _POSE_NOISE * rng.standard_normal(len(data.qvel))
@@ -242,7 +246,8 @@ def _ogbench_layout(body: str, size: str) -> Layout:
     package = imported("ogbench.locomaze.maze", kind="goal world")
     world = package.make_maze_env(body, "maze", maze_type=size)
     rows, columns = world.maze_map.shape
-    half, tasks = OGBenchMaze.cell_size / 2, world.task_infos
+    half = OGBenchMaze.cell_size / 2
+    tasks = world.task_infos
     (left, lower), (right, upper) = map(world.ij_to_xy, ((1, 1), (rows - 2, columns - 2)))
     layout = Layout(
         model=_read_and_delete(world.fullpath),
@@ -309,7 +314,8 @@ class RoboticsMaze(PackagedMaze):
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
         # The start is drawn until it is more than half a cell from the goal.
         del scene
-        layout, side = self.layout, self.cell_size
+        layout = self.layout
+        side = self.cell_size
         goal = layout.goals[rng.integers(len(layout.goals))] + side * rng.uniform(-0.25, 0.25, 2)
         start = goal
         while np.linalg.norm(start - goal) <= side / 2:

@@ -122,7 +122,8 @@ class PointMaze(GoalTask):
             f"{name}.goal_radius must be less than (1 - 2 * noise) * cell_size = {apart:g}, or "
             f"episodes would start at the goal, got {self.goal_radius}",
         )
-        step, most = self.max_speed * self.timestep, self.ball_radius
+        step = self.max_speed * self.timestep
+        most = self.ball_radius
         require(
             step <= most,
             f"{name}.max_speed * timestep must be at most ball_radius, or the ball would pass "

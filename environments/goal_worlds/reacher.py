@@ -27,7 +27,8 @@ from coach_rl.environments.mujoco import Range, Scene
 from coach_rl.environments.mujoco.engine import mujoco
 
 _SUBGOAL = elements("x", "y", "z", "x_velocity", "y_velocity")
-_HIGHEST, _FASTEST = 1.0, 3.0
+_HIGHEST = 1.0
+_FASTEST = 3.0
 """Bounds of sub-goals: height in metres, velocity in metres per second."""
 _WALL = 0.5
 """Thickness of the outer walls, in metres."""
@@ -79,7 +80,8 @@ class HACAntTask(AntTask):
         """
         if self.shows_pose:
             return self.poses(self.goal_space)
-        side, fastest = self.free_half_side, _FASTEST
+        side = self.free_half_side
+        fastest = _FASTEST
         velocity = (self.subgoal_velocity_threshold,) * 2
         return GoalSpace(
             low=(-side, -side, 0.0, -fastest, -fastest),
@@ -117,7 +119,8 @@ class HACAntTask(AntTask):
         return within_thresholds(np.asarray(achieved_goal) - desired_goal, self.threshold)
 
     def _add_walls(self, spec: mujoco.MjSpec) -> None:
-        middle, length = self.half_side, 2 * self.half_side + _WALL
+        middle = self.half_side
+        length = 2 * self.half_side + _WALL
         for side in (-middle, middle):
             self._add_wall(spec, (side, 0.0), (_WALL, length))
             self._add_wall(spec, (0.0, side), (length - 2 * _WALL, _WALL))
@@ -213,8 +216,10 @@ class AntFourRooms(HACAntTask):
     def _add_walls(self, spec: mujoco.MjSpec) -> None:
         super()._add_walls(spec)
         near, far = self.door
-        thickness, side = self.inner_wall, self.free_half_side
-        end, middle = side - far, (side + far) / 2
+        thickness = self.inner_wall
+        side = self.free_half_side
+        end = side - far
+        middle = (side + far) / 2
         # The wall along x is whole in the middle, the one along y meets it from both sides.
         meets = near - thickness / 2
         self._add_wall(spec, (0.0, 0.0), (2 * near, thickness))

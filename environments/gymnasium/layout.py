@@ -220,7 +220,7 @@ def _flat(
         raise SpaceError(f"{what} has keys that fall together when flattened: {sorted(names)}")
     flat = spaces.Dict(dict(zip(names, parts, strict=True)))
     by_name = dict(zip(names, paths, strict=True))
-    return flat, tuple(map(by_name.__getitem__, flat.spaces))
+    return flat, tuple(by_name[name] for name in flat.spaces)
 
 
 def _simple_parts(

@@ -14,7 +14,8 @@ from coach_rl.core.spaces import Space, choice_sizes
 from coach_rl.environments.gymnasium.layout import PLAIN_KEY, as_dict, column_of, layout_of
 from coach_rl.environments.gymnasium.rows import flag, start_pair, step_values
 
-INFO, METHOD = "info:", "method:"
+INFO = "info:"
+METHOD = "method:"
 """Beginnings of the sources of masks."""
 
 
@@ -81,7 +82,8 @@ class ShownMasks(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], *, source: str) -> None:
         super().__init__(env)
         kind, _, name = source.partition(":")
-        self._source, self._key = source, name if f"{kind}:" == INFO else None
+        self._source = source
+        self._key = name if f"{kind}:" == INFO else None
         flat = layout_of(env.observation_space, env.action_space, level=str(env.unwrapped)).spaces
         self._sizes = choice_sizes(flat.action)
         self._method: Callable[[], object]

@@ -269,7 +269,8 @@ def _probed(one: Environment, other: Environment) -> str | None:
 
 
 def _probe_numbers(environment: Environment) -> Iterator[FloatArray]:
-    size, rng = uniform_size(environment.spaces.action), np.random.default_rng(PROBE_SEED)
+    size = uniform_size(environment.spaces.action)
+    rng = np.random.default_rng(PROBE_SEED)
     deadline = time.monotonic() + PROBE_SECONDS
     while time.monotonic() < deadline:
         yield rng.random((1, size))
@@ -280,7 +281,8 @@ def _probe_action(
     environment: Environment, numbers: Iterator[FloatArray], answer: EnvResponse
 ) -> Action:
     """A random action for the state that an answer shows, allowed by its mask if it has one."""
-    space, allowed = environment.spaces.action, answer.first_observation.get(ACTION_MASK)
+    space = environment.spaces.action
+    allowed = answer.first_observation.get(ACTION_MASK)
     return actions_from_uniform(space, next(numbers), None if allowed is None else allowed > 0)
 
 

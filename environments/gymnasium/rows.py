@@ -144,7 +144,8 @@ class LocalRows:
     def __init__(
         self, recipe: Recipe, numbers: Sequence[int], *, keeps_actions: bool = True
     ) -> None:
-        self._recipe, self._level = recipe, recipe.level
+        self._recipe = recipe
+        self._level = recipe.level
         self._keeps_actions = keeps_actions
         self._numbers = list(numbers)
         self._rows: list[Row] = []
@@ -172,7 +173,8 @@ class LocalRows:
 
     def rebuild(self, index: int, seed: int) -> RowsStart:
         """Start a row in a new environment."""
-        row, number = self._rows[index], self._numbers[index]
+        row = self._rows[index]
+        number = self._numbers[index]
         try:
             row.env.close()
         except BaseException as error:  # it has failed, and may fail to close
@@ -225,7 +227,8 @@ class LocalRows:
             total += stepped.reward
             infos.append(stepped.info)
             if stepped.terminated or stepped.truncated:
-                terminated[place], truncated[place] = stepped.terminated, stepped.truncated
+                terminated[place] = stepped.terminated
+                truncated[place] = stepped.truncated
                 self.now.value = -1 - index
                 try:
                     restarts.append((place, [np.array(leaf) for leaf in row.reset()[0]]))
@@ -335,7 +338,8 @@ class LocalRows:
                 info = {}
             infos.append(info)
         if not all(map(is_finite, observation.values())):
-            rows, reward = np.array(indices, np.int64), np.zeros(len(indices))
+            rows = np.array(indices, np.int64)
+            reward = np.zeros(len(indices))
             failures += self._non_finite(rows, observation, reward, "reset")
         return RowsStart(observation, infos, failures)
 
@@ -431,7 +435,8 @@ class Row:
     def reset(self, seed: int | None = None) -> tuple[Leaves, Info]:
         """Start an episode; with a seed, restart the random stream as well."""
         if seed is not None:
-            self._seed, self.start = seed, None
+            self._seed = seed
+            self.start = None
         else:
             self.start = generator_of(self.env)
         if self._instabilities is not None:

@@ -244,7 +244,8 @@ class VectorEnvironment:
 
     def _released(self, answer: RowsAnswer, ended: BoolArray) -> tuple[IntArray, RowsAnswer]:
         """Answer of all rows but those that ended now, which are held back."""
-        held, before = self._held, self._last
+        held = self._held
+        before = self._last
         if held.any():  # this step is no transition of theirs: it returned their first observation
             assert before is not None
             answer = answer._replace(
@@ -260,7 +261,8 @@ class VectorEnvironment:
                     for row, waited in enumerate(held.tolist())
                 ],
             )
-        self._last, self._held = answer, ended
+        self._last = answer
+        self._held = ended
         answered = np.flatnonzero(~ended)
         return answered, RowsAnswer(
             observation=take(answer.observation, answered),

@@ -50,7 +50,8 @@ class RowLimit:
     """
 
     def __init__(self, limits: TimeLimits, start_method: StartMethod) -> None:
-        self._limits, self.shortest = limits, min(limits)
+        self._limits = limits
+        self.shortest = min(limits)
         self.progress: Progress = multiprocessing.get_context(start_method).RawValue("i", -1)
         """See `LocalRows.now`."""
 
@@ -289,7 +290,8 @@ class WorkerRows:
         failed = {failure.row: failure for _, failure in revived.failures}
         is_failed = np.isin(rows, list(failed))
         count = int(np.count_nonzero(is_failed))
-        blank, infos = _blank(self.layout, count), [Info() for _ in range(count)]
+        blank = _blank(self.layout, count)
+        infos = [Info() for _ in range(count)]
         answer = RowsAnswer(
             observation=blank,
             first_observation=blank,

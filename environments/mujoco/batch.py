@@ -255,7 +255,8 @@ class MujocoBatch:
         if unstable is not None or not all(map(is_finite, (reward, *observation.values()))):
             lost, faults = self._lost(rows, before, action, observation, reward, unstable)
             reward = np.where(lost, 0.0, reward)
-            terminated, truncated = terminated & ~lost, truncated | lost
+            terminated = terminated & ~lost
+            truncated = truncated | lost
             for key, values in _observed(self._task, before).items():
                 observation[key][lost] = values[lost]
         self._state = after if is_all else self._state.replaced(rows, after)
@@ -299,7 +300,8 @@ class MujocoBatch:
             failed |= ~np.isfinite(values).reshape(len(rows), -1).all(axis=1)
         self._ledger.steps -= int(np.count_nonzero(failed))
         faults = []
-        level, acted_on = type(self._task).__name__, _observed(self._task, before)
+        level = type(self._task).__name__
+        acted_on = _observed(self._task, before)
         for place in np.flatnonzero(failed).tolist():
             row = int(rows[place])
             failure = (
@@ -374,7 +376,8 @@ def _empty_answer(
     Raises:
         EnvironmentFault: The task's methods return arrays of a wrong shape or kind.
     """
-    name, rows = type(task).__name__, len(state.arrays[task.reads[0]])
+    name = type(task).__name__
+    rows = len(state.arrays[task.reads[0]])
     observation = _observed(task, state)
     action: FloatArray = np.zeros((rows, *action_space.shape), np.float32)
     reward, terminated, info = task.judge(state, action, state)

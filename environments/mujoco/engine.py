@@ -14,7 +14,8 @@ try:
 except RuntimeError:  # MUJOCO_GL has a value that MuJoCo does not know
     raise
 except Exception:  # each library fails in its own way
-    _chosen, os.environ["MUJOCO_GL"] = os.environ.get("MUJOCO_GL"), OFF[0]
+    _chosen = os.environ.get("MUJOCO_GL")
+    os.environ["MUJOCO_GL"] = OFF[0]
     try:
         import mujoco
     finally:

@@ -47,7 +47,8 @@ class Reacher(GymnasiumTask):
         qpos[-2:] = goal
         qvel = scene.init_qvel + rng.uniform(low=-0.005, high=0.005, size=model.nv)
         qvel[-2:] = 0
-        data.qpos[:], data.qvel[:] = qpos, qvel
+        data.qpos[:] = qpos
+        data.qvel[:] = qvel
 
     def observation(self, state: MujocoState) -> Array:
         """Cosines and sines of the joints, target, velocities, fingertip to target, [R, 10]."""

@@ -49,7 +49,8 @@ class NoisyStartTask(GymnasiumTask):
     """Size of the noise on the first pose."""
 
     def reset(self, scene: Scene, data: mujoco.MjData, rng: np.random.Generator) -> None:
-        model, scale = scene.model, self.reset_noise_scale
+        model = scene.model
+        scale = self.reset_noise_scale
         data.qpos[:] = scene.init_qpos + rng.uniform(low=-scale, high=scale, size=model.nq)
         if self.has_normal_velocities:
             data.qvel[:] = scene.init_qvel + scale * rng.standard_normal(model.nv)

@@ -82,7 +82,8 @@ class FrameRenderer:
 
     def _draw(self, mark: Mark) -> None:
         """Add a ball or a line to the scene of this frame."""
-        scene, is_line = self._scene, mark.line_to is not None
+        scene = self._scene
+        is_line = mark.line_to is not None
         share = _LINE_SIZE if is_line else _BALL_SIZE
         size = share * self._model.stat.extent if mark.size is None else mark.size
         geom = scene.geoms[scene.ngeom]

@@ -4,8 +4,6 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
-from operator import attrgetter
 
 import numpy as np
 
@@ -49,13 +47,13 @@ class Simulators:
     ) -> None:
         _log_warnings()
         self.model = model
-        self.data = [*map(mujoco.MjData, repeat(model, num_envs))]
+        self.data = [mujoco.MjData(model) for _ in range(num_envs)]
         self._frame_skip = frame_skip
         self._needs_forces = not _FORCES.isdisjoint(reads)
         _require_fixed(self.data[0], reads)
         # These arrays never move, so each view is made once.
-        self._views = {name: tuple(map(attrgetter(name), self.data)) for name in reads}
-        self._controls = tuple(map(attrgetter("ctrl"), self.data))
+        self._views = {name: tuple(getattr(data, name) for data in self.data) for name in reads}
+        self._controls = tuple(data.ctrl for data in self.data)
         self._instabilities = tuple(data.warning.number[_INSTABILITY] for data in self.data)
         self._advance = advance
         self._pool = ThreadPool(threads)
@@ -70,9 +68,14 @@ class Simulators:
         Raises:
             EnvironmentFault: MuJoCo itself failed.
         """
-        model, frame_skip, needs_forces = self.model, self._frame_skip, self._needs_forces
-        simulators, targets = self.data, self._controls
-        step, complete, own_advance = mujoco.mj_step, mujoco.mj_rnePostConstraint, self._advance
+        model = self.model
+        frame_skip = self._frame_skip
+        needs_forces = self._needs_forces
+        simulators = self.data
+        targets = self._controls
+        step = mujoco.mj_step
+        complete = mujoco.mj_rnePostConstraint
+        own_advance = self._advance
 
         def work(claims: Iterator[int]) -> None:
             for index in claims:
@@ -94,7 +97,7 @@ class Simulators:
         """New arrays [R, ...] of what the task reads; None stands for all rows."""
         gathered = {}
         for name, views in self._views.items():
-            chosen = views if rows is None else [*map(views.__getitem__, rows)]
+            chosen = views if rows is None else [views[row] for row in rows]
             gathered[name] = np.concatenate(chosen).reshape(len(chosen), *views[0].shape)
         return gathered
 
@@ -170,7 +173,7 @@ class ThreadPool:
         try:
             work(claims)
         finally:
-            errors = [*map(_Helper.finish, busy)]
+            errors = [helper.finish() for helper in busy]
         for error in errors:
             if error is not None:
                 raise error
@@ -198,7 +201,8 @@ class _Helper:
 
     def finish(self) -> BaseException | None:
         self._done.acquire()
-        error, self._error = self._error, None
+        error = self._error
+        self._error = None
         return error
 
     def end(self) -> None:

@@ -32,7 +32,8 @@ from coach_rl.environments.gymnasium.rows import flag, number, start_pair, step_
 
 T = TypeVar("T")
 
-PARALLEL, TURN_BASED = "parallel_env", "env"
+PARALLEL = "parallel_env"
+TURN_BASED = "env"
 """Names of the functions that make an environment in modules of PettingZoo's."""
 ACTIVE = "active_agent"
 """Key of an agent's own info in turn-based environments."""
@@ -221,7 +222,8 @@ class AgentsAsOne(gymnasium.Env[dict[str, Any], dict[str, Any]]):
         answer = step_values(self.parallel.step(given))
         observations, rewards, terminations, truncations, infos = answer
         if self._shows_turns:  # players that are out may have had their turns since
-            game, mover = self.parallel.aec_env, self.parallel.aec_env.agent_selection
+            game = self.parallel.aec_env
+            mover = self.parallel.aec_env.agent_selection
             if mover in game.agents:
                 observations = {**observations, mover: game.observe(mover)}
                 infos = {**infos, mover: game.infos.get(mover, {})}

@@ -64,7 +64,8 @@ class Cables:
         )
 
     def start(self, uniform: FloatArray) -> WorldState:
-        rows, places = len(uniform), self._params.places
+        rows = len(uniform)
+        places = self._params.places
         position = uniform.reshape(rows, places, 2)
         one, other = self._ends
         length = np.linalg.norm(position[:, one] - position[:, other], axis=2)

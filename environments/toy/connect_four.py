@@ -18,7 +18,8 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import EnvironmentSpaces, allowed_choice
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
-ROWS, COLUMNS = 6, 7
+ROWS = 6
+COLUMNS = 7
 CELLS = ROWS * COLUMNS
 SPACES = EnvironmentSpaces(
     observation=spaces.Dict(

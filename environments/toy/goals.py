@@ -91,7 +91,8 @@ class BitFlip(GoalRules):
         }
 
     def step(self, state: WorldState, action: Action, uniform: FloatArray) -> WorldStep:  # noqa: ARG002 - deterministic
-        rows, bits = np.arange(len(state["bits"])), state["bits"].copy()
+        rows = np.arange(len(state["bits"]))
+        bits = state["bits"].copy()
         bits[rows, np.asarray(action)] = 1 - bits[rows, np.asarray(action)]
         success = self.reached(bits, state["goal"])
         return WorldStep(
@@ -217,7 +218,8 @@ class GoalPointMass(GoalRules):
     start_numbers = 4
 
     def __init__(self, parameters: GoalPointMassParameters) -> None:
-        self._parameters, self.reward_type = parameters, parameters.reward
+        self._parameters = parameters
+        self.reward_type = parameters.reward
         square = spaces.Box(-1, 1, (2,), np.float32)
         super().__init__(motion_space(), square, square)
 

@@ -14,7 +14,9 @@ RUN, HOP, LEAP = range(3)
 """The kinds of action."""
 LARGEST = {"run": 30.0, "hop": 720.0, "leap": 430.0}
 """Their largest arguments: the speed gained in a tick of a run; the distance a jump aims at."""
-LEFT, WIDTH, GAP = np.array([0.0, 475.0, 985.0]), np.array([250.0, 275.0, 50.0]), (225.0, 235.0, 0)
+LEFT = np.array([0.0, 475.0, 985.0])
+WIDTH = np.array([250.0, 275.0, 50.0])
+GAP = (225.0, 235.0, 0)
 """Left ends, widths, and the gaps behind them, of the platforms."""
 LENGTH = 1035.0
 TOP = 40.0
@@ -28,10 +30,14 @@ MOST_TICKS = 150
 """More than the highest jump takes."""
 RISE = np.array([0.0, 35.0, 25.0])
 """Upward speed of each kind."""
-GRAVITY, DECAY = 9.8, 0.99
-GAIN, FASTEST, FASTEST_STANDING = 30.0, 100.0, 70.0
+GRAVITY = 9.8
+DECAY = 0.99
+GAIN = 30.0
+FASTEST = 100.0
+FASTEST_STANDING = 70.0
 """Largest gain of speed at once, and largest speeds of the player in the air and on a platform."""
-ENEMY_SPEED, NOISE = 30.0, 0.5
+ENEMY_SPEED = 30.0
+NOISE = 0.5
 _SHIFT = np.array([SIZE[0], 0, 0, ENEMY_SPEED, 0, 0, 0, 0, 0])
 _SCALE = np.array([LENGTH + SIZE[0], FASTEST, LENGTH, 2 * ENEMY_SPEED, 275, 275, 235, LENGTH, 1])
 _PLATFORMS = np.array(
@@ -88,7 +94,8 @@ class Platform:
     def observe(self, state: WorldState) -> Observation:
         """Nine features, [R, 9]."""
         x = state["place"][:, 0]
-        rows, near = np.arange(len(x)), _near_enemy(x)
+        rows = np.arange(len(x))
+        near = _near_enemy(x)
         moving = [x, state["speed"][:, 0], state["enemy"][rows, near]]
         moving.append(state["enemy_speed"][rows, near])
         platform = (x[:, None] >= LEFT[1:]).sum(axis=1)
@@ -103,7 +110,9 @@ class Platform:
         normal = _normal(uniform)
         after = {name: values.copy() for name, values in state.items()}
         terminated = np.zeros(len(kind), np.bool_)
-        moving, now = np.arange(len(kind)), after  # rows whose decision lasts, and their state
+        # rows whose decision lasts, and their state
+        moving = np.arange(len(kind))
+        now = after
         stands = _stands(now["place"])  # not where a run has ended just behind an edge
         begun = _impulse(kind, argument, now["speed"][:, 0], normal[:, :2])
         impulse = np.where(stands[:, None], begun, [0.0, -GRAVITY * TICK])
@@ -116,7 +125,9 @@ class Platform:
                     values[moving[over]] = now[name][over]
                 terminated[moving[over]] = ended[over]
                 now = {name: values[~over] for name, values in now.items()}
-                moving, stands, impulse = moving[~over], stands[~over], impulse[~over]
+                moving = moving[~over]
+                stands = stands[~over]
+                impulse = impulse[~over]
             if not len(moving):
                 break
             impulse[:, 0] = np.where(stands, argument[moving], 0.0)
@@ -139,7 +150,8 @@ def _impulse(
 
 def _tick(now: WorldState, impulse: FloatArray, stands: BoolArray, noise: FloatArray) -> BoolArray:
     """Move players and their enemies in place, and return which of the players stand, [R]."""
-    place, speed = now["place"], now["speed"]
+    place = now["place"]
+    speed = now["speed"]
     speed += impulse
     speed[:, 0] -= np.abs(noise[:, 0]) * (NOISE * TICK)
     fastest = np.where(stands, FASTEST_STANDING, FASTEST)
@@ -158,7 +170,8 @@ def _tick(now: WorldState, impulse: FloatArray, stands: BoolArray, noise: FloatA
 def _move_enemies(now: WorldState, near: IntArray, noise: FloatArray) -> None:
     """Move the enemy with this number of each row, in place."""
     rows = np.arange(len(near))
-    x, speed = now["enemy"][rows, near], now["enemy_speed"][rows, near]
+    x = now["enemy"][rows, near]
+    speed = now["enemy_speed"][rows, near]
     left, right = LEFT[near], LEFT[near] + WIDTH[near] - SIZE[0]
     speed = np.where((left < x) & (x < right), speed, -speed) + noise * NOISE * TICK
     speed = np.maximum(np.minimum(speed, ENEMY_SPEED), -ENEMY_SPEED)

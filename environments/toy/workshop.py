@@ -89,7 +89,8 @@ class Workshop:
 
     def observe(self, state: WorldState) -> Observation:
         """The places, the steps that the ball has stayed, the order, and the number done of it."""
-        ball, rows = state["ball"], len(state["ball"])
+        ball = state["ball"]
+        rows = len(state["ball"])
         block = np.stack([state["block"], state["rail"]], axis=1)
         whose = np.eye(3)[state["order"]].reshape(rows, 9)
         return {

@@ -42,20 +42,9 @@ from tests.waiting import wait_until
 HERE = Path(__file__).parent
 
 
-def test_windows_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "fcntl", None)  # as where there is no such module
-    assert coach("-l") == 2
-    out, err = capsys.readouterr()
-    assert (out, err) == (
-        "",
-        "coach: error: coach_rl runs on Linux and macOS; on Windows use WSL\n",
-    )
-
-
 ALL_OF_TRAIN = (
     "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
+    "--message purpose "
     "--device cuda:1 --threads 2 --plain --print_networks_summary --debug "
     "--matmul_precision high --hours 0.5 "
     "--until_solved reward=475 --checkpoint_steps 5000 --keep 3 --keep_every 10 "
@@ -69,7 +58,7 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
     assert settings(given, Runtime) == Runtime(
         seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
-    assert run_settings(given) == RunSettings(tensorboard=False)
+    assert run_settings(given) == RunSettings(tensorboard=False, message="purpose")
     assert overrides_of(given) == {
         "a": 1,
         "b": 2,

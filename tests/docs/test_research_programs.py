@@ -51,6 +51,13 @@ def programs():
         yield
 
 
+@pytest.fixture
+def learn_often(monkeypatch):
+    """The agents of programs learn as often as in the folder."""
+    learning = rl.LearningParameters(batch=32, learning_starts=200)
+    monkeypatch.setitem(importlib.import_module("two_levels").SMALL, "learning", learning)
+
+
 @pytest.fixture(
     scope="module",
     params=[
@@ -389,7 +396,7 @@ def test_relabelled_goals_are_those_that_explain_the_steps_better():
     assert 5 < sum(chosen) < 55
 
 
-def test_widened_reach_changes_in_both_halves_of_a_run():
+def test_widened_reach_changes_in_both_halves_of_a_run(learn_often):
     manager = manager_of("widened_reach")
     name, found = "level/reach_factor", []
     for each in manager.improve():
@@ -466,10 +473,8 @@ def test_learned_ends_below_hac_learn_from_goals_as_they_were_sent():
 
 
 @pytest.mark.slow
-def test_learned_ends_end_goals_where_another_is_worth_more(monkeypatch):
+def test_learned_ends_end_goals_where_another_is_worth_more(learn_often):
     """Right of 0, the level above values nothing but goals to the left."""
-    learning = rl.LearningParameters(batch=32, learning_starts=200)
-    monkeypatch.setitem(importlib.import_module("two_levels").SMALL, "learning", learning)
     manager = manager_of("learned_ends", steps=2_500)
     top, low = manager.graph.agents.values()
     to_the_left = np.array([-0.5, 0.0], np.float32)

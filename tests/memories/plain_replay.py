@@ -292,12 +292,20 @@ class PlainReplay:
             one.priority = (size + prioritised.epsilon) ** prioritised.alpha
             self.greatest_priority = max(self.greatest_priority, one.priority)
 
+    @property
+    def beta(self) -> float:
+        """The exponent of the importance weights."""
+        prioritised = self.params.prioritised
+        over = prioritised.anneal_beta_over
+        annealed = 0.0 if over is None else min(1.0, self.environment_steps / over.count)
+        return prioritised.beta + (1 - prioritised.beta) * annealed
+
     def check_priorities(self, positions: list[int], weights: list[float]) -> None:
         """Transition i of B lies in the i-th of B equal shares of all priorities.
 
         Its weight is (1 / P) ** beta over the greatest of the batch; beta grows linearly to 1.
         """
-        prioritised, begin, shares = self.params.prioritised, 0.0, {}
+        begin, shares = 0.0, {}
         for one in self.all():
             shares[self.position(one)] = begin, begin + one.priority
             begin += one.priority
@@ -306,10 +314,7 @@ class PlainReplay:
             first, last = shares[position]
             assert first <= high + 1e-9 * begin, f"sample {number} comes from a later share"
             assert last >= low - 1e-9 * begin, f"sample {number} comes from an earlier share"
-        over = prioritised.anneal_beta_over
-        annealed = 0.0 if over is None else min(1.0, self.environment_steps / over.count)
-        beta = prioritised.beta + (1 - prioritised.beta) * annealed
-        raw = [(1 / self.at(position).priority) ** beta for position in positions]
+        raw = [(1 / self.at(position).priority) ** self.beta for position in positions]
         np.testing.assert_allclose(weights, np.array(raw) / max(raw), rtol=1e-5)
 
     # All of it.

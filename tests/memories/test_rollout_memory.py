@@ -78,3 +78,13 @@ def test_rollout_memory_trajectories_name_agent():
     memory = RolloutMemory(4)
     memory.add(transition([0], [1], action=parts))
     assert "/agents/agent/actions/grip" in memory.trajectories()
+
+
+def test_rollout_memory_state_shares_no_memory():
+    memory = filled()
+    state = memory.state_dict()
+    memory.columns["/rewards"][:] = -1
+    restored = RolloutMemory(8)
+    restored.load_state_dict(state)
+    state["columns"]["/rewards"][:] = -2
+    np.testing.assert_array_equal(restored.columns["/rewards"][:6], [10, 20, 30, 40, 50, 60])

@@ -129,8 +129,12 @@ class FolderMachine(RuleBasedStateMachine):
         if run.path is None:
             (run.path,) = set(self.root.glob("*/*")) - before
             self.runs.append(run)
+        if result is None or result.ending is not None:  # a kill may have been at the end
+            run.ends.add(len(run.rates))
         kept = list_checkpoints(run.path / "checkpoints")
         run.done = self.check(run)
+        is_over = result is not None and result.ending is not None and result.signal is None
+        assert (run.path / "summary.json").exists() == is_over or how == "stop"
         if result is None:  # what was not saved is lost
             assert run.done <= len(run.rates)
             assert not kept or begun <= run.done
@@ -141,7 +145,7 @@ class FolderMachine(RuleBasedStateMachine):
             assert result.signal in (None, signal.SIGTERM)
             assert run.done == len(run.rates) or how == "stop"
             self.check_log(run, how)
-        if result is not None and result.ending is not None:
+        if is_over:
             self.check_end(run, result)
 
     def check_end(self, run, result):
@@ -149,7 +153,6 @@ class FolderMachine(RuleBasedStateMachine):
 
         Its end is evaluated: one that has had another end has one evaluation more.
         """
-        run.ends.add(len(run.rates))
         if run.begin is not None or run.ends != {len(run.rates)}:
             return
         key = (run.seed, run.rates[0], len(run.rates))

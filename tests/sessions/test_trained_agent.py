@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import gymnasium
@@ -136,11 +136,12 @@ def test_reset_of_some_rows_leaves_the_others(trained):
     alone.act(seen)
     whole.reset([False, True])
     continued, begun = alone.act(later), whole.act(later)
-    assert np.array_equal(begun[0], continued[0])
+    close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)  # sums depend on the batch
+    close(begun[0], continued[0])
     alone.reset()
-    assert np.array_equal(begun[1], alone.act(later)[1])
+    close(begun[1], alone.act(later)[1])
     whole.reset(np.array([0]))
-    assert np.array_equal(whole.act(later)[0], alone.act(later)[0])
+    close(whole.act(later)[0], alone.act(later)[0])
 
 
 def test_act_batch_of_another_size_after_reset_is_answered(trained):

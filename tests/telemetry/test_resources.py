@@ -101,7 +101,14 @@ def test_resources_no_gpu_has_no_gpu_metrics(clock, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     sampler = ResourceSampler(every_seconds=1.0)
     clock[0] += 1.0
-    assert set(sampler.sample_if_due()) == {"resources/cpu_percent", "resources/memory_mib"}
+    scalars = sampler.sample_if_due()
+    assert set(scalars) == {
+        "resources/busiest_core_percent",
+        "resources/cores_percent",
+        "resources/cpu_percent",
+        "resources/memory_mib",
+    }
+    assert 0 <= scalars["resources/cores_percent"] <= scalars["resources/busiest_core_percent"]
 
 
 class Nvml(SimpleNamespace):

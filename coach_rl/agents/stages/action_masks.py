@@ -36,7 +36,9 @@ class ActionMasks(Stage):
         agent: str,
         entries: IntArray | None = None,
     ) -> None:
-        self.key, self._agent, self.entries = key, agent, entries
+        self.key = key
+        self._agent = agent
+        self.entries = entries
         self.own_keys = frozenset((key,))
         self.kept: Mapping[str, Space] = {ALLOWED: spaces.Box(0, 1, (sum(sizes),), np.bool_)}
         self._begins = np.cumsum((0, *sizes[:-1]))
@@ -86,7 +88,8 @@ def _action_masks(build: StageBuild) -> ActionMasks | None:
 
     The agent's action i is allowed where the level allows what the OutputFilter makes of it.
     """
-    agent, acts_in = build.name, build.context.spaces.action
+    agent = build.name
+    acts_in = build.context.spaces.action
     key = mask_key(build.observation_space, build.params.action_mask, agent, acts_in)
     if key is None:
         return None

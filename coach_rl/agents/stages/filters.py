@@ -29,7 +29,8 @@ class FilteredInput(Stage):
     """
 
     def __init__(self, agent: Filtering, space: spaces.Dict) -> None:
-        self._agent, self._keys = agent, space.spaces.keys()
+        self._agent = agent
+        self._keys = space.spaces.keys()
         if agent.input_filter.new_rows(1):
             self.is_stateless = False
         if any(path.startswith("observation/") for path in agent.input_filter.new_rows(1)):
@@ -53,7 +54,8 @@ class FilteredInput(Stage):
         starts: BoolArray,
         learn: bool,
     ) -> Observation:
-        own, beside = observation, {}
+        own = observation
+        beside = {}
         if not observation.keys() <= self._keys:
             own = {key: values for key, values in observation.items() if key in self._keys}
             beside = {key: values for key, values in observation.items() if key not in self._keys}

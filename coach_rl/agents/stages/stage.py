@@ -39,7 +39,8 @@ from coach_rl.core.records import (
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 
-OUTSIDE, INSIDE = 30, 70
+OUTSIDE = 30
+INSIDE = 70
 """Orders of stages around the filters of an agent: they are shown what the level shows, with one
 observation space for all symmetric situations, or what the filters make of that."""
 

@@ -35,7 +35,9 @@ class BranchingLearner(DQNLearner):
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
     ) -> tuple[Tensor, Numbers]:
         """Mean over the branches of DQN's loss; all learn the mean of the targets (equation 6)."""
-        network, returns, algorithm = self.network, self._returns, self._algorithm
+        network = self.network
+        returns = self._returns
+        algorithm = self._algorithm
         with torch.no_grad():
             judged, values = self.next_values(batch)  # [B, M, K] and [B, M]
             best = self._of(judged, greedy_choices(values, self._sizes))

@@ -77,10 +77,12 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
     ) -> tuple[Tensor, Numbers]:
         """Both critics towards the lower one's soft value, equation 10; mean over choices."""
-        after, count = batch.next_observation, len(self.sizes)
+        after = batch.next_observation
+        count = len(self.sizes)
         with torch.no_grad():
             log_prob = self._log_prob(self.actor.online, after)
-            prob, next_values = log_prob.exp(), self.critics.call(self.critics.target, after)
+            prob = log_prob.exp()
+            next_values = self.critics.call(self.critics.target, after)
             entropy = -(prob * log_prob).sum(dim=-1)
             value = (prob * next_values.amin(dim=0)).sum(dim=-1) / count
             soft_value = value + self.temperature.online.exp() * entropy

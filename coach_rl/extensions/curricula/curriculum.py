@@ -92,7 +92,8 @@ class Curriculum:
     def problems(
         self, level: LevelDescription, levels: Sequence[LevelDescription]
     ) -> Iterator[str]:
-        space, scheduled = level.goal_space, self.scheduled
+        space = level.goal_space
+        scheduled = self.scheduled
         what = f"level '{level.name}' has a curriculum of {', '.join(scheduled) or 'nothing'}"
         if sum(isinstance(each, Curriculum) for each in level.changes) > 1:
             yield f"level '{level.name}' has several curricula; schedule all in one"
@@ -117,7 +118,8 @@ class Curriculum:
             yield f"{what} around {self.center}; give as many elements as the goals have"
 
     def build(self, level: LevelT, context: GoalContext, clock: Clock) -> LevelT:
-        space, changes = level.goal_space, dict[str, Any]()
+        space = level.goal_space
+        changes = dict[str, Any]()
         if self.horizon is not None:
             changes["horizon_of"] = ScheduledHorizon(self, level, clock)
         if isinstance(space, GoalSpace) and self.scheduled.keys() - {"horizon"}:
@@ -146,7 +148,9 @@ class ScheduledGoals(KeptGoals):
     ) -> Self:
         """These goals, which are those of a goal space under a curriculum."""
         vars(self).update({each.name: getattr(space, each.name) for each in fields(space)})
-        self._space, self._clock, self._level = space, clock, context.level
+        self._space = space
+        self._clock = clock
+        self._level = context.level
         self._curriculum = curriculum
         self._observed = tuple(context.observation.spaces)
         self._is_final = False
@@ -217,7 +221,8 @@ class ScheduledGoals(KeptGoals):
         low, high = (np.array(each, np.float32) for each in (self.low, self.high))
         if self._curriculum.bounds is None:
             return low, high
-        factor, center = np.float32(self._factor("bounds")), self._center
+        factor = np.float32(self._factor("bounds"))
+        center = self._center
         return center + factor * (low - center), center + factor * (high - center)
 
     @property

@@ -187,7 +187,8 @@ def _actions(column: Callable[[str], Array], space: Space, agent: str) -> Shown:
 def _episodes(mask: BoolArray, ends: BoolArray) -> Iterator[tuple[int, int, int]]:
     """Row, first step and the step behind the last of each episode, [N, T] cut at its ends."""
     for row, (valid, ended) in enumerate(zip(mask, ends, strict=True)):
-        begin, length = 0, int(valid.sum())
+        begin = 0
+        length = int(valid.sum())
         for end in [*(np.flatnonzero(ended[:length]) + 1).tolist(), length]:
             if end > begin:
                 yield row, begin, end

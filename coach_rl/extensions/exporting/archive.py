@@ -206,7 +206,8 @@ def _is_written(part: LevelPartParameters) -> bool:
 
 def _check_level(level: LevelDescription) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
-    space, reason = level.goal_space, None
+    space = level.goal_space
+    reason = None
     if level.changes:
         reason = "its goals or its horizon change while it trains"
     elif strange := [part for part in level.parts if not _is_written(part)]:
@@ -222,7 +223,8 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
     members: dict[str, bytes | str] = {}
     levels = []
     for number, level in enumerate(stack.levels):
-        decision, outer = stack.decisions[number], stack.outer(number)
+        decision = stack.decisions[number]
+        outer = stack.outer(number)
         can_sample = _can_sample(decision)
         graphs: dict[str, Graph | None] = {
             "decisions": stack.graphs(number, samples=False),
@@ -276,7 +278,8 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
 
 def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
     """Facts about a policy: spaces, task, score, seed, command, versions."""
-    manifest, checkpoint = opened.manifest, opened.require_checkpoint("export")
+    manifest = opened.manifest
+    checkpoint = opened.require_checkpoint("export")
     best = checkpoint.notes.get("best")
     preset = manifest["preset"]
     return {

@@ -79,9 +79,13 @@ def card(manifest: Json, *, acts: str, film: str | None = None) -> str:
         acts: Lines in which the agent acts.
         film: Name of a film's file beside it; None where there is none.
     """
-    about, preset, level = manifest[ONLY_POLICY], manifest["preset"], manifest["level"]
-    score, name = about["score"], manifest["name"] if preset is None else preset["name"]
-    commit, checkout = "not known (an installed package)", manifest["git"]["coach_rl"]
+    about = manifest[ONLY_POLICY]
+    preset = manifest["preset"]
+    level = manifest["level"]
+    score = about["score"]
+    name = manifest["name"] if preset is None else preset["name"]
+    commit = "not known (an installed package)"
+    checkout = manifest["git"]["coach_rl"]
     if checkout:
         commit = f"{checkout['commit']}{' with changes' if checkout['dirty'] else ''}"
     return _TEMPLATE.format(

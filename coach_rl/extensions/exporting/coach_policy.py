@@ -25,7 +25,11 @@ MOST_BYTES = MOST_NUMBERS = 1 << 26
 """Bytes that an archive unpacks to beside 20 times its own, and elements of its arrays, at most."""
 GOAL = "desired_goal"
 """The observation key of the environment's goals."""
-MET, MISSED, FAILED, OTHER, TERMINAL = 1, 2, 4, 8, 16
+MET = 1
+MISSED = 2
+FAILED = 4
+OTHER = 8
+TERMINAL = 16
 """Bits of the end of a sub-episode: its goal is met, its horizon used up, the level below failed,
 it ended otherwise; and, beside the first two, nothing is left to do for its goal."""
 
@@ -65,7 +69,9 @@ class Policy:
                 return Graph(session, name)
 
             self._levels = [Level(*each, graph) for each in enumerate(about["levels"])]
-            self.card, self.spaces, self._mask = about["card"], about["spaces"], about["mask"]
+            self.card = about["card"]
+            self.spaces = about["spaces"]
+            self._mask = about["mask"]
             self._keys = {
                 key: (np.dtype(space["dtype"]), tuple(space["shape"]))
                 for key, space in self.spaces["observation"].items()
@@ -129,7 +135,8 @@ class Policy:
             raise ValueError(f"got {count} observations, {len(self._begins)} before; call reset()")
         with self._named:
             if not len(self._begins):
-                self._begins, self._acted = np.ones(count, np.bool_), np.zeros(count, np.int64)
+                self._begins = np.ones(count, np.bool_)
+                self._acted = np.zeros(count, np.int64)
                 self._over = {name: np.zeros(count, np.bool_) for name in self._members}
                 for level in self._levels:
                     level.allot(count)
@@ -199,7 +206,8 @@ class Policy:
         if given.keys() != self._keys.keys():
             found = ", ".join(given) or type(observation).__name__
             raise ValueError(f"observations have the keys {', '.join(self._keys)}; got {found}")
-        batch, counts = {}, set()
+        batch = {}
+        counts = set()
         for key, (dtype, shape) in self._keys.items():
             values = np.asarray(given[key])
             axes = values.ndim - len(shape)
@@ -269,7 +277,9 @@ class Level:
     """One level: its graphs, its clocks and what its rows remember."""
 
     def __init__(self, number: int, about: dict[str, Any], graph: Any) -> None:
-        self.number, self.numbers_below, self._preempts = number, about["below"], about["preempt"]
+        self.number = number
+        self.numbers_below = about["below"]
+        self._preempts = about["preempt"]
         self.above: list[Level] = []
         self.below: list[Level] = []
         self.answers: list[tuple[Array, Array, Array]] = []
@@ -281,14 +291,19 @@ class Level:
         self.greedy, self._sampling = graph(about["decisions"]), graph(about["samples"])
         self._judge, self._ends = graph(about["judge"]), graph(about["ends"])
         self._limits = graph(about["limits"])
-        self.state, self.noise, self._is_top = about["state"], about["noise"], number == 0
-        self._horizon, self._stops_on_failure = about["horizon"], about["stops_on_failure"]
-        self.members, self.needs_ends = [*about["members"]], about["needs_ends"]
+        self.state = about["state"]
+        self.noise = about["noise"]
+        self._is_top = number == 0
+        self._horizon = about["horizon"]
+        self._stops_on_failure = about["stops_on_failure"]
+        self.members = [*about["members"]]
+        self.needs_ends = about["needs_ends"]
         self.may_end = [
             number for number, name in enumerate(self.members) if about["members"][name]
         ]
         """Numbers of the members that have ends of their own."""
-        self._sizes, self._timed = about["goals"], about["timed"]
+        self._sizes = about["goals"]
+        self._timed = about["timed"]
         self.outputs = self.greedy.outputs
         self.has_goal = self._sizes["level_goal"] > 0
 
@@ -308,7 +323,8 @@ class Level:
         """Begin real episodes in these rows."""
         self._starts[rows] = self._episodes[rows] = True
         self._over[rows] = False
-        self._waiting[rows], self._open[rows] = self._is_top, False
+        self._waiting[rows] = self._is_top
+        self._open[rows] = False
         self._decisions[rows] = self._steps[rows] = 0
 
     def receive(self, rows: Array, goal: Array, sender: "Level") -> None:
@@ -324,9 +340,11 @@ class Level:
             given = sender._goals[known[number]][rows] if number in known else np.nan
             self._goals[name][rows] = given
         same = self._open[rows] & (self._goals["level_goal"][rows] == goal).all(axis=1)
-        rows, goal = rows[~same], goal[~same]
+        rows = rows[~same]
+        goal = goal[~same]
         self.switch(rows, sender)
-        self._goals["level_goal"][rows], self._sender[rows] = goal, sender.number
+        self._goals["level_goal"][rows] = goal
+        self._sender[rows] = sender.number
         self._open[rows] = self._waiting[rows] = self._starts[rows] = True
         resumed = rows[~self._seen[rows]]  # others have acted since
         if "state/place" in self._kept:  # a fixed order of members continues
@@ -338,7 +356,9 @@ class Level:
     def switch(self, rows: Array, sender: "Level") -> None:
         """End what the level does for a level above in rows, if anything."""
         rows = rows[self._open[rows] & (self._sender[rows] == sender.number)]
-        self._open[rows], self._waiting[rows], self._starts[rows] = False, False, True
+        self._open[rows] = False
+        self._waiting[rows] = False
+        self._starts[rows] = True
         for each in self.below if len(rows) else ():
             each.switch(rows, self)
 
@@ -379,7 +399,8 @@ class Level:
                 each.switch(rows[choice != place], self)
         for place, each in enumerate(self.below):
             goal = actions.get(f"action/{each.name}", actions.get("action"))
-            here, goal = choice == place, np.zeros((len(rows), 0)) if goal is None else goal
+            here = choice == place
+            goal = np.zeros((len(rows), 0)) if goal is None else goal
             each.receive(rows[here], goal[here], self)
         return rows, actions
 
@@ -391,12 +412,14 @@ class Level:
             ended: Where members' own episodes are over, [N] each by name.
             chance: Draws where options end.
         """
-        parts, self.answers = [each for each in self.answers if len(each[0])], []
+        parts = [each for each in self.answers if len(each[0])]
+        self.answers = []
         self._seen[:] = False
         if not parts:
             return
         rows, below, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
-        self._seen[rows], self._below[rows] = True, below
+        self._seen[rows] = True
+        self._below[rows] = below
         for number in self.may_end:
             self._over[rows, number] |= ended[self.members[number]][rows]
         self._decisions[rows] += 1
@@ -406,8 +429,10 @@ class Level:
         ends = self._judged(rows, batch, below, chance)
         is_over = ends != 0
         over = rows[is_over]
-        self._starts[rows], self._episodes[rows] = is_over, False
-        self._waiting[rows], self._open[over] = self._is_top | ~is_over, False
+        self._starts[rows] = is_over
+        self._episodes[rows] = False
+        self._waiting[rows] = self._is_top | ~is_over
+        self._open[over] = False
         if self._preempts:
             for each in self.below:
                 each.switch(over, self)
@@ -470,7 +495,8 @@ def _check(about: Any) -> None:
     _formed(about["spaces"]["action"], "action", lambda _, each: arrays.append(each))
     shapes = [each["shape"] for each in arrays]
     for number, level in enumerate(levels):
-        goals, horizon = level["goals"], level["horizon"]
+        goals = level["goals"]
+        horizon = level["horizon"]
         shapes += [[size] for size in (*goals.values(), *level["noise"].values())]
         known = {"level_goal", *(f"outer_goal_{depth}" for depth in range(len(level["outer"])))}
         checks = {

@@ -109,7 +109,7 @@ class Place:
     params: AgentParameters | None = None
     """The level's agent; None for a part of another agent."""
     sees: spaces.Dict = field(default_factory=spaces.Dict)
-    """What it observes, unfiltered."""
+    """Its observation space, unfiltered."""
     own: LevelSpace | None = None
     """The goals or options of its level; None: it has none."""
     below: tuple[LevelSpace | None, ...] = ()
@@ -247,7 +247,8 @@ class NetworkDecision(Decision):
     def __init__(self, agent: PPOAgent | OffPolicyAgent, place: Place) -> None:
         super().__init__()
         prefix = place.prefix
-        self._agent, self._prefix = agent, prefix
+        self._agent = agent
+        self._prefix = prefix
         view = agent.stages.of(SymmetricView)
         self._view = None if view is None else symmetry_of(view.symmetry, agent, place)
         self.observer = Observer(agent, prefix)
@@ -316,7 +317,8 @@ class Observer(nn.Module):
                 function = torch_filter(params, stage)
                 if function is None:
                     raise refused(agent, f"no graph for its {type(params).__name__} is known")
-                memory, name = stage.new_rows(1), None
+                memory = stage.new_rows(1)
+                name = None
                 if memory:
                     name = f"{prefix}{key}/{number}"
                     self.state[name] = memory["frames"].shape[1:], memory["frames"].dtype
@@ -326,7 +328,8 @@ class Observer(nn.Module):
         self, seen: Tensors, state: Tensors, episodes: Tensor
     ) -> tuple[Tensors, Tensor | None, Tensors]:
         """The filtered observations, the mask of the agent's actions if any, and the memory."""
-        filtered, after = {}, {}
+        filtered = {}
+        after = {}
         for key, stages in self._stages.items():
             values = seen[key]
             for name, function in stages:
@@ -345,7 +348,8 @@ class Observer(nn.Module):
 
 def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[Tensor], Chosen]:
     """Map from actions [R, ...] in the agent's space to those for the environment."""
-    own, output = agent.action_space, agent.output_filter
+    own = agent.action_space
+    output = agent.output_filter
     if isinstance(own, spaces.Discrete) and own != acts_in:
         if own.n > MOST_ACTIONS:
             raise refused(agent, f"its OutputFilter maps {own} to {acts_in}")
@@ -362,7 +366,8 @@ def _passed(
 ) -> Callable[[Chosen], Chosen]:
     """An OutputFilter as a function of tensors."""
     if isinstance(output, FlattenedOutput):
-        inner, space = _passed(output.parts()["inner"], agent, acts_in), output.space
+        inner = _passed(output.parts()["inner"], agent, acts_in)
+        space = output.space
         flat = output.flat
 
         def parted(action: Chosen) -> Chosen:
@@ -374,7 +379,8 @@ def _passed(
 
         return parted
     if isinstance(output, ScaledOutput):
-        inner, scaled = _passed(output.parts()["inner"], agent, acts_in), output.scaled
+        inner = _passed(output.parts()["inner"], agent, acts_in)
+        scaled = output.scaled
 
         def moved(action: Chosen) -> Chosen:
             if isinstance(action, Tensor):
@@ -459,11 +465,13 @@ def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor
 
 def split(action: Tensor, flat: FlatParts) -> Tensors:
     """`FlatParts.split` of tensors."""
-    found, begin = {}, 0
+    found = {}
+    begin = 0
     for key, space in flat.parts.items():
         end = begin + uniform_size(space)
         values = action[:, begin:end].reshape(-1, *(space.shape or ()))
         if flat.counts_from_0:
             values = values + torch.from_numpy(np.asarray(first_action(space)))
-        found[key], begin = values.to(dtype_of(space)), end
+        found[key] = values.to(dtype_of(space))
+        begin = end
     return found

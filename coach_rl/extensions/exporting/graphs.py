@@ -41,7 +41,8 @@ _NAMES = (
     "action", "below", "chance", "ends", "episodes", "level_goal", "limit", "starts", MEMBERS_OVER,
 )  # fmt: skip
 """Names of inputs and outputs that no observation may have."""
-_TRACED, _TRIED = 2, (1, 3)
+_TRACED = 2
+_TRIED = (1, 3)
 """Rows that a graph is traced with, and rows that it is tried with."""
 
 
@@ -57,7 +58,8 @@ class Graph(nn.Module):
         self, function: Callable[[Tensors], Tensors], inputs: Callable[[int], Tensors]
     ) -> None:
         super().__init__()
-        self._function, self.examples = function, inputs
+        self._function = function
+        self.examples = inputs
         self._names = [*inputs(1)]
         # Graphs cannot have numbers for names, which are the keys of a Tuple's parts.
         self._inputs = [f"observation/{each}" if each.isdigit() else each for each in self._names]
@@ -115,7 +117,8 @@ class Graph(nn.Module):
         Args:
             notes: Are kept in its file `policy.json`, with the names of its inputs and outputs.
         """
-        example, file = self.examples(_TRACED), io.BytesIO()
+        example = self.examples(_TRACED)
+        file = io.BytesIO()
         rows = tuple({0: torch.export.Dim.DYNAMIC} for _ in example)
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of weights that are views of one tensor
@@ -272,7 +275,8 @@ def ending_graph(
 
 def limit_graph(shown: EnvironmentSpaces, level: LevelDescription) -> Graph | None:
     """The graph of the horizons of a level's sub-episodes; None where all are the same."""
-    function, space = level.horizon_of, level.goal_space
+    function = level.horizon_of
+    space = level.goal_space
     if function is None:
         return None
 
@@ -359,7 +363,8 @@ def _sent(below: Mapping[str, LevelSpace | None], action: Chosen, seen: Tensors)
 @contextmanager
 def _no_output() -> Iterator[None]:
     """Discard standard output, where torch's compiled code prints graphs that it cannot write."""
-    kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    kept = os.dup(1)
+    nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     try:
         yield

@@ -20,10 +20,11 @@ from coach_rl.extensions.exporting.policies import Tensors
 
 Argument = Tensor | Tensors
 """An argument of a function, [R, ...], or several of them by key."""
-_TRACED, _TRIED = 5, (1, 2, 64)
+_TRACED = 5
+_TRIED = (1, 2, 64)
 """Rows that a function is traced with, and rows in which its trace is compared with it."""
 _LOGS = "torch._dynamo", "torch._guards", "torch.fx.experimental.symbolic_shapes"
-"""Loggers of what the error says as well."""
+"""Loggers of what the error has as well."""
 
 
 class UntraceableError(Exception):
@@ -70,7 +71,7 @@ def traced(
     code = of_tensors.__code__.replace()
     own = FunctionType(code, globals(), code.co_name, None, of_tensors.__closure__)
     try:
-        with _quiet(), torch.no_grad():
+        with _without_messages(), torch.no_grad():
             for each in flat:
                 torch._dynamo.mark_dynamic(each, 0)  # the only size that may change
             torch.compile(own, backend=noted, fullgraph=True)(*flat)
@@ -122,17 +123,19 @@ def _compare(
     function: Callable[..., Any], run: Callable[..., Any], given: Sequence[Argument]
 ) -> None:
     """Raise UntraceableError where a trace and its function return different values."""
-    wanted, made = function(*map(_arrays, given)), run(*given)
+    wanted = function(*map(_arrays, given))
+    made = run(*given)
     by_key: Mapping[str, Any] = wanted if isinstance(wanted, dict) else {"": wanted}
     for key, values in by_key.items():
-        own, got = np.asarray(values), (made[key] if key else made).numpy()
+        own = np.asarray(values)
+        got = (made[key] if key else made).numpy()
         is_like = own.shape == got.shape and own.dtype == got.dtype
         if not is_like or not np.allclose(own, got, rtol=1e-5, atol=1e-6, equal_nan=True):
             raise UntraceableError(f"its graph computes other values in {len(own)} rows")
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_messages() -> Iterator[None]:
     """Discard warnings and messages of torch's compiler."""
     loggers = [logging.getLogger(name) for name in _LOGS]
     before = [each.disabled for each in loggers]

@@ -44,7 +44,8 @@ class Policy(nn.Module, ABC):
 
     def __init__(self, torso: Any, agent: PPOAgent | OffPolicyAgent) -> None:
         super().__init__()
-        self.torso, self.space = torso, agent.action_space
+        self.torso = torso
+        self.space = agent.action_space
         recurrence = torso.embedder.recurrence if isinstance(torso, Torso) else None
         self.hidden_size = 0 if recurrence is None else recurrence.state_size
         self._begin = 0 if recurrence is None else recurrence.begin
@@ -71,7 +72,8 @@ def policy_of(agent: PPOAgent | OffPolicyAgent) -> Policy | str:
     """The policy of an agent; why there is none."""
     if isinstance(agent, PPOAgent):
         return ActorCriticPolicy(agent)
-    acting, networks = agent.learner.acting, agent.learner.networks
+    acting = agent.learner.acting
+    networks = agent.learner.networks
     network = networks["q" if "q" in networks else "actor"].module if networks else None
     known = all(
         type(each).__module__.startswith("coach_rl.") for each in (acting, acting.exploration)
@@ -95,7 +97,8 @@ class ActorCriticPolicy(Policy):
     def __init__(self, agent: PPOAgent) -> None:
         model = agent.model
         super().__init__(model.actor_torso, agent)
-        self.last, self.log_std = model.policy_head, model.log_std
+        self.last = model.policy_head
+        self.log_std = model.log_std
         self.noise_kind, self.noise_size = agent.sampler.noise_kind, agent.sampler.noise_size
         space = self.space
         self._sizes = choice_sizes(space.choices if isinstance(space, MixedSpace) else space)
@@ -124,7 +127,8 @@ class ActorCriticPolicy(Policy):
 
 def chosen_of(logits: Tensor, sizes: tuple[int, ...], noise: Tensor | None) -> Tensor:
     """The largest logit of each choice, or a draw by uniform noise [R, D], int64 [R, D]."""
-    actions, ends = [], np.cumsum(sizes).tolist()
+    actions = []
+    ends = np.cumsum(sizes).tolist()
     for number, (begin, end) in enumerate(pairwise((0, *ends))):
         own = logits[:, begin:end]
         if noise is None:
@@ -142,7 +146,8 @@ class ChoicePolicy(Policy):
 
     def __init__(self, network: QNetwork | Actor, agent: OffPolicyAgent) -> None:
         super().__init__(network.torso, agent)
-        self.network, self._sizes = network, choice_sizes(agent.action_space)
+        self.network = network
+        self._sizes = choice_sizes(agent.action_space)
         self._first = torch.from_numpy(np.asarray(first_action(agent.action_space)))
         if isinstance(network, Actor):
             self.noise_kind, self.noise_size = "uniform", len(self._sizes)
@@ -183,7 +188,9 @@ class SquashedPolicy(Policy):
 
     def __init__(self, network: SquashedGaussianActor, agent: OffPolicyAgent) -> None:
         super().__init__(network.torso, agent)
-        self.last, self.to_box, self.bounds = network.head, network.to_box, network.log_std_bounds
+        self.last = network.head
+        self.to_box = network.to_box
+        self.bounds = network.log_std_bounds
         self.noise_size = len(network.to_box.low)
 
     def choice(self, outputs: Tensor, noise: Tensor | None, _filtered: Tensors, /) -> Tensor:
@@ -200,11 +207,14 @@ class CandidatesPolicy(SquashedPolicy):
 
     def __init__(self, agent: OffPolicyAgent, acting: CandidatePolicy) -> None:
         networks = agent.learner.networks
-        actor, critics = networks["actor"].module, networks["critics"].module
+        actor = networks["actor"].module
+        critics = networks["critics"].module
         assert isinstance(actor, SquashedGaussianActor)
         assert isinstance(critics, Critics)
         super().__init__(actor, agent)
-        self.critics, self.normal, self.uniform = critics, acting.normal, acting.uniform
+        self.critics = critics
+        self.normal = acting.normal
+        self.uniform = acting.uniform
         hidden = agent.stages.of(HiddenStates)
         self.hidden_size = 0 if hidden is None else hidden.state.size
         self._begin = 0

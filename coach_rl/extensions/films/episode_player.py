@@ -49,7 +49,8 @@ class EpisodePlayer(EvaluationWatcher):
         new_sink: Callable[[], FrameSink],
         on_end: Callable[[FilmedEpisode], None] = lambda _: None,
     ) -> None:
-        self._new_sink, self._on_end = new_sink, on_end
+        self._new_sink = new_sink
+        self._on_end = on_end
         self.lengths: list[int] = []
         """Steps of the episodes that are over, since the evaluation began."""
         self.shows = True
@@ -72,7 +73,9 @@ class EpisodePlayer(EvaluationWatcher):
                 cuts short have no number: the next one takes it.
         """
         self._camera = Camera(stack, row)
-        self._stack, self._row, self._wanted = stack, row, wanted
+        self._stack = stack
+        self._row = row
+        self._wanted = wanted
         self._tracker = EpisodeTracker(stack.simulators.num_envs)
         self.lengths = []
         self._start(0)

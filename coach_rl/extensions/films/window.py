@@ -21,7 +21,8 @@ KEYS = "space pauses, right steps, up and down change the speed, q quits"
 _MAX_SIDE, _MIN_SIDE = 720, 320
 _POLLS = 50
 """Times a second that the keyboard is polled while it waits."""
-_FASTEST, _SLOWEST = 8.0, 0.125
+_FASTEST = 8.0
+_SLOWEST = 0.125
 _LAST_FRAME_SECONDS = 1.0
 
 
@@ -39,7 +40,8 @@ class Window:
     def __init__(self, title: str, *, slow: float = 1.0) -> None:
         self.is_closed = False
         """True once the user has closed it."""
-        self._title, self._speed = title, 1.0
+        self._title = title
+        self._speed = 1.0
         self._frame_seconds = slow / FRAMES_PER_SECOND
         self._is_paused = self._steps = False
         self._shown_at = 0

@@ -1,6 +1,6 @@
 """The symmetry of ants as functions of tensors, for exported policies."""
 
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -49,11 +49,14 @@ class Views(NamedTuple):
     """[R] the unit quaternion of that turn, w + iz."""
 
 
-@singledispatch
-def way_of(turns: AntTurns, seen: Tensors) -> Complex:
-    """`AntTurns.way` of tensors; its subclasses register theirs."""
+def _way(turns: AntTurns, seen: Tensors) -> Complex:
+    """`AntTurns.way` of tensors, and that of its subclass in the workshop."""
     key, first = turns.vectors[0]
-    return pair(seen[key], first)
+    values = seen[key]
+    if turns.due is None:
+        return pair(values, first)
+    chosen = first + 2 * values[:, turns.due].argmax(dim=1, keepdim=True)  # [R, 1]
+    return Complex(values.gather(1, chosen)[:, 0], values.gather(1, chosen + 1)[:, 0])
 
 
 def pair(values: Tensor, first: int) -> Complex:
@@ -71,7 +74,7 @@ def _views(turns: AntTurns, seen: Tensors) -> Views:
         torch.where(is_upright, twist.imag, 0.0) / length,
     )
     heading = twist.times(twist)
-    way = way_of(turns, seen).times(heading.conjugate())
+    way = _way(turns, seen).times(heading.conjugate())
     along_x = way.real.abs() >= way.imag.abs()
     ahead = torch.where(way.real >= 0, 0, 2)
     quarters = torch.where(along_x, ahead, torch.where(way.imag > 0, 1, 3))
@@ -94,13 +97,16 @@ def _canonical(turns: AntTurns, seen: Tensors) -> Tensors:
     columns = {key: [*seen[key].unbind(dim=1)] for key in dict([(_KEY, 0), *turns.vectors])}
     for key, first in ((_KEY, 15), *turns.vectors):
         vector = pair(seen[key], first).times(from_world)
-        columns[key][first], columns[key][first + 1] = vector.real, sign * vector.imag
+        columns[key][first] = vector.real
+        columns[key][first + 1] = sign * vector.imag
     own = columns[_KEY]
     fourth = views.heading.times(views.heading).times(views.heading).times(views.heading)
     own[3] = torch.sqrt(motion[:, 3] ** 2 + motion[:, 6] ** 2)
-    own[4], own[5] = sign * tilt.real, tilt.imag
+    own[4] = sign * tilt.real
+    own[5] = tilt.imag
     own[6] = sign * fourth.imag if turns.params.shows_axes else torch.zeros_like(sign)
-    own[18], own[19] = sign * rates.real, rates.imag
+    own[18] = sign * rates.real
+    own[19] = rates.imag
     own[20] = own[20] * sign
     joints = torch.from_numpy(turns.joints)[views.number]  # [R, 8]
     signs = torch.from_numpy(turns.joint_signs)[views.number]

@@ -102,7 +102,8 @@ class SelectedTurns:
         self, agents: Mapping[str, AnyAgent], bound: tuple[BoundMember, ...], context: AgentContext
     ) -> "Arbiter":
         """The arbiter; errors where the agent's name is taken, or it can't see or choose."""
-        name, observed = self.agent.name, context.spaces.observation.spaces
+        name = self.agent.name
+        observed = context.spaces.observation.spaces
         require(
             name not in {*agents, *(each.name for each in bound)},
             f"the selector and a member are called '{name}'; choose another name",

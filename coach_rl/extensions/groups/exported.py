@@ -13,7 +13,7 @@ from coach_rl.extensions.members.exported import TurnDecision, at, where
 
 
 class ArbiterDecision(TurnDecision):
-    """Members one of which acts in each row, as an arbiter says.
+    """Members one of which acts in each row, as an arbiter chooses.
 
     Args:
         group: The agents.

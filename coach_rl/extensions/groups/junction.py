@@ -61,7 +61,9 @@ class Routes(Saved):
         links: Links,
         preempt: Collection[str] = (),
     ) -> None:
-        self.simulators, self.described, self.links = simulators, described, links
+        self.simulators = simulators
+        self.described = described
+        self.links = links
         self.preempts = tuple(level.name in preempt for level in described)
         """True for each level that takes control back after each decision below."""
         self.above = tuple(
@@ -73,7 +75,8 @@ class Routes(Saved):
         """The levels by number, as far as they are built."""
         self.junctions: dict[int, Junction] = {}
         """The environments of these levels."""
-        count, n = len(described), simulators.num_envs
+        count = len(described)
+        n = simulators.num_envs
         self._sender = np.full((count + 1, n), -1, np.int64)
         """[L + 1, N] the level that sent each level its last directive, behind them the simulators;
         -1 before there was one."""
@@ -104,7 +107,8 @@ class Routes(Saved):
         Raises:
             SpaceError: A level that takes goals has the name that the choice has.
         """
-        below, seen = self.links[index], self.simulators.spaces
+        below = self.links[index]
+        seen = self.simulators.spaces
         if not below:
             return seen
         if len(below) == 1:
@@ -141,7 +145,8 @@ class Routes(Saved):
         acting = self._sender[-1, rows]
         while len(rows):
             self.has_acted[acting, rows] = True
-            rows, acting = rows[acting > 0], acting[acting > 0]
+            rows = rows[acting > 0]
+            acting = acting[acting > 0]
             acting = self._sender[acting, rows]
 
     def send(self, sender: int, directive: Directive, rows: IntArray) -> None:
@@ -185,7 +190,8 @@ class Routes(Saved):
 
     def answer(self, index: int) -> EnvResponse | None:
         """The answers for a level since the last call, as one; None where none came."""
-        parts, self._answers[index] = self._answers[index], []
+        parts = self._answers[index]
+        self._answers[index] = []
         if len(parts) < 2:
             return parts[0] if parts else None
         faults = next((part.faults for part in parts if part.faults), ())
@@ -211,7 +217,8 @@ class Routes(Saved):
 
     def path(self, row: int) -> list[int]:
         """The levels that are, or were last, on the active path of a row, top first."""
-        found, index = list[int](), int(self._sender[-1, row])
+        found = list[int]()
+        index = int(self._sender[-1, row])
         while index >= 0:
             found.append(index)
             index = int(self._sender[index, row]) if index else -1
@@ -230,7 +237,8 @@ class Routes(Saved):
 
     def _hand(self, sender: int, index: int, directive: Directive, rows: IntArray) -> None:
         """Begin sub-episodes of a level, or continue those open under an equal directive."""
-        level, described = self.levels[index], self.described[index]
+        level = self.levels[index]
+        described = self.described[index]
         junction = self.junctions[sender]
         junction.note(index, rows)
         action = directive.action
@@ -247,7 +255,8 @@ class Routes(Saved):
             same = is_open & (goal == level.rows.goal[rows]).all(axis=1)
             level.hand_on(rows[same], mine.rows_of(same))
             self._switch(index, sender, rows[is_open & ~same])
-            rows, mine = rows[~same], mine.rows_of(~same)
+            rows = rows[~same]
+            mine = mine.rows_of(~same)
         self._sender[index, rows] = sender
         if len(rows):
             level.send(mine, rows)

@@ -74,7 +74,8 @@ class TrainedPlayer:
     """A trained agent as an opponent."""
 
     def __init__(self, agent: TrainedAgent, *, random_moves: float) -> None:
-        self._agent, self._random_moves = agent, random_moves
+        self._agent = agent
+        self._random_moves = random_moves
 
     def columns(self, observation: Observation, uniform: FloatArray) -> IntArray:
         """Greedy actions, [R]; random ones where `uniform` is below their share."""

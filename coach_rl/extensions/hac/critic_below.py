@@ -24,7 +24,8 @@ class CriticBelow:
     """
 
     def __init__(self, goal: GoalSpace, agent: OffPolicyAgent) -> None:
-        self._goal, self._agent = goal, agent
+        self._goal = goal
+        self._agent = agent
 
     def states(self, observation: Observation) -> Observation:
         """Observations [R, ...] each of the environment as the agent below sees them, without goal.

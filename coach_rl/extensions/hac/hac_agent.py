@@ -64,7 +64,8 @@ class HACAgentParameters(LearnerParameters):
     """
 
     def __post_init__(self) -> None:
-        memory, bounds = self.learner.memory, self.learner.critic.bounds
+        memory = self.learner.memory
+        bounds = self.learner.critic.bounds
         require(
             isinstance(memory, ReplayMemoryParameters),
             "HACAgentParameters.learner needs ReplayMemoryParameters as memory, "

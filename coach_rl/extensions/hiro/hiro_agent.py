@@ -89,7 +89,8 @@ class SubGoalCorrection(SubGoalRelabelling):
         """Sub-goals to choose from, [B, C, G]: sent, achieved, C - 2 around the latter."""
         achieved = wrapped(low.observation[GOAL_KEY][:, 0] - low.last_goal, self.goal.angles)
         kept = low.kept
-        samples, size = self._params.candidates - 2, self.goal.size
+        samples = self._params.candidates - 2
+        size = self.goal.size
         drawn = self._rng.standard_normal((samples, int(kept.sum()), size), dtype=np.float32)
         noise = np.zeros((len(kept), samples, size), np.float32)
         noise[kept] = drawn.swapaxes(0, 1)

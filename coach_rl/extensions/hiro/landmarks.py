@@ -140,7 +140,8 @@ class Novelty(Saved):
         context: AgentContext,
         owner: str,
     ) -> None:
-        self.params, self._keys = params, tuple(observation_space.spaces)
+        self.params = params
+        self._keys = tuple(observation_space.spaces)
         self._device = torch.device(context.device)
         rng = torch.Generator().manual_seed(integer_seed(context.seed, owner, "novelty weights"))
         self.predictor, self.random = (
@@ -183,7 +184,8 @@ class Novelty(Saved):
             scores = np.concatenate((self._scores[kept], scores))
         most = np.argsort(-scores, kind="stable")[: self.params.count]
         self.states = {key: values[most] for key, values in states.items()}
-        self.places, self._scores = places[most], scores[most]
+        self.places = places[most]
+        self._scores = scores[most]
 
     def learn(self, states: Observation) -> None:
         """One gradient step on states [B, ...] each."""
@@ -279,8 +281,11 @@ class LandmarkPlanner(Saved):
         novelty: Novelty | None,
         seed: int,
     ) -> None:
-        self.params, self.novelty = params, novelty
-        self._goal, self._critic, self._store = goal, CriticBelow(goal, low), store
+        self.params = params
+        self.novelty = novelty
+        self._goal = goal
+        self._critic = CriticBelow(goal, low)
+        self._store = store
         self._new = UnreadSteps(store)
         self._rng = generator(seed, "landmarks")
         self._counts = np.zeros(3, np.int64)  # planned, led to the goal, by an edge too long
@@ -351,7 +356,8 @@ class LandmarkPlanner(Saved):
     def metrics(self) -> dict[str, float]:
         """Shares of the ways planned, and the seconds spent, since the last call."""
         (planned, near, blocked), seconds = self._counts.tolist(), self._seconds
-        self._counts[:], self._seconds = 0, 0.0
+        self._counts[:] = 0
+        self._seconds = 0.0
         found = {} if self.novelty is None else self.novelty.metrics()
         if planned:
             found["landmarks/goal_share"] = near / planned
@@ -363,7 +369,8 @@ class LandmarkPlanner(Saved):
         drawn = self._states(self._store.draw(self._rng, self.params.candidates))
         places = self._goal.achieved(drawn)
         cover = farthest_points(places, self.params.coverage)
-        states, places = {key: values[cover] for key, values in drawn.items()}, places[cover]
+        states = {key: values[cover] for key, values in drawn.items()}
+        places = places[cover]
         novelty = self.novelty
         if novelty is None or novelty.places is None:
             return states, places

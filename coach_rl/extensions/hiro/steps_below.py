@@ -106,7 +106,8 @@ class SubGoalRelabelling(SamplerUnit):
         self.goal, self._history, self._half_range = _level_below(context.place, owner)
         self.low: ReplayingAgent = cast(Any, context.place.agent_below)
         """The agent below."""
-        self._store, self._filter = context.store, context.output_filter
+        self._store = context.store
+        self._filter = context.output_filter
         self.unfiltered = (self.goal.key,)
         seen = f"{OBSERVATIONS}{self.goal.key}"
         self.inputs = (POSITIONS, ACTIONS, LOW_BEGIN, LOW_END, seen)
@@ -118,7 +119,8 @@ class SubGoalRelabelling(SamplerUnit):
         """The sub-goals to show, [B, G]; those equal to `low.sent` are shown as they are stored."""
 
     def __call__(self, batch: Columns, size: int) -> Columns:
-        stored, low = batch[ACTIONS].cpu().numpy(), self.steps_of(batch)
+        stored = batch[ACTIONS].cpu().numpy()
+        low = self.steps_of(batch)
         goals = self.relabelled(low)
         replaced = (goals != low.sent).any(axis=1, keepdims=True)
         shown = goals if self._filter is None else np.asarray(self._filter.inverse(goals))
@@ -133,7 +135,8 @@ class SubGoalRelabelling(SamplerUnit):
         counts = np.where(kept, ends - begins, 0)
         mask = np.arange(counts.max(initial=1)) < counts[:, None]  # [B, T]
         decision, time = mask.nonzero()
-        acting, steps = rows[decision], begins[decision] + time
+        acting = rows[decision]
+        steps = begins[decision] + time
 
         def padded(values: Array, where: BoolArray = mask) -> Array:
             filled = np.zeros((*where.shape, *values.shape[1:]), values.dtype)

@@ -113,7 +113,9 @@ class VisitedCells:
     """
 
     def __init__(self, *, side: float, steps: int, most: int) -> None:
-        self._side, self._steps, self._most = side, steps, most
+        self._side = side
+        self._steps = steps
+        self._most = most
         self._numbers: dict[tuple[int, ...], int] = {}
         self.adjacent: BoolArray = np.zeros((0, 0), np.bool_)
         """The adjacency matrix, as far as is known: symmetric [C, C]."""
@@ -129,12 +131,14 @@ class VisitedCells:
     def add(self, trajectories: Iterable[FloatArray]) -> None:
         """Record trajectories of places [T, G], visited one step after the other."""
         visited = [self._numbered(trajectory) for trajectory in trajectories]
-        known, count = self.adjacent, len(self._numbers)
+        known = self.adjacent
+        count = len(self._numbers)
         self.adjacent = np.eye(count, dtype=np.bool_)
         self.adjacent[: len(known), : len(known)] |= known
         for numbers in visited:
             for apart in range(1, min(self._steps, len(numbers))):
-                one, other = numbers[:-apart], numbers[apart:]
+                one = numbers[:-apart]
+                other = numbers[apart:]
                 kept = (one != _FULL) & (other != _FULL)
                 self.adjacent[one[kept], other[kept]] = True
                 self.adjacent[other[kept], one[kept]] = True
@@ -240,7 +244,8 @@ class Adjacency(Saved):
 
     def metrics(self) -> dict[str, float]:
         """Results of the newest round, and the seconds spent since the last call."""
-        seconds, self._seconds = self._seconds, 0.0
+        seconds = self._seconds
+        self._seconds = 0.0
         return {**self._learned, "time/adjacency": seconds}
 
     def _train(self) -> None:
@@ -352,8 +357,11 @@ class SubGoalGuide(Saved):
         memory: ReplayMemory,
         planner: LandmarkPlanner | None,
     ) -> None:
-        self.adjacency, self.planner = adjacency, planner
-        self._steps, self._goal, self._history = steps, goal, memory.history
+        self.adjacency = adjacency
+        self.planner = planner
+        self._steps = steps
+        self._goal = goal
+        self._history = memory.history
         self._new = UnreadSteps(memory.store)
 
     def prepared(self, batch: TransitionBatch) -> TransitionBatch:
@@ -371,16 +379,19 @@ class SubGoalGuide(Saved):
         The adjacency loss of Zhang et al. 2020, section 4.2, and the landmark loss of Kim et al.
         2021, section 4; nothing before adjacency has been learned.
         """
-        adjacency, margin = self.adjacency, self.adjacency.params.margin
+        adjacency = self.adjacency
+        margin = self.adjacency.params.margin
         here = self._achieved(batch)
         proposed = adjacency.embedded(here + action if self._goal.relative else action)
         penalty = adjacency_penalty(embedded_distance(adjacency.embedded(here), proposed), margin)
-        loss, metrics = adjacency.params.weight * penalty, {"adjacency_penalty": penalty}
+        loss = adjacency.params.weight * penalty
+        metrics = {"adjacency_penalty": penalty}
         if self.planner is not None:
             landmark = adjacency.embedded(batch.extras[LANDMARK])
             drawn = proposed[: len(landmark)]
             pull = adjacency_penalty(embedded_distance(landmark, drawn), margin)
-            loss, metrics["landmark_loss"] = loss + self.planner.params.weight * pull, pull
+            loss = loss + self.planner.params.weight * pull
+            metrics["landmark_loss"] = pull
         return adjacency.trained * loss, metrics
 
     def learn(self) -> None:
@@ -436,7 +447,9 @@ def _level_below(
     Raises:
         ConfigurationError: There is none, or it does not keep what is needed.
     """
-    owner, goal, low = place.owner(agent.name), place.sub_goal, place.agent_below
+    owner = place.owner(agent.name)
+    goal = place.sub_goal
+    low = place.agent_below
     if place.below is None or goal is None:
         raise ConfigurationError(
             f"{owner} has a guide, which is for sub-goals, and sends none to a level below; "
@@ -475,7 +488,9 @@ def _check_landmarks(
     agent: FilteredAgent[RowState], low: OffPolicyAgent, place: LevelPlace
 ) -> None:
     """Raise `ConfigurationError` unless ways to goals can be planned by the critic below."""
-    owner, goal, sub_goal = place.owner(agent.name), place.goal, place.sub_goal
+    owner = place.owner(agent.name)
+    goal = place.goal
+    sub_goal = place.sub_goal
     assert sub_goal is not None
     wanted = agent.observation_space.spaces.get(GOAL_KEY)
     size = 0 if wanted is None else int(np.prod(wanted.shape or (1,)))

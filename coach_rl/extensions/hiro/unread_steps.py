@@ -29,7 +29,8 @@ class UnreadSteps(Saved):
         Args:
             overlap: Steps before the new ones to return once more.
         """
-        begins, ends = self._begins(), self._store.counts.copy()
+        begins = self._begins()
+        ends = self._store.counts.copy()
         self._read = ends
         return np.maximum(begins - overlap, ends - self._store.sizes), ends
 

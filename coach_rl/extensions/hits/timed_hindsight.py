@@ -159,7 +159,8 @@ class TimedHindsightObservations(HindsightObservations):
     def __init__(self, store: RingStore, params: TimedHindsight) -> None:
         super().__init__(store, params)
         self.inputs += (POSITIONS, ENDS, TIMES, *OBSERVED_TIMES)
-        self._store, self._longest = store, params.goal.longest
+        self._store = store
+        self._longest = params.goal.longest
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         """The desired goals, [B, ...] each, and the times left, [B, 1] each."""

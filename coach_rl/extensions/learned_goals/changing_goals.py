@@ -52,11 +52,13 @@ OF_GOALS = "goal_space/"
 BEFORE, AFTER = (path.removeprefix("/") for path in RAW)
 LATER = f"{OF_GOALS}later/"
 """Extras of unfiltered observations, a key follows: before and after decisions, and later."""
-HAS_LATER, GOAL = f"{OF_GOALS}has_later", f"{OF_GOALS}goal"
+HAS_LATER = f"{OF_GOALS}has_later"
+GOAL = f"{OF_GOALS}goal"
 """Extras: whether the later observation is as much later as it should be, and the goal."""
 SENT = f"{OF_GOALS}sent"
 """Extra, one level up: the goal or displacement that an action stood for."""
-GIVEN, GIVEN_VERSION = f"{BEFORE}given", f"{BEFORE}given_version"
+GIVEN = f"{BEFORE}given"
+GIVEN_VERSION = f"{BEFORE}given_version"
 """Extras: the absolute goal of a decision, and the version of the goals when it was made."""
 
 
@@ -234,7 +236,9 @@ class Achieved:
     """
 
     def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
-        self._store, self._goal, self.paths = store, params.goal, params.achieved_paths(store)
+        self._store = store
+        self._goal = params.goal
+        self.paths = params.achieved_paths(store)
 
     def seen(self, positions: IntArray, *, after: bool) -> Observation:
         """Unfiltered observations at positions [R], before or after the decisions."""
@@ -254,7 +258,8 @@ class ChangingHindsightGoals(HindsightGoals):
         self, store: RingStore, rng: np.random.Generator, params: ChangingHindsight
     ) -> None:
         super().__init__(store, rng, params)
-        self._changing, self._achieved = params.goal, Achieved(store, params)
+        self._changing = params.goal
+        self._achieved = Achieved(store, params)
 
     def __call__(self, batch: Columns, size: int) -> Columns:
         positions = batch[POSITIONS].numpy()
@@ -295,7 +300,8 @@ class GoalColumns(SamplerUnit):
     inputs = (POSITIONS, GOALS)
 
     def __init__(self, store: RingStore, params: ChangingHindsight) -> None:
-        self._store, self._ahead = store, params.goal.ahead
+        self._store = store
+        self._ahead = params.goal.ahead
         self._observed = Achieved(store, params)
         self.outputs: tuple[str, ...] = (extra(GOAL),)
         if self._ahead:
@@ -306,7 +312,8 @@ class GoalColumns(SamplerUnit):
         columns = {extra(GOAL): batch[GOALS]}
         if not self._ahead:
             return columns
-        store, positions = self._store, batch[POSITIONS].numpy()
+        store = self._store
+        positions = batch[POSITIONS].numpy()
         # Positions [B, ahead] of the steps from each one on. They are one stretch of an episode if
         # each observation before a step is the one behind its predecessor.
         rows, steps = store.rows_of(positions), store.steps_of(positions)
@@ -339,7 +346,8 @@ class ScaledActions(SamplerUnit):
     outputs = (ACTIONS,)
 
     def __init__(self, goal: ChangingGoals, output_filter: OutputFilter | None) -> None:
-        self._goal, self._filter = goal, output_filter
+        self._goal = goal
+        self._filter = output_filter
         if output_filter is not None:
             output_filter.inverse(np.zeros((1, goal.size), np.float32))  # SpaceError: no way back
 

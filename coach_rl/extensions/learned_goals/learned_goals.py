@@ -145,11 +145,13 @@ class KeptGoals(ChangingGoals):
         if not self.learns:
             return super().attach(agent)
         require_unfiltered(agent, frozenset(), "its memory, as its goals learn,")
-        act, learn = agent.act, agent.learn_from_batch
+        act = agent.act
+        learn = agent.learn_from_batch
         raw = self._raw(agent)
 
         def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
-            rows, shown = request.rows, request.observation[GOAL_KEY]
+            rows = request.rows
+            shown = request.observation[GOAL_KEY]
             if GOAL_KEY in row_state.pending:  # the goals may have changed since it was shown
                 row_state.pending[GOAL_KEY][rows] = shown
             action: Action = act(row_state, request, clock)
@@ -183,7 +185,8 @@ class KeptGoals(ChangingGoals):
 
     def _raw(self, agent: "OffPolicyAgent") -> tuple[str, ...]:
         """The keys that have to be kept unfiltered, as the agent sees something else."""
-        seen, changed = agent.observation_space.spaces, agent.input_filter.changed_keys
+        seen = agent.observation_space.spaces
+        changed = agent.input_filter.changed_keys
         return tuple(key for key in self.keys if key in changed or key not in seen)
 
 
@@ -293,7 +296,8 @@ class LearnedGoals(ScaledGoals, KeptGoals, Saved):
         GoalSpace.__init__(
             self, **{each.name: getattr(params, each.name) for each in fields(GoalSpace)}
         )
-        self.params, self._context = params, context
+        self.params = params
+        self._context = context
         self.recomputes = params.recomputed
         self.device = torch.device(context.runtime.device)
         """Device of the networks."""
@@ -478,7 +482,8 @@ def _keep_raw(agent: "OffPolicyAgent", keys: tuple[str, ...]) -> tuple[str, ...]
     """Let an agent keep unfiltered observations under these keys; the names of the extras."""
     if not keys:
         return ()
-    act, observe = agent.act, agent.observe
+    act = agent.act
+    observe = agent.observe
 
     def acted(row_state: Any, request: ActionRequest, clock: Clock) -> Action:
         action: Action = act(row_state, request, clock)

@@ -70,7 +70,8 @@ class LESSONGoals(LearnedGoals):
 
     def __init__(self, params: LESSONGoalSpace, context: GoalContext) -> None:
         super().__init__(params, context)
-        self.settings, self.ahead = params, params.ahead
+        self.settings = params
+        self.ahead = params.ahead
         self.features = self.new_network(params.torso, "features")
         self.features_engine = self.new_engine(
             Objective(network=self.features, loss=self._loss, optimizer=params.optimizer)
@@ -83,7 +84,8 @@ class LESSONGoals(LearnedGoals):
         return features
 
     def learn(self, batch: GoalBatch) -> bool:
-        until, self.calls = self.settings.learns_until, self.calls + 1
+        until = self.settings.learns_until
+        self.calls = self.calls + 1
         is_over = until is not None and self.version >= until
         if is_over or self.calls % self.settings.every or not batch.has_later.any():
             return False

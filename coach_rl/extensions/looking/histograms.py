@@ -78,7 +78,8 @@ class Histograms(RunPart):
             return
         self._due = self._next_after(record.environment_steps)
         for level in self._graph.levels:
-            agent, kept = self._graph.agents[level.name], self._seen[level.name]
+            agent = self._graph.agents[level.name]
+            kept = self._seen[level.name]
             arrays = learned(agent)
             for name in kept[-1] if kept else ():
                 arrays[name] = np.concatenate([each[name] for each in kept])

@@ -52,7 +52,8 @@ def parse_inspections(text: str) -> tuple[InspectParameters, ...]:
             )
         level, dot, point = place.partition(".")
         if not dot or "/" in level:
-            level, point = "", place
+            level = ""
+            point = place
         for check in rest[0].split(","):
             _merge(found, _read(check, point, level or None, reaction, entry))
     if not found:
@@ -89,7 +90,8 @@ def _merge(found: list[InspectParameters], new: InspectParameters) -> None:
     for index, known in enumerate(found):
         same = replace(known, checks=new.checks, within=new.within, oldest=new.oldest) == new
         if same and not set(new.checks) & set(known.checks):
-            within, oldest = known.within or new.within, known.oldest or new.oldest
+            within = known.within or new.within
+            oldest = known.oldest or new.oldest
             checks = (*known.checks, *new.checks)
             found[index] = replace(known, checks=checks, within=within, oldest=oldest)
             return

@@ -99,8 +99,11 @@ class Inspector(Saved):
         column: str = "",
         note: Callable[[Finding], None],
     ) -> None:
-        self._params, self._point, self._level = params, point, level
-        self._column, self._note = column, note
+        self._params = params
+        self._point = point
+        self._level = level
+        self._column = column
+        self._note = note
         self._calls = self._dumps = 0
         self._forms: dict[str, str] = {}
         self._warned: set[str] = set()
@@ -120,7 +123,8 @@ class Inspector(Saved):
             InspectionError: Something is wrong, and the run is to stop.
             UnknownNameError: The point has no such column.
         """
-        number, self._calls = self._calls, self._calls + 1
+        number = self._calls
+        self._calls = self._calls + 1
         if number % self._params.every:
             return
         columns = self._chosen(shown())
@@ -149,7 +153,8 @@ class Inspector(Saved):
 
     def _checked(self, name: str, values: Array) -> Iterator[tuple[str, float, str]]:
         """Findings of the checks: a quantity, its value, and an account of what is wrong."""
-        params, count = self._params, len(values)
+        params = self._params
+        count = len(values)
         for check in params.checks:
             match check:
                 case "nan" if values.dtype.kind == "f":
@@ -197,7 +202,8 @@ class Inspector(Saved):
         self, number: int, scalars: dict[str, float], wrong: dict[str, str], columns: Columns
     ) -> Finding:
         """The finding, after the reaction to what is wrong."""
-        text, is_kept = "; ".join(wrong.values()), False
+        text = "; ".join(wrong.values())
+        is_kept = False
         if wrong and self._params.reaction == "stop":
             raise InspectionError(f"the inspection of {text}", evidence=self._kept(columns))
         if wrong:

@@ -66,7 +66,8 @@ class NotebookSink:
 
     def catch_up(self, records: Iterable[LogRecord]) -> None:
         """Start over from the records of a run so far."""
-        self._curves, self._figures = {}, Figures()
+        self._curves = {}
+        self._figures = Figures()
         for record in records:
             self._add_record(record)
         self._draw()
@@ -83,7 +84,8 @@ class NotebookSink:
 
     def _add_record(self, record: LogRecord) -> None:
         self._figures.add(record)
-        steps, scalars = record.environment_steps, record.scalars
+        steps = record.environment_steps
+        scalars = record.scalars
         match record.kind:
             case "episode":
                 assert self._figures.episode_reward is not None
@@ -145,7 +147,8 @@ class _Curve:
     def __init__(self) -> None:
         self.steps: list[int] = []
         self.values: list[float] = []
-        self._skip, self._seen = 1, 0
+        self._skip = 1
+        self._seen = 0
         """Number of values of which one is kept, and of those so far."""
 
     def add(self, steps: int, value: float) -> None:

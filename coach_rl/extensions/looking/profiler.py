@@ -49,7 +49,8 @@ class Node:
     """
 
     def __init__(self, name: str, parent: "Node | None" = None) -> None:
-        self.name, self.parent = name, parent
+        self.name = name
+        self.parent = parent
         self.children: dict[str, Node] = {}
         self.recent: list[Nanoseconds] = []
         """Durations that are not added up yet."""
@@ -214,7 +215,8 @@ class Profiler:
         *,
         waits_for_gpu: bool = False,
     ) -> None:
-        self._clock, self._waits_for_gpu = clock, waits_for_gpu
+        self._clock = clock
+        self._waits_for_gpu = waits_for_gpu
         self._root = self._open = Node("run")
         self._first: list[Call] = []
         self._last: deque[Call] = deque(maxlen=TRACE_ENDS)
@@ -276,7 +278,8 @@ class Profiler:
 
     def _timed(self, call: Callable[..., object], path: tuple[str, ...]) -> Callable[..., object]:
         """The call, timed; what it costs is paid for every call, so it does little."""
-        clock, name = self._clock, path[-1]
+        clock = self._clock
+        name = path[-1]
         nodes: dict[Node, Node] = {}  # by their parents
 
         def timed(*args: object, **named: object) -> object:

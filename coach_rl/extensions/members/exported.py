@@ -32,7 +32,8 @@ class GroupDecision(Decision):
 
     def __init__(self, group: AgentGroup, place: Place) -> None:
         super().__init__()
-        self._group, self.members = group, nn.ModuleList()
+        self._group = group
+        self.members = nn.ModuleList()
         self._counts: list[dict[str, int]] = []
         for each in group.bound:
             space = place.acts_in if each.part is None else each.part.space

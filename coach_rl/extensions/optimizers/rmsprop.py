@@ -54,7 +54,8 @@ class RMSprop(Saved):
     )
 
     def __init__(self, network: NetworkWrapper, params: RMSpropParameters) -> None:
-        self.network, self.params = network, params
+        self.network = network
+        self.params = params
         self._second = torch.zeros_like(network.online)
         self._first = torch.zeros_like(network.online) if params.centered else None
         self._velocity = torch.zeros_like(network.online) if params.momentum else None
@@ -62,7 +63,8 @@ class RMSprop(Saved):
         self._power = torch.ones((), dtype=self._mean.dtype, device=self._mean.device)
 
     def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
-        params, online = self.params, self.network.online
+        params = self.params
+        online = self.network.online
         parameters, *moments = rmsprop_step(
             online,
             gradient,

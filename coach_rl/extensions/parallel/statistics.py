@@ -32,7 +32,8 @@ class SharedStatistics:
     def merge(self, rows: Numbers) -> None:
         """Merge the numbers of every rank, [ranks, K]; the result is the same in each."""
         for each in self._all:
-            shape, size = each.mean.shape, each.mean.size
+            shape = each.mean.shape
+            size = each.mean.size
             own, rows = np.split(rows, [1 + 2 * size], axis=1)
             counts, means, variances = np.split(own, [1, 1 + size], axis=1)
             if not counts.any():

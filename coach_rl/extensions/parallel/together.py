@@ -14,7 +14,9 @@ from coach_rl.extensions.parallel.ranks import Numbers, Ranks
 from coach_rl.extensions.parallel.statistics import SharedStatistics
 from coach_rl.extensions.parallel.stopping import JointStop
 
-TRAIN, DRAIN, SET = "train", "drain_metrics", "set_scalars"
+TRAIN = "train"
+DRAIN = "drain_metrics"
+SET = "set_scalars"
 
 
 class Together:

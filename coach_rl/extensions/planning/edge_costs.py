@@ -105,7 +105,8 @@ class CriticSteps:
     def build(self, owner: str, place: LevelPlace, fixed_goal: tuple[float, ...]) -> EdgeCosts:
         """The critic's costs; ConfigurationError without a critic whose values are steps."""
         low = require_critic_below(f"{owner}: costs=CriticSteps()", place)
-        goal, below = place.sub_goal, place.below
+        goal = place.sub_goal
+        below = place.below
         assert goal is not None
         assert below is not None
         if goal.reward != "sparse" or low.discount <= 0:

@@ -49,7 +49,8 @@ class PlanDecision(Decision):
         sub_goal: GoalSpace,
     ) -> None:
         super().__init__()
-        graph, roadmap = agent.graph, agent.graph.roadmap
+        graph = agent.graph
+        roadmap = agent.graph.roadmap
         count, size = roadmap.places.shape
         if params.conditions is not None or sub_goal.size - len(params.fixed_goal) != size:
             raise refused(agent, "goals of the level below are a part of its places only")
@@ -57,8 +58,10 @@ class PlanDecision(Decision):
             raise refused(agent, "goals of the level below are in a space that learns")
         if not count:
             raise refused(agent, "its graph has no places yet")
-        self._own, self._sub_goal = own, sub_goal
-        self._edge, self._missed = "edge", "missed"
+        self._own = own
+        self._sub_goal = sub_goal
+        self._edge = "edge"
+        self._missed = "missed"
         self.state[self._edge] = (), np.dtype(np.int64)
         self.state[self._missed] = (_REMEMBERED,), np.dtype(np.int64)
         passed, try_missed, _ = graph.expected(cautious=True)
@@ -87,7 +90,8 @@ class PlanDecision(Decision):
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """Sub-goals [R, S], and what rows remember of their tries."""
-        seen, edge = request.seen, request.state[self._edge]
+        seen = request.seen
+        edge = request.state[self._edge]
         # Bits of MISSED or FAILED without MET; ONNX has no bitwise operators for whole numbers.
         below = request.below % (2 * FAILED)
         failed = (below % (2 * MET) == 0) & (below >= MISSED) & (edge > 0)
@@ -151,7 +155,8 @@ def _by_place(begins: Any, ends: Any, count: int) -> tuple[Any, Any]:
     edges, there = np.zeros((2, count, most), np.int64)
     first = np.searchsorted(begins, np.arange(count))
     slots = np.arange(len(begins)) - first[begins]
-    edges[begins, slots], there[begins, slots] = np.arange(len(begins)) + 1, ends
+    edges[begins, slots] = np.arange(len(begins)) + 1
+    there[begins, slots] = ends
     return edges, there
 
 

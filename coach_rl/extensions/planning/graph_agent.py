@@ -106,7 +106,8 @@ class GraphAgent(Saved):
     def __init__(
         self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts
     ) -> None:
-        self.name, self._params = params.name, params
+        self.name = params.name
+        self._params = params
         self._space = space
         self.explores = params.exploring > 0
         self._memory = GraphMemory(params, space=space, costs=costs)
@@ -165,7 +166,8 @@ class GraphAgent(Saved):
     def _plan(self, row_state: GraphRows, request: ActionRequest, clock: Clock) -> None:
         """Choose the next way-points and keep them in the row state."""
         began = time.perf_counter()
-        rows, explores = request.rows, clock.phase is not Phase.TEST or clock.samples
+        rows = request.rows
+        explores = clock.phase is not Phase.TEST or clock.samples
         places = self.graph.roadmap.nearest(self._space.achieved(request.observation))
         row_state.missed[rows[request.starts]] = NOWHERE
         self._choose_heading(row_state, request, places, explores=explores)
@@ -178,7 +180,8 @@ class GraphAgent(Saved):
         # A place that is explored is reached where it is the nearest one.
         arrives = (places == targets) & ~self._planner.are_at(targets, row_state.heading[rows])
         way_points[arrives] = NOWHERE
-        row_state.place[rows], row_state.way_point[rows] = places, way_points
+        row_state.place[rows] = places
+        row_state.way_point[rows] = way_points
         row_state.target[rows] = targets
         row_state.starts_as_requested[rows] = self._space.starts_as_requested(request.observation)
         row_state.changes[rows] = self.records.changes
@@ -235,7 +238,8 @@ class GraphAgent(Saved):
 
     def planning(self, row_state: GraphRows) -> dict[str, float]:
         """Size of the graph, and time that a decision took to plan; see `PlanningAgent`."""
-        roadmap, planned = self.graph.roadmap, row_state.planned
+        roadmap = self.graph.roadmap
+        planned = row_state.planned
         figures = {
             "graph_places": float(len(roadmap.places)),
             "graph_edges": float(len(roadmap.begins)),
@@ -244,7 +248,8 @@ class GraphAgent(Saved):
             figures["graph_pruned_edges"] = float(self.graph.pruned.sum())
         if planned:
             figures["planning_seconds"] = row_state.planning_seconds / planned
-        row_state.planned, row_state.planning_seconds = 0, 0.0
+        row_state.planned = 0
+        row_state.planning_seconds = 0.0
         return figures
 
     def marks(self, row_state: GraphRows, row: int, place: GoalPlace) -> list[Mark]:
@@ -275,7 +280,8 @@ class GraphAgent(Saved):
         A row returns to its own goal when it has reached the place that it explored, or has
         been sent to a goal between places.
         """
-        rows, roadmap = request.rows, self.graph.roadmap
+        rows = request.rows
+        roadmap = self.graph.roadmap
         heading = row_state.heading[rows]
         arrived = (roadmap.nearest(heading) == places) & self._planner.are_at(places, heading)
         was_sent = row_state.way_point[rows] == NOWHERE

@@ -111,7 +111,8 @@ class GraphMemory:
             missed: Rows that missed them, [R].
             now: Places from which rows that missed continue, [R]; -1 where that teaches nothing.
         """
-        begins, way_points = row_state.place[rows], row_state.way_point[rows]
+        begins = row_state.place[rows]
+        way_points = row_state.way_point[rows]
         since = row_state.changes[rows]
         known = (passed | missed) & (way_points != NOWHERE) & row_state.starts_as_requested[rows]
         known &= self.records.have_stood(begins, since)
@@ -134,7 +135,8 @@ class GraphMemory:
         }
 
     def load_state_dict(self, state: State) -> None:
-        places, graph = self._new_places(), state.get("graph")
+        places = self._new_places()
+        graph = state.get("graph")
         another = f"agent '{self._params.name}' has another graph than the one that was saved"
         try:
             if graph is not None:
@@ -153,7 +155,8 @@ class GraphMemory:
 
     def _take(self, places: Places) -> None:
         """Replace the places, without any statistics."""
-        self._places, params = places, self._params
+        self._places = places
+        params = self._params
         self.graph = WayPointGraph(
             places.roadmap,
             forgetting=params.forgetting,
@@ -180,7 +183,8 @@ class GraphMemory:
         """
         if now == NOWHERE or not self._params.setbacks:
             return None
-        places, targets = np.array([begin, now]), np.array([target, target])
+        places = np.array([begin, now])
+        targets = np.array([target, target])
         before, after = self.graph.costs(places, targets, cautious=True)
         return float(after - before) if np.isfinite(before) else None
 
@@ -194,7 +198,8 @@ class GraphPlanner:
     """
 
     def __init__(self, memory: GraphMemory, space: PlaceSpace) -> None:
-        self._memory, self._space = memory, space
+        self._memory = memory
+        self._space = space
 
     def targets(
         self, aims: FloatArray, places: IntArray, missed: list[Tries], *, explores: bool
@@ -210,7 +215,8 @@ class GraphPlanner:
             missed: What each row has missed in its episode.
             explores: Whether ways may rely on changes of the rest that have never been observed.
         """
-        roadmap, targets = self._graph.roadmap, np.zeros_like(places)
+        roadmap = self._graph.roadmap
+        targets = np.zeros_like(places)
         if not len(roadmap.places):
             return targets
         for row, (aim, place) in enumerate(zip(aims, places.tolist(), strict=True)):
@@ -266,7 +272,8 @@ class GraphPlanner:
         self, way_points: IntArray, aims: FloatArray, observation: Observation
     ) -> FloatArray:
         """The goals of the level below that lead it to way-points [R]; to the aims without one."""
-        goals, is_place = aims.astype(np.float64), way_points != NOWHERE
+        goals = aims.astype(np.float64)
+        is_place = way_points != NOWHERE
         goals[is_place] = self._graph.roadmap.places[way_points[is_place]]
         return self._space.sub_goals(goals, observation)
 

@@ -122,7 +122,8 @@ class GraphRows(Saved):
 
     def missed_tries(self, rows: IntArray, records: PlaceRecords) -> list[Tries]:
         """The tries that each of these rows has missed, between places that have not moved."""
-        tries, since = self.missed[rows], self.missed_at[rows].repeat(2)
+        tries = self.missed[rows]
+        since = self.missed_at[rows].repeat(2)
         stand: BoolArray = records.have_stood(tries.ravel(), since.ravel()).reshape(tries.shape)
         return [
             tuple(sorted((begin, end) for begin, end in each[stands.all(axis=1)].tolist()))
@@ -137,9 +138,12 @@ class GraphRows(Saved):
         self.missed_at[rows, 0] = self.changes[rows]
 
 
-_WAY, _HEADING = (0.0, 0.0, 0.0, 1.0), (0.2, 0.5, 1.0, 1.0)
+_WAY = (0.0, 0.0, 0.0, 1.0)
+_HEADING = (0.2, 0.5, 1.0, 1.0)
 """Colours of the edge that is to be passed now, and of the place that is explored."""
-_EDGE_SIZE, _WAY_SIZE, _BALL_SIZE = 0.04, 0.1, 0.2
+_EDGE_SIZE = 0.04
+_WAY_SIZE = 0.1
+_BALL_SIZE = 0.2
 """Radii, as shares of the distance between neighbouring places."""
 
 
@@ -158,7 +162,8 @@ def graph_marks(
         way_point: The place it is to get to; -1 where that is none of the graph's.
         heading: The goal that it explores, [G]; nan for none.
     """
-    places, spacing = graph.roadmap.places, graph.roadmap.spacing
+    places = graph.roadmap.places
+    spacing = graph.roadmap.spacing
     tried = graph.tried_around(begin) if len(places) else ()
     marks = [*_edges(graph, place, tried, size=_EDGE_SIZE * spacing)]
     if way_point not in (-1, begin):
@@ -175,7 +180,8 @@ def graph_marks(
 def _edges(
     graph: WayPointGraph, place: GoalPlace, edges: Iterable[int], *, size: float
 ) -> Iterator[Mark]:
-    roadmap, passed = graph.roadmap, graph.passed
+    roadmap = graph.roadmap
+    passed = graph.passed
     worst: dict[tuple[int, int], float] = {}
     for edge in edges:
         ends = sorted((int(roadmap.begins[edge]), int(roadmap.ends[edge])))

@@ -65,7 +65,8 @@ class PlaceSpace:
         """
         place.require_untimed_sub_goals(owner)
         place.require_sub_goals_as_actions(owner)
-        own, sub_goal = place.goal, place.sub_goal
+        own = place.goal
+        sub_goal = place.sub_goal
         if any(each is not None and each.learns for each in (own, sub_goal)):
             raise ConfigurationError(
                 f"{owner} keeps which places were reached, and a curriculum of thresholds changes "
@@ -158,7 +159,8 @@ class PlaceSpace:
 
     def starts_as_requested(self, observation: Observation) -> BoolArray:
         """Return which rows [R] have the values of `fixed_goal`; one that fell has not."""
-        size, space = self.requested_size, self._sub_goal
+        size = self.requested_size
+        space = self._sub_goal
         away = np.abs(space.achieved(observation)[:, size:] - self._fixed_goal)
         return np.asarray((away <= space.threshold[size:]).all(axis=1), np.bool_)
 

@@ -196,7 +196,8 @@ class _VisitedGrid(_Grid):
 
     def visit(self, goals: FloatArray, states: Observation) -> IntArray:
         """Add the places nearest to these goals, and their neighbours."""
-        grid, count = self._grid, len(self._known)
+        grid = self._grid
+        count = len(self._known)
         visited = np.unique(grid.nearest(goals))
         around = [grid.ends[grid.edges_from(place)] for place in visited.tolist()]
         new = np.setdiff1d(np.concatenate([visited, *around]), self._known)
@@ -214,7 +215,8 @@ class _VisitedGrid(_Grid):
 
     def load_state_dict(self, state: State) -> None:
         """Restore a saved state; SpaceError for places of another grid."""
-        places, known = self._grid.places, state.get("known")
+        places = self._grid.places
+        known = state.get("known")
         if (
             known is None
             or known.max(initial=0) >= len(places)
@@ -234,7 +236,9 @@ class _Cover:
     """
 
     def __init__(self, params: FarthestPoints, low: FloatArray, high: FloatArray) -> None:
-        self._params, self._low, self._width = params, low, high - low
+        self._params = params
+        self._low = low
+        self._width = high - low
         self.numbers = len(low)
         self.states: Observation = {}
         self.roadmap = Roadmap.of_neighbours(np.zeros((0, len(low))), params.neighbours)
@@ -250,7 +254,8 @@ class _Cover:
 
     def visit(self, goals: FloatArray, states: Observation) -> IntArray:
         """Add goals that are far from all places, the farthest first."""
-        places, changed = self.roadmap.places.copy(), set[int]()
+        places = self.roadmap.places.copy()
+        changed = set[int]()
         kept = {key: values.copy() for key, values in self.states.items()}
         closest, slot = self._closest(places)
         while True:

@@ -50,7 +50,8 @@ class Roadmap:
         ]
         places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(counts))
         numbers = np.arange(len(places)).reshape(counts)
-        begins, ends = [], []
+        begins = []
+        ends = []
         for step in product((-1, 0, 1), repeat=len(counts)):
             if any(step[:moving]):
                 here = tuple(
@@ -89,7 +90,8 @@ class Roadmap:
         """The places of these numbers [K], in this order, and the edges between them."""
         renumbered = np.full(len(self.places), -1)
         renumbered[numbers] = np.arange(len(numbers))
-        begins, ends = renumbered[self.begins], renumbered[self.ends]
+        begins = renumbered[self.begins]
+        ends = renumbered[self.ends]
         (kept,) = ((begins >= 0) & (ends >= 0)).nonzero()
         kept = kept[np.lexsort((ends[kept], begins[kept]))]
         return Roadmap(

@@ -55,8 +55,10 @@ class _Averages(Saved):
     def change(self, values: FloatArray, here: Array, there: IntArray) -> None:
         """Reset to `values` [M], keeping the averages of `there` [K] at `here`."""
         counts = np.zeros(len(values), np.int64)
-        values[here], counts[here] = self.values[there], self.counts[there]
-        self.values, self.counts = values, counts
+        values[here] = self.values[there]
+        counts[here] = self.counts[there]
+        self.values = values
+        self.counts = counts
 
 
 class WayPointGraph(Saved):
@@ -118,7 +120,8 @@ class WayPointGraph(Saved):
         goal: int | None = None,
     ) -> None:
         self.roadmap = roadmap
-        self._lowest_probability, self._retry_discount = lowest_probability, retry_discount
+        self._lowest_probability = lowest_probability
+        self._retry_discount = retry_discount
         self._missed = missed
         self._prune_after = np.inf if prune_after is None else prune_after
         size = roadmap.places.shape[1]
@@ -134,14 +137,16 @@ class WayPointGraph(Saved):
         # that is pushed), edges to the same request under the same conditions are a group, and an
         # outcome is an end together with the signs by which the rest changes.
         if self._has_rest:
-            begins, ends = roadmap.places[roadmap.begins], roadmap.places[roadmap.ends]
+            begins = roadmap.places[roadmap.begins]
+            ends = roadmap.places[roadmap.ends]
             changes = np.sign(ends - begins)[:, self._requested :]
             stays = np.asarray(~changes.any(axis=1))
             conditions = begins[:, size if goal is None else goal :]
             self._groups = _numbered(np.hstack([ends[:, : self._requested], conditions]))
             self._outcomes = _numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
-        edges, outcomes = len(roadmap.begins), self._outcomes.max(initial=0) + 1
+        edges = len(roadmap.begins)
+        outcomes = self._outcomes.max(initial=0) + 1
         self._edge_passed = _Averages(np.ones(edges), forgetting)
         self._misses = np.zeros(edges, np.int64)
         """[E] how often each edge was missed since it was passed last."""
@@ -213,7 +218,8 @@ class WayPointGraph(Saved):
         # `there` their old ones, in the same order, as roadmaps sort their edges.
         old = self.roadmap
         stays = ~np.isin(old.begins, changed) & ~np.isin(old.ends, changed)
-        keys, count = roadmap.begins * len(roadmap.places) + roadmap.ends, len(roadmap.places)
+        keys = roadmap.begins * len(roadmap.places) + roadmap.ends
+        count = len(roadmap.places)
         kept = (old.begins * count + old.ends)[stays]
         here = np.isin(keys, kept, assume_unique=True)
         there = stays.nonzero()[0][np.isin(kept, keys, assume_unique=True)]
@@ -229,7 +235,8 @@ class WayPointGraph(Saved):
         stay: IntArray = np.setdiff1d(np.arange(len(old.places)), changed)
         self._place_setbacks.change(np.zeros(count), stay, stay)
         self._group_passed.change(np.ones(count), stay, stay)
-        self.roadmap, self._groups = roadmap, roadmap.ends
+        self.roadmap = roadmap
+        self._groups = roadmap.ends
         self._forget_searches()
         new: IntArray = (~here).nonzero()[0]
         return new
@@ -264,7 +271,8 @@ class WayPointGraph(Saved):
         edge = self.roadmap.edge(begin, end)
         if edge is None:
             return
-        group, alike = self._groups[edge], self._alike(begin, end)
+        group = self._groups[edge]
+        alike = self._alike(begin, end)
         if not self.tries[edge]:
             self._edge_passed.values[alike] = self._group_passed.values[group]
         self._edge_passed.add(alike, float(passed), lowest=self._lowest_probability)

@@ -57,7 +57,9 @@ class AttentionCell(Cell):
     def __init__(
         self, inputs: int, params: Attention, rng: torch.Generator, *, orthogonal: bool
     ) -> None:
-        self.window, self.heads, size = params.window, params.heads, params.size
+        self.window = params.window
+        self.heads = params.heads
+        size = params.size
         super().__init__(output_size=size, state_size=(params.window - 1) * inputs + 1)
 
         def layer(inputs: int, outputs: int) -> nn.Linear:
@@ -75,7 +77,8 @@ class AttentionCell(Cell):
     def sequence(self, values: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         known = state[:, -1:].clamp(min=0)
         past = state[:, :-1].reshape(-1, self.window - 1, values.shape[2])
-        seen, length = torch.cat([past, values], dim=1), values.shape[1]
+        seen = torch.cat([past, values], dim=1)
+        length = values.shape[1]
         place = torch.arange(length)[:, None] + torch.arange(self.window)  # [L, window]
         place = place.to(values.device)
         query, keys, contents = (
@@ -97,7 +100,9 @@ class AttentionCell(Cell):
         layers = self.query, self.key, self.value, self.whole
         weights = [layer.weight.detach().numpy() for layer in layers]
         biases = [layer.bias.detach().numpy() for layer in layers]
-        bias, window, heads = self.bias.detach().numpy(), self.window, self.heads
+        bias = self.bias.detach().numpy()
+        window = self.window
+        heads = self.heads
         size = self.output_size // heads
 
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:

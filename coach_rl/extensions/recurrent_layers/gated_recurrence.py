@@ -121,7 +121,8 @@ class GRUCell(_GatedCell):
     def numpy_step(self) -> NumpyStep | None:
         if self.weight_ih.device.type != "cpu":
             return None
-        gates, size = self._numpy_gates(), self.output_size
+        gates = self._numpy_gates()
+        size = self.output_size
 
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
             seen, kept = gates(values, state)
@@ -136,7 +137,8 @@ class GRUCell(_GatedCell):
 class LSTMCell(_GatedCell):
     """c' = f c + i g, h' = o tanh(c'); the state is (h, c)."""
 
-    GATES, STATES = 4, 2
+    GATES = 4
+    STATES = 2
 
     def _lengthen(self, bias: Tensor) -> None:
         self.bias_ih[: 2 * len(bias)] += torch.cat([-bias, bias])
@@ -154,7 +156,8 @@ class LSTMCell(_GatedCell):
     def numpy_step(self) -> NumpyStep | None:
         if self.weight_ih.device.type != "cpu":
             return None
-        gates, size = self._numpy_gates(), self.output_size
+        gates = self._numpy_gates()
+        size = self.output_size
 
         def step(values: FloatArray, state: FloatArray) -> tuple[FloatArray, FloatArray]:
             seen, kept = gates(values, state[:, :size])

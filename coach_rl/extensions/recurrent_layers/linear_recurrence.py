@@ -83,7 +83,8 @@ def linear_scan(decay: Tensor, added: Tensor, first: Tensor) -> Tensor:
         h behind every step, [S, L, H].
     """
     added = torch.cat([added[:, :1] + decay[:, :1] * first[:, None], added[:, 1:]], dim=1)
-    width, length = 1, added.shape[1]
+    width = 1
+    length = added.shape[1]
     while width < length:
         later = added[:, width:] + decay[:, width:] * added[:, :-width]
         product = decay[:, width:] * decay[:, :-width]

@@ -54,7 +54,8 @@ class FunctionDecision(Decision):
 
     def __init__(self, policy: Callable[[Tensors], Chosen], space: Space) -> None:
         super().__init__()
-        self._policy, self._space = policy, space
+        self._policy = policy
+        self._space = space
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """The script's actions within the bounds of their space."""
@@ -71,21 +72,24 @@ class RandomDecision(Decision):
 
     def __init__(self, space: Space, mask_key: str | None) -> None:
         super().__init__()
-        self._space, self._mask_key = space, mask_key
+        self._space = space
+        self._mask_key = mask_key
         self.noise["random"] = uniform_size(space)
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """Random actions; nothing is remembered."""
         uniform = request.random
         assert uniform is not None
-        space, key = self._space, self._mask_key
+        space = self._space
+        key = self._mask_key
         allowed = None if key is None else request.seen[key].flatten(1) > 0
         if not isinstance(space, spaces.Dict):
             return _drawn(space, uniform, allowed), {}
         parts: Tensors = {}
         begin = first = 0
         for name, part in space.spaces.items():
-            size, choices = uniform_size(part), sum(choice_sizes(part))
+            size = uniform_size(part)
+            choices = sum(choice_sizes(part))
             own = None if allowed is None else allowed[:, first : first + choices]
             parts[name] = _drawn(part, uniform[:, begin : begin + size], own)
             begin += size
@@ -155,7 +159,8 @@ class ScriptDecision(Decision):
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """The goal it receives, or the action that is nearest to 0."""
-        space, rows = self._space, next(iter(request.seen.values()))
+        space = self._space
+        rows = next(iter(request.seen.values()))
         if self._name == "desired_goal":
             assert isinstance(space, spaces.Box)
             return clipped(space, request.seen[GOAL_KEY].reshape(-1, *space.shape)), {}

@@ -123,7 +123,8 @@ class UniformAgent(ActingOnly):
 
     def __init__(self, name: str, space: Space, mask_key: str | None = None) -> None:
         super().__init__(name)
-        self._space, self._size = space, uniform_size(space)
+        self._space = space
+        self._size = uniform_size(space)
         self.mask_key = mask_key
 
     def new_rows(self, num_envs: int, seed: int) -> UniformRows:
@@ -133,7 +134,8 @@ class UniformAgent(ActingOnly):
         return UniformRows(noise=noise, drawn=np.zeros((num_envs, self._size), np.float32))
 
     def act(self, row_state: UniformRows, request: ActionRequest, clock: Clock) -> Action:
-        rows, followed = request.rows, row_state.followed
+        rows = request.rows
+        followed = row_state.followed
         row_state.drawn[rows] = row_state.noise.draw(rows) if followed is None else followed[rows]
         allowed = None
         if self.mask_key is not None:

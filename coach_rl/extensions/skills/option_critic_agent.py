@@ -164,7 +164,8 @@ class OptionCriticAgent(PPOAgent):
                 f"agent '{params.name}' compares options as the level shows them, and its "
                 f"InputFilter changes '{OPTION_KEY}'; leave that key out of it"
             )
-        seed, own = context.seed, params.termination
+        seed = context.seed
+        own = params.termination
         self._cost = own.deliberation_cost
         rng = torch.Generator().manual_seed(integer_seed(seed, params.name, "termination"))
         network = Termination(own, self.observation_space, rng)
@@ -242,7 +243,8 @@ class OptionCriticAgent(PPOAgent):
     def learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """PPO's epochs, then a pass of the termination; metrics, and the gradient steps made."""
         metrics, steps = super().learn_from_rollout()
-        batch, count = self.termination_batch(), len(self.memory)
+        batch = self.termination_batch()
+        count = len(self.memory)
         size = min(self.params.algorithm.minibatch, self.params.algorithm.rollout.count)
         order = torch.from_numpy(self.shuffle.permutation(count)).to(self._device)
         minibatches = order[: count - count % size].reshape(-1, size).unbind()

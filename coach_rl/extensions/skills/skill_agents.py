@@ -57,7 +57,8 @@ class SkillAgentsParameters:
 
     def build(self, context: AgentContext) -> "SkillAgents":
         """The agents; ConfigurationError unless their level has as many options."""
-        level, count = context.place.level, len(self.agents)
+        level = context.place.level
+        count = len(self.agents)
         space = None if level is None else level.goal_space
         if not isinstance(space, OptionSpace) or space.count != count:
             raise ConfigurationError(

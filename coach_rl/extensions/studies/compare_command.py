@@ -43,7 +43,8 @@ from coach_rl.telemetry.tables import markdown, rich_table
 def compare_groups(given: Given) -> int:
     """Print by how much groups differ; the exit code."""
     groups = _chosen_groups(given)
-    notes, metric = groups.notes, groups.metric
+    notes = groups.notes
+    metric = groups.metric
     scored, left_out = group_scores(groups.frame, metric=metric, at=groups.at)
     names = list(dict.fromkeys(each.group for each in scored))
     baseline = groups.baseline or names[-1]
@@ -95,7 +96,8 @@ def _chosen_groups(given: Given) -> _Groups:
     file = _study_file(given)
     if file is None:
         return _Groups(*_runs_in_folders(given), given.baseline, given.at or FINAL)
-    study, root = load_study(file), given.root or DEFAULT_ROOT
+    study = load_study(file)
+    root = given.root or DEFAULT_ROOT
     runs = study_runs(study, root=root, earlier=given.earlier or ())
     frame = study_frame(study, runs)
     if not frame.rows:
@@ -106,7 +108,8 @@ def _chosen_groups(given: Given) -> _Groups:
     missing = sum(run.scores is None for run in runs)
     notes = [f"{missing} of {len(runs)} runs have not begun"] if missing else []
     at = given.at or (FINAL if study.episodes is None else AFTERWARDS)
-    metric, baseline = given.metric or study.metric, given.baseline
+    metric = given.metric or study.metric
+    baseline = given.baseline
     if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
     return _Groups(frame, notes, metric, baseline, at)
@@ -139,7 +142,10 @@ def plot(given: Given) -> int:
     """Write pictures of groups; the exit code."""
     require_matplotlib()
     groups = _chosen_groups(given)
-    frame, notes, metric, baseline = groups.frame, groups.notes, groups.metric, groups.baseline
+    frame = groups.frame
+    notes = groups.notes
+    metric = groups.metric
+    baseline = groups.baseline
     is_logged = bool(given.metric) and metric not in frame.metrics
     if is_logged:
         frame = with_logged(frame, metric)
@@ -148,7 +154,8 @@ def plot(given: Given) -> int:
                 f"--at is about evaluations, and '{metric}' is a number of training; leave it out"
             )
     require_metric(frame, metric)
-    folder, statistic = given.to or Path("plots"), given.statistic or IQM
+    folder = given.to or Path("plots")
+    statistic = given.statistic or IQM
     if given.baseline is not None and given.baseline not in frame.groups:
         raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
     scored, more = ([], []) if is_logged else _scores(frame, metric, groups.at)

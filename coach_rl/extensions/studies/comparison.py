@@ -125,7 +125,8 @@ def compare(
     found = []
     for own in scored:
         if own.group != baseline and own.level in theirs:
-            scores, others = own.scores, theirs[own.level].scores
+            scores = own.scores
+            others = theirs[own.level].scores
             found.append(
                 Comparison(
                     level=own.level,

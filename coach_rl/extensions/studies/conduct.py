@@ -160,7 +160,8 @@ class JobTracker:
         """Collect the result where there is one; submit a lost job again."""
         if self.future is None or not self.future.done():
             return
-        future, self.future = self.future, None
+        future = self.future
+        self.future = None
         try:
             result = future.result()
         except WorkerLost as error:
@@ -177,7 +178,8 @@ class JobTracker:
 
     def conclude(self) -> None:
         """Collect the result where there is one; a job without one was stopped."""
-        future, self.future = self.future, None
+        future = self.future
+        self.future = None
         if future is not None and not future.cancelled() and future.exception() is None:
             self.result = future.result()
         elif self.result is None:
@@ -186,7 +188,8 @@ class JobTracker:
     def status(self) -> JobStatus:
         """The status of the job."""
         if self.result is not None:
-            state, folder = self.result.state, self.result.folder
+            state = self.result.state
+            folder = self.result.folder
             return JobStatus(
                 job=self.job,
                 state=state,

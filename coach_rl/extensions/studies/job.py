@@ -219,9 +219,11 @@ def run_job(job: Job) -> JobResult:
         with StopRequests():  # a signal that comes before the run takes them
             state, error = _run(job, folders)
     except KeyboardInterrupt as interruption:
-        state, error = "stopped", str(interruption)
+        state = "stopped"
+        error = str(interruption)
     except BaseException as failure:
-        state, error = "failed", in_one_line(failure)
+        state = "failed"
+        error = in_one_line(failure)
     return JobResult(
         job=job, state=state, folder=folders[-1].path if folders else None, error=error
     )

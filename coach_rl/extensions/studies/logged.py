@@ -54,7 +54,8 @@ def _curve(run: Path, metric: str) -> Curve:
         for name, value in record.get("scalars", {}).items():
             if metric in _spellings(record, name) and isinstance(value, int | float):
                 origins.add(_spellings(record, name)[-1])
-                step, hours = record["environment_steps"], record["wall_seconds"] / 3600
+                step = record["environment_steps"]
+                hours = record["wall_seconds"] / 3600
                 points.extend((float(step), hours, float(value)))
     if len(origins) > 1:
         raise ConfigurationError(

@@ -26,7 +26,9 @@ from coach_rl.processes.worker_process import WorkerProcess
 
 OnWarning = Callable[[Job, str], None]
 
-LOCAL, RAY, SLURM = "local", "ray", "slurm"
+LOCAL = "local"
+RAY = "ray"
+SLURM = "slurm"
 PLACES = (LOCAL, RAY, f"{RAY}:HOST:PORT", SLURM, f"{SLURM}:PARTITION")
 
 

@@ -354,7 +354,8 @@ class Plots:
 
     def _write_tables(self, folder: Path, scored: Sequence[Scored]) -> list[Path]:
         """The numbers of the curves and of each run."""
-        curves, runs = folder / "curves.csv", folder / "runs.csv"
+        curves = folder / "curves.csv"
+        runs = folder / "runs.csv"
         header = ("metric", "level", "group", self.axis, "seeds", self.statistic, "low", "high")
         rows = [
             (metric, level, name, *numbers)

@@ -222,7 +222,8 @@ class _Report:
 
     @cached_property
     def _variant_cells(self) -> list[dict[str, str]]:
-        study, cells = self.study, []
+        study = self.study
+        cells = []
         for variant in study.variants:
             steps = variant.steps or study.steps
             levels = self.frame.where(group=variant.name).levels
@@ -439,7 +440,8 @@ def newest_pictures(run: StudyRun) -> list[NotedPicture]:
         named = re.fullmatch(r"step_(\d+)_(.+)", file.stem)
         if named is None or file.stat().st_size > _LARGEST_PICTURE:
             continue
-        step, kind = int(named[1]), named[2]
+        step = int(named[1])
+        kind = named[2]
         newest[kind] = max(newest.get(kind, (step, file)), (step, file))
     return [
         NotedPicture(

@@ -207,7 +207,8 @@ def _named(runs: Sequence[RunFolder]) -> dict[str, RunFolder]:
     """Runs by the names of their folders; numbered where runs from several places have the same."""
     named: dict[str, RunFolder] = {}
     for run in runs:
-        name, number = run.path.name, 1
+        name = run.path.name
+        number = 1
         while name in named:
             number += 1
             name = f"{run.path.name}_{number}"

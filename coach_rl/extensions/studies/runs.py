@@ -44,9 +44,12 @@ from coach_rl.extensions.studies.statistics import (
 )
 from coach_rl.runs.folder import MANIFEST
 
-REWARD, IQM = "reward_mean", "iqm"
+REWARD = "reward_mean"
+IQM = "iqm"
 _ANY_STEP = "success_any_rate"
-FINAL, LAST, AFTERWARDS = "final", "last", "afterwards"
+FINAL = "final"
+LAST = "last"
+AFTERWARDS = "afterwards"
 MOMENTS = {
     FINAL: "the evaluation at a run's end",
     LAST: "the last evaluation while training",

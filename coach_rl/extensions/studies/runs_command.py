@@ -42,7 +42,8 @@ from coach_rl.sessions.session import DEFAULT_ROOT
 from coach_rl.telemetry.console import ConsoleSink
 from coach_rl.telemetry.tables import Column, rich_table, table
 
-_FAILED, _LEFT = 1, 130
+_FAILED = 1
+_LEFT = 130
 _AGES = (("d", 86400), ("h", 3600), ("min", 60))
 _FIRST_PAGE = "#custom_scalars"
 """The page of TensorBoard with the charts that `telemetry.tensorboard` lays out."""
@@ -50,7 +51,8 @@ _FIRST_PAGE = "#custom_scalars"
 
 def show_runs(given: Given) -> int:
     """Print a table of the runs in a folder; the exit code."""
-    named, metric = given.folder or DEFAULT_ROOT, given.metric or REWARD
+    named = given.folder or DEFAULT_ROOT
+    metric = given.metric or REWARD
     required_runs(named, "name the folder of your experiments: `coach runs FOLDER`")
     folder = named.expanduser()
     runs = list_runs(folder)
@@ -125,7 +127,8 @@ def delete_runs(given: Given) -> int:
         if (holder := holder_of(path)) is not None:
             raise RunInUseError(f"the run {named} is in use by {holder}; stop it first")
     sizes = {path: listed_run(path).size for path in runs}
-    total, count = readable(sum(sizes.values())), f"{len(runs)} run{'s' * (len(runs) > 1)}"
+    total = readable(sum(sizes.values()))
+    count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     if not given.yes:
         for path, named in runs.items():
             print(f"{printable(str(named))}  {readable(sizes[path])}")

@@ -201,8 +201,10 @@ def read_scores(run: Path) -> RunScores:
     summary = read_json(folder.summary) if folder.summary.exists() else {}
     try:
         parts = (manifest, *manifest.get("resumes", ()))
-        counters, labels = _NOTHING | (log.last or {}), manifest.get("job", {}).get("labels", {})
-        speed, done = summary.get("steps_per_second"), _count(counters, "environment_steps")
+        counters = _NOTHING | (log.last or {})
+        labels = manifest.get("job", {}).get("labels", {})
+        speed = summary.get("steps_per_second")
+        done = _count(counters, "environment_steps")
         return RunScores(
             path=run,
             experiment=printable(manifest["name"]),
@@ -293,7 +295,8 @@ def with_failures(runs: Sequence[RunScores]) -> list[RunScores]:
 
 
 def _with_failures(run: RunScores, names: set[str]) -> RunScores:
-    curve, missing = run.curve, np.full(len(run.curve), math.nan)
+    curve = run.curve
+    missing = np.full(len(run.curve), math.nan)
     is_missing = np.isnan(curve.metrics.get(SUCCESS, missing))
     filled = {
         name: np.where(is_missing, 0.0, curve.metrics.get(name, missing))

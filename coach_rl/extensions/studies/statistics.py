@@ -48,7 +48,9 @@ RESAMPLES = 2000
 """Resamples of the bootstrap, and the most that are enumerated instead of drawn."""
 ARRANGEMENTS = 200_000
 """The most arrangements of seeds that a permutation test enumerates; of more, it draws a tenth."""
-TOO_FEW, NOT_FINITE, NO_SPREAD = "too few seeds", "not finite", "no spread over seeds"
+TOO_FEW = "too few seeds"
+NOT_FINITE = "not finite"
+NO_SPREAD = "no spread over seeds"
 """Reasons for which there is no interval."""
 POWER = 0.8
 """Probability of establishing a difference of the size that is called detectable."""
@@ -249,9 +251,11 @@ def difference(
     error = math.sqrt(total)
     parts = zip(variances, seeds, strict=True)
     freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts)
-    reach, most = student_t((1 + confidence) / 2, freedom) * error, bounds[1] - bounds[0]
+    reach = student_t((1 + confidence) / 2, freedom) * error
+    most = bounds[1] - bounds[0]
     detectable = reach + student_t(POWER, freedom) * error
-    is_outside, p_value = abs(value) > reach, None
+    is_outside = abs(value) > reach
+    p_value = None
     if _least_p_value(*seeds, statistic) < 1 - confidence:
         p_value = permutation_test(scores, baseline, statistic) if is_outside else None
         is_outside = p_value is not None and p_value < 1 - confidence
@@ -298,7 +302,7 @@ def permutation_test(scores: Array, baseline: Array, statistic: Statistic = mean
 
 def clopper_pearson(successes: int, episodes: int) -> tuple[float, float]:
     """The exact interval of a share of episodes (Clopper and Pearson 1934, Biometrika 26:404)."""
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv  # scipy.stats has this interval, and takes 0.5 s to import
 
     tail = (1 - CONFIDENCE) / 2
     failures = episodes - successes
@@ -385,7 +389,8 @@ def performance_profile(
         The share, lower and upper ends, [T] each; all are NaN where a score is not finite, and the
         ends where there are too few seeds.
     """
-    scores, thresholds = _checked(scores), np.asarray(thresholds, np.float64)
+    scores = _checked(scores)
+    thresholds = np.asarray(thresholds, np.float64)
     share = (scores[None, :] > thresholds[:, None]).mean(axis=-1)  # [T]
     nothing = np.full_like(share, math.nan)
     if not np.isfinite(scores).all():
@@ -440,7 +445,8 @@ def _difference_without_spread(
     confidence: float,
 ) -> Difference:
     """The difference of two groups whose seeds are equal, which has no interval over seeds."""
-    of_episodes, is_clear = None, False
+    of_episodes = None
+    is_clear = False
     p_value = permutation_test(scores, baseline)
     ours, theirs = episodes
     if ours is not None and theirs is not None:

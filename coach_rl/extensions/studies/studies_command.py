@@ -64,7 +64,8 @@ def train_seeds(given: Given) -> int:
         )
         for seed in given.seeds
     ]
-    environment, folder = shown_level(parameters.environment.level), jobs[0].root / name
+    environment = shown_level(parameters.environment.level)
+    folder = jobs[0].root / name
 
     def on_start(at_once: int) -> None:
         print(f"running:    {name} on {environment}, {len(jobs)} seeds, {at_once} at once")
@@ -107,7 +108,8 @@ def _conducted(
 
 def _command(words: Sequence[str], seed: int) -> tuple[str, ...]:
     """The command line that trains the run of one seed alone."""
-    kept, rest = ["coach"], iter(words)
+    kept = ["coach"]
+    rest = iter(words)
     for each in rest:
         flag, equals, _ = each.partition("=")
         if flag not in ("--seeds", "--jobs", "--on"):

@@ -44,7 +44,8 @@ from coach_rl.sessions.session import DEFAULT_ROOT
 
 DEFAULT_FUNCTION = "study"
 """The function that a study's file defines."""
-STUDY, VARIANT = "study", "variant"
+STUDY = "study"
+VARIANT = "variant"
 """Labels of a study's jobs."""
 
 

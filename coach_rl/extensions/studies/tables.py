@@ -31,7 +31,8 @@ TAIL = 20
 """Evaluations at the end of a run that are averaged, where it has twice as many or more."""
 MARKS = 6
 """Evaluations of a run that its curve is shown at, without a published curve."""
-ANY, PUBLISHED = "success at any step", "published"
+ANY = "success at any step"
+PUBLISHED = "published"
 """Columns of some studies: success at any step of an episode, and scores of others."""
 GOALS = "/goal_share"
 """The end of the name of a level's share of goals that it reaches."""

@@ -60,7 +60,8 @@ SAVED_NAMES = "list every attribute that changes in SAVED"
 
 def actions_have_the_promised_form(trial: AgentTrial) -> None:
     """Actions have one row for each observation, in the dtype and bounds of the space."""
-    play, space = trial.play(), trial.context.spaces.action
+    play = trial.play()
+    space = trial.context.spaces.action
     for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST):
         action = play.tick(phase)
         for key, values in parts_of(action).items():
@@ -86,7 +87,8 @@ def actions_have_the_promised_form(trial: AgentTrial) -> None:
 
 def actions_are_allowed_by_their_masks(trial: AgentTrial) -> None:
     """An agent with an action mask takes allowed actions alone, in every phase."""
-    key, play = trial.mask_key, trial.play()
+    key = trial.mask_key
+    play = trial.play()
     if key is None:
         return
     for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST):
@@ -104,7 +106,8 @@ def what_is_given_stays_as_it_is(trial: AgentTrial) -> None:
     """Neither a request nor an outcome is written to."""
     play = trial.play()
     for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TRAIN):
-        request, clock = play.request(), play.clock(phase)
+        request = play.request()
+        clock = play.clock(phase)
         is_same = frozen_copies(iter([request.rows, request.starts, *request.observation.values()]))
         play.actions.append(play.agent.act(play.rows, request, clock))
         expect(is_same(), "act() wrote into the arrays of its request; copy them first")
@@ -145,7 +148,8 @@ def rows_act_alone_as_among_others(trial: AgentTrial) -> None:
 def rows_and_actions_stay_together(trial: AgentTrial) -> None:
     """A request of some rows, in any order, gets the actions of these rows."""
     whole, part = trial.play(), trial.play()
-    clock, chosen = whole.clock(Phase.TEST), np.array([2, 0])
+    clock = whole.clock(Phase.TEST)
+    chosen = np.array([2, 0])
     expected = take(
         parts_of(whole.agent.act(whole.rows, whole.request(greedy=True), clock)), chosen
     )
@@ -239,7 +243,8 @@ def training_is_not_due_before_it_is_announced(trial: AgentTrial) -> None:
     if not isinstance(play.agent, PacedAgent):
         return
     for _ in range(trial.ticks):
-        announced, before = play.agent.decisions_until_training(), play.training_steps
+        announced = play.agent.decisions_until_training()
+        before = play.training_steps
         play.tick(Phase.TRAIN)
         expect(
             play.training_steps == before or announced <= ROWS,

@@ -70,7 +70,8 @@ class AgentTrial:
     def _place(self, runtime: Runtime) -> LevelPlace:
         """The agent's place, with goals of its own where they learn."""
         place = self.context.place
-        goals, level = place.goal, place.level
+        goals = place.goal
+        level = place.level
         if goals is None or level is None or not goals.learns:
             return place
         seen = self.context.spaces.observation.spaces.items()
@@ -141,7 +142,9 @@ class Play:
     def __init__(
         self, trial: AgentTrial, agent: AnyAgent, *, rows: int = ROWS, seed: int = 3
     ) -> None:
-        self.trial, self.agent, self.num_rows = trial, agent, rows
+        self.trial = trial
+        self.agent = agent
+        self.num_rows = rows
         self.rows = agent.new_rows(rows, seed)
         self.training_steps = 0
         self.actions: list[Action] = []
@@ -304,7 +307,8 @@ def _sample(key: str, space: Space, stream: np.random.Generator) -> Array:
         case spaces.Box():
             low, high = (np.asarray(each, np.float64) for each in (space.low, space.high))
             bounded = np.isfinite(low) & np.isfinite(high) & (high - low < 1e6)
-            share, normal = stream.random(space.shape), stream.normal(size=space.shape)
+            share = stream.random(space.shape)
+            normal = stream.normal(size=space.shape)
             within = np.where(bounded, low, 0) + share * np.where(bounded, high - low, 1)
             values = np.where(bounded, within, np.clip(normal, low, high))
             return np.asarray(values, space.dtype)

@@ -89,7 +89,8 @@ class AllowedActions:
         if not isinstance(action, dict):
             return _allowed(self._space, action, masks)
         assert isinstance(self._space, spaces.Dict), "a dict of actions needs a Dict space"
-        sent, begin = {}, 0
+        sent = {}
+        begin = 0
         for key, part in self._space.spaces.items():
             end = begin + sum(choice_sizes(part))
             sent[key] = _allowed(part, action[key], masks[:, begin:end])

@@ -259,8 +259,13 @@ def _first_episode(build: Callable[[int], Environment]) -> tuple[Space, int, int
     """
     with closing(with_allowed_actions(build(1))) as environment:
         environment.reset(seed=EnvironmentContract.seed)
-        space, rng = environment.spaces.action, np.random.default_rng(EnvironmentContract.seed)
-        size, begin, length, done, seconds = uniform_size(space), time.perf_counter(), 0, 0, 0.0
+        space = environment.spaces.action
+        rng = np.random.default_rng(EnvironmentContract.seed)
+        size = uniform_size(space)
+        begin = time.perf_counter()
+        length = 0
+        done = 0
+        seconds = 0.0
         while done < EPISODE_STEPS and seconds < SECONDS and not (length and seconds > 1):
             environment.send(actions_from_uniform(space, rng.random((1, size))))
             done += 1

@@ -63,7 +63,8 @@ def directive_equals_bare_action(trial: Trial) -> None:
 def rows_and_actions_stay_together(trial: Trial) -> None:
     """Whatever the order and number of sends, each row gets its own action and keeps its answer."""
     with trial.environment() as environment:
-        run, actions = played(environment, trial), trial.actions(environment)
+        run = played(environment, trial)
+        actions = trial.actions(environment)
         environment.reset(seed=trial.seed)
         rng = np.random.default_rng(trial.seed)
         for step, action in enumerate(actions):
@@ -89,7 +90,8 @@ def unsent_rows_stay_untouched(trial: Trial) -> None:
     if not trial.partial_sends:
         return
     with trial.environment() as environment:
-        run, actions = played(environment, trial), trial.actions(environment)
+        run = played(environment, trial)
+        actions = trial.actions(environment)
         environment.reset(seed=trial.seed)
         for row in (1, 0, 2):
             rows = np.array([row])
@@ -332,7 +334,8 @@ def masks_allow_an_action(trial: Trial) -> None:
 def answers_are_not_overwritten(trial: Trial) -> None:
     """An answer stays as it was while the environment continues."""
     with trial.environment() as environment:
-        kept, copies = [], []
+        kept = []
+        copies = []
         for response in playing(environment, trial):
             kept.append(response)
             copies.append(deepcopy(response))

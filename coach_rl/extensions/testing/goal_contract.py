@@ -90,7 +90,8 @@ def ends_depend_on_what_is_achieved_alone(trial: AgentTrial) -> None:
     goals = trial.trained_goals
     if not goals.uses_before:
         return
-    goal, seen = _goals(goals, trial), _observations(trial)
+    goal = _goals(goals, trial)
+    seen = _observations(trial)
     one, other = (goals.verdict(goal, seen, before) for before in (seen, _observations(trial, 1)))
     expect(
         bool((one.reached == other.reached).all() and (one.is_final == other.is_final).all()),
@@ -102,8 +103,10 @@ def ends_depend_on_what_is_achieved_alone(trial: AgentTrial) -> None:
 def what_is_judged_stays_as_it_is(trial: AgentTrial) -> None:
     """Judging writes neither to its arguments nor to the goals."""
     play = trial.play().heatup()
-    goals, seen = _of(play, trial), _observations(trial)
-    before, version = play.agent.state_dict(), getattr(goals, "version", 0)
+    goals = _of(play, trial)
+    seen = _observations(trial)
+    before = play.agent.state_dict()
+    version = getattr(goals, "version", 0)
     goal = _goals(goals, trial)
     is_same = frozen_copies(iter([goal, *seen.values()]))
     goals.verdict(goal, seen, _observations(trial, 1))
@@ -120,7 +123,8 @@ def versions_rise_with_what_is_learned(trial: AgentTrial) -> None:
     goals: Any = _of(play, trial)
     if not goals.learns:
         return
-    seen, version = _observations(trial), goals.version
+    seen = _observations(trial)
+    version = goals.version
     achieved = goals.achieved(seen)
     for number in range(5 + trial.ticks):
         play.tick(Phase.HEATUP if number < 5 else Phase.TRAIN)
@@ -132,7 +136,8 @@ def versions_rise_with_what_is_learned(trial: AgentTrial) -> None:
             "stored for fresh; let learn() return True whenever it changes anything",
         )
         expect(goals.version >= version, "the version fell; let learn() alone change it")
-        achieved, version = now, goals.version
+        achieved = now
+        version = goals.version
 
 
 def saved_goals_judge_alike(trial: AgentTrial) -> None:
@@ -220,7 +225,8 @@ def _observations(trial: AgentTrial, number: int = 0) -> Observation:
 
 
 def _actions(goals: GoalSpace) -> Array:
-    space, rng = goals.space, np.random.default_rng(5)
+    space = goals.space
+    rng = np.random.default_rng(5)
     low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
     return np.asarray(low + rng.random((SAMPLES, *low.shape)) * (high - low), np.float32)
 

@@ -80,7 +80,8 @@ def rows_live_alone_as_among_others(trial: Trial) -> None:
     if not trial.seeds_rows:
         return
     with trial.environment() as many:
-        run, actions = played(many, trial), trial.actions(many)
+        run = played(many, trial)
+        actions = trial.actions(many)
     for row in range(ROWS):
         with trial.environment(1) as single:
             response = single.reset(seed=trial.seed + row)

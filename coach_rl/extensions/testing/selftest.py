@@ -21,7 +21,8 @@ from coach_rl.sessions.session import fork_experiment, run_experiment
 from coach_rl.sessions.settings import RunSettings
 from coach_rl.sessions.trained_agent import load
 
-_PRESET, _STEPS = "CartPole_PPO", EnvironmentSteps(2_048)
+_PRESET = "CartPole_PPO"
+_STEPS = EnvironmentSteps(2_048)
 _SETTINGS = RunSettings(
     checkpoints=CheckpointParameters(every_steps=EnvironmentSteps(1_024)),
     tensorboard=False,

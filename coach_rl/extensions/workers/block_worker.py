@@ -47,7 +47,8 @@ class BlockWorker:
     """
 
     def __init__(self, parameters: GraphParameters, runtime: Runtime, rows: IntArray) -> None:
-        self._parameters, self._rows = parameters, rows
+        self._parameters = parameters
+        self._rows = rows
         self._runtime = replace(
             runtime, device="cpu", divergence=parameters.divergence, acts_only=True
         )

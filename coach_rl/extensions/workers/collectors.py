@@ -131,7 +131,9 @@ class Blocks:
         """Statistics that workers filter by."""
         self.decisions: list[State] = []
         """Decisions that the rows made last, by level, top first; arrays [N, ...]."""
-        self._start_worker, self._seed, self._staleness = start, seed, staleness
+        self._start_worker = start
+        self._seed = seed
+        self._staleness = staleness
         self._stream = self._ticks = 0
         self._answer: EnvResponse | None = None
         self._waited = self._since = 0.0
@@ -208,12 +210,15 @@ class Blocks:
     def metrics(self) -> dict[str, float]:
         """Age of decisions, and the share of time that learning waited for workers."""
         now = time.perf_counter()
-        seconds, ages = max(now - self._since, 1e-9), self._ages
+        seconds = max(now - self._since, 1e-9)
+        ages = self._ages
         found = {"collection/waiting_share": min(self._waited / seconds, 1.0)}
         if ages and self._staleness is not None:
             found["collection/staleness_mean"] = float(np.mean(ages))
             found["collection/staleness_max"] = float(max(ages))
-        self._waited, self._since, self._ages = 0.0, now, []
+        self._waited = 0.0
+        self._since = now
+        self._ages = []
         return found
 
     def state_dict(self) -> State:
@@ -237,14 +242,16 @@ class Blocks:
 
     def load_state_dict(self, state: State) -> None:
         self._settle()
-        self._stream, self._ticks = state["stream"], state["ticks"]
+        self._stream = state["stream"]
+        self._ticks = state["ticks"]
         self.decisions = copy.deepcopy(state["decisions"])
         self.statistics.load_state_dict(state["held"])
         self._sent = b""
         self._call_all(Collector.load, [(worker, self._stream) for worker in state["workers"]])
         for block, own in zip(self.blocks, state["blocks"], strict=True):
             block.made = deque(_tick_of_state(tick) for tick in own["made"])
-            block.replaced, block.shown = own["replaced"], own["shown"]
+            block.replaced = own["replaced"]
+            block.shown = own["shown"]
 
     def close(self) -> None:
         """End every worker; harmless when repeated."""
@@ -255,13 +262,15 @@ class Blocks:
     def _request_ticks(self, blocks: Sequence[Block], ticks: int, message: bytes) -> None:
         self._sent = message
         for block in blocks:
-            block.ticks, block.requested_at = ticks, self._ticks
+            block.ticks = ticks
+            block.requested_at = self._ticks
             block.request = block.worker.submit(Collector.collect, ticks, message)
 
     def _await_some(self) -> None:
         """Wait until a block has made a tick, and for those that would be too old later."""
         assert self._staleness is not None
-        allowed, busy = self._staleness, [each for each in self.blocks if each.request]
+        allowed = self._staleness
+        busy = [each for each in self.blocks if each.request]
         # A block is late if its newest tick would be older than allowed once the run takes it.
         late = [
             each
@@ -393,7 +402,9 @@ class BlockOfRows(Saved):
     SAVED = (SavedAttribute("_environment", inline=True),)
 
     def __init__(self, environment: Environment, rows: IntArray, *, num_envs: int) -> None:
-        self._environment, self._rows, self.num_envs = environment, rows, num_envs
+        self._environment = environment
+        self._rows = rows
+        self.num_envs = num_envs
         self.spaces = environment.spaces
         self.start: EnvResponse
         """Answer of the last reset, of the block's own rows."""

@@ -143,7 +143,8 @@ class EvaluationProcess:
             above=3,
         )
         self._worker.restart()
-        waiting, self._pending = self._pending, deque()
+        waiting = self._pending
+        self._pending = deque()
         for evaluation, _ in waiting:
             self.submit(evaluation)
 

@@ -23,9 +23,11 @@ class FrozenStatisticsFilter(Saved):
     SAVED = (SavedAttribute("_newest", inline=True),)
 
     def __init__(self, newest: InputFilter) -> None:
-        self._newest, self._frozen = newest, copy.deepcopy(newest)
+        self._newest = newest
+        self._frozen = copy.deepcopy(newest)
         self.observation_space = newest.observation_space
-        self.changed_keys, self.changes_reward = newest.changed_keys, newest.changes_reward
+        self.changed_keys = newest.changed_keys
+        self.changes_reward = newest.changes_reward
 
     def parts(self) -> dict[str, object]:
         """The filter and its copy."""

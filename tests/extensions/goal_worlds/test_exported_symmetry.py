@@ -10,7 +10,7 @@ from gymnasium import spaces
 from coach_rl.environments.goal_worlds.ant import AntSymmetry
 from coach_rl.environments.goal_worlds.ant_workshop import WORKSHOP_OBSERVED, WorkshopSymmetry
 from coach_rl.extensions.exporting.decisions import Place, symmetry_of
-from coach_rl.extensions.workshop import exported as _workshop  # noqa: F401 - registers its way
+from coach_rl.extensions.goal_worlds import exported as _exported  # noqa: F401 - registers its own
 from tests.extensions.goal_worlds.test_ant_symmetry import MOTORS, ants, context
 
 ROWS = 400

@@ -80,7 +80,6 @@ def test_background_evaluations_equal_those_of_the_run_itself(
     assert result.best.environment_steps < END, "else this test shows little"
 
 
-@pytest.mark.usefixtures("served_evaluations")
 def test_background_evaluations_pending_at_a_stop_are_made_on_resume(
     tmp_path: Path, ordinary: RunResult
 ) -> None:

@@ -108,7 +108,8 @@ class Slurm:
                 "there is no Slurm on this machine (no sbatch); start from a login node of the "
                 "cluster, or run on local or ray"
             )
-        self._partition, self._cluster = partition, cluster
+        self._partition = partition
+        self._cluster = cluster
         self.slots = MOST_JOBS
         self._given: list[_Given] = []
         self._is_cancelled = False
@@ -196,7 +197,8 @@ class Slurm:
 
     def _settle(self, given: _Given) -> None:
         """Set the result of a job's future."""
-        task, future = given.task, given.future
+        task = given.task
+        future = given.future
         stopped = JobResult(job=given.job, state="stopped", folder=None)
         output = f"its output is in {task.paths.stderr}"
         lost = WorkerLost(f"its process ended without a result; {output}")
