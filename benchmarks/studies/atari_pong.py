@@ -110,6 +110,7 @@ def result_of(name: str, folder: Path) -> dict[str, Any]:
     """The result of a finished run."""
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     games = [each["scalars"]["episode/reward"] for each in records if each["kind"] == "episode"]
+    last = games[-EPISODES:]
     curve = [
         {
             "steps": each["environment_steps"],
@@ -124,8 +125,8 @@ def result_of(name: str, folder: Path) -> dict[str, Any]:
         "published": PUBLISHED,
         "curve": curve,
         "last_training_games": {
-            "games": len(games[-EPISODES:]),
-            "return": float(np.mean(games[-EPISODES:])),
+            "games": len(last),
+            "return": float(np.mean(last)) if last else None,
         },
         "final": {
             "greedy": final_games(folder, sampling=False),

@@ -53,7 +53,11 @@ def seen(answers):
 
 
 def without_evaluations(experiment):
-    """The experiment without the whole games of its evaluations."""
-    schedule = replace(experiment.parameters.schedule, evaluation_interval=None)
-    experiment.parameters = replace(experiment.parameters, schedule=schedule)
+    """The experiment without the whole games of its evaluations, and with many train records."""
+    parameters = experiment.parameters
+    agent = parameters.agent
+    if hasattr(agent, "learning"):
+        agent = replace(agent, learning=replace(agent.learning, report_every=5))
+    schedule = replace(parameters.schedule, evaluation_interval=None)
+    experiment.parameters = replace(parameters, agent=agent, schedule=schedule)
     return experiment

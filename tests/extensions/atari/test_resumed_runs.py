@@ -1,7 +1,5 @@
 """Runs on Atari games continue bit for bit from a checkpoint in the middle of games."""
 
-from dataclasses import replace
-
 import pytest
 
 import coach_rl as rl
@@ -24,10 +22,6 @@ DQN = {"memory": 300, "learning_starts": 50, "updates_per_step": 0.05}
 def test_resumed_run_continues_bit_for_bit(preset, panel, tmp_path):
     def build(seed):
         experiment = without_evaluations(preset.graph_manager(preset.Panel(**SMALL, **panel)))
-        if preset is Atari_DQN:
-            agent = experiment.parameters.agent
-            often = replace(agent, learning=replace(agent.learning, report_every=5))
-            experiment.parameters = replace(experiment.parameters, agent=often)
         experiment.create_graph(rl.Runtime(seed=seed, device="cpu"))
         return experiment
 
