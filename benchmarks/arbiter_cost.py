@@ -181,6 +181,8 @@ def learning(rows: Sequence[int], rounds: int) -> None:
 class Nothing:
     """An agent that returns one array, and its own parameters."""
 
+    name = "nothing"
+
     def build(self, context: AgentContext) -> "Nothing":
         """Itself."""
         self._actions = np.zeros((context.num_envs, 2), np.float32)

@@ -217,7 +217,8 @@ def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
     """The folder of a checkpoint by its name or pointer.
 
     `last` is the latest one, also in a run that was killed after it had been written and before
-    the pointer had.
+    the pointer had. `step_20` also names the newest later checkpoint of that step, `step_20_2`,
+    which may have taken its place.
 
     Raises:
         CheckpointError: There is none at all, or the pointer is damaged or points to none.
@@ -228,6 +229,9 @@ def find_checkpoint(checkpoints: Path, name: str = LAST) -> Path:
         raise CheckpointError(f"there is no checkpoint in {checkpoints}; nothing can be resumed")
     if name not in POINTERS:
         if name not in known:
+            again = [each for each in known if re.fullmatch(rf"{re.escape(name)}_\d+", each)]
+            if again:
+                return known[again[-1]]
             raise UnknownNameError(
                 "checkpoint", name, [*known, *POINTERS], where=f"in {checkpoints}"
             )

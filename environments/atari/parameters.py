@@ -42,7 +42,7 @@ class AtariParameters(SingleEnvironmentsParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.level not in GAMES:  # which need no look into the package
+        if self.level not in GAMES:  # whose names need no package
             require_game(self.level)
         require(
             not self.kwargs and self.action_mask is None,

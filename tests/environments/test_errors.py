@@ -44,7 +44,7 @@ FIELDS = [  # level, fields of its description, kind of error, message
     ("CartPole", {}, U, "'CartPole-v1'"),
     ("pointmass", {}, U, "'point_mass'"),
     ("pointmass", {}, U, "module:Class"),
-    ("ALE/Pong-v5", {}, U, "install it and write ale_py:ALE/Pong-v5"),
+    ("ALE/Chess-v5", {}, U, "install it and write ale_py:ALE/Chess-v5"),
     (MujocoParameters, {}, P, "task must be a name"),
 ]
 KWARGS = [  # level, fields of its world or task, kind of error, message
@@ -176,7 +176,7 @@ BUILDS = [
         "... Dict or Tuple of these ... .ActionWrapper",
     ),
     (little("NoSpaces"), S, "has no observation_space, got None; set"),
-    (gymnasium_of("ALE/Pong-v5"), U, "install it and write ale_py:ALE/Pong-v5"),
+    (gymnasium_of("ALE/Chess-v5"), U, "install it and write ale_py:ALE/Chess-v5"),
     (
         gymnasium_of(little_environments.Plain),
         P,

@@ -30,7 +30,6 @@ from coach_rl import (
     UnknownNameError,
     ValidationParameters,
 )
-from coach_rl.core.clock import Clock
 from coach_rl.core.errors import (
     CallbackError,
     EnvironmentFault,
@@ -38,11 +37,9 @@ from coach_rl.core.errors import (
 )
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 from tests.graph_managers import test_levels_of_a_graph as levels_of_a_graph
-from tests.graph_managers import walkers
 from tests.graph_managers.small_runs import parameters, ppo
 from tests.graph_managers.test_callbacks import Counting, manager_with
 from tests.graph_managers.test_evaluator import SlowEvaluator, manager_of
@@ -196,22 +193,6 @@ def on_device(device):
     return lambda: small().create_graph(Runtime(device=device))
 
 
-def stack_upside_down():
-    described = walkers.experiment()
-    environment = described.environment.build(num_envs=1)
-    try:
-        LevelChain().build_stack(
-            described.levels[::-1],
-            environment,
-            agent=lambda index, spaces: walkers.WalkerParameters(name="pusher").build(),
-            clock=Clock(),
-            seed=0,
-            purpose="training",
-        )
-    finally:
-        environment.close()
-
-
 def of_evaluations_only(method):
     with small() as graph_manager:
         graph_manager.create_graph(TASK, training=False)
@@ -275,7 +256,6 @@ GRAPHS = [
         P,
         "level 'lower' needs a goal_space",
     ),
-    (stack_upside_down, C, "level 'high' needs a goal_space"),
     *((on_device(device), C, f"'{device}'") for device in ("gpu", "cuda:x", "cuda:99")),
     (other_evaluation, SpaceError, "evaluation_environment has the observation space"),
     (lambda: small().graph, C, "not built"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hypothesis_numpy
 
 from coach_rl.configuration.strict_json import sealed
-from coach_rl.core.errors import CheckpointError
+from coach_rl.core.errors import CheckpointError, UnknownNameError
 from coach_rl.core.seeding import generator, generator_state
 from coach_rl.runs import checkpoint as checkpoints
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -159,6 +160,10 @@ def test_find_checkpoint_by_name_and_pointer(tmp_path: Path) -> None:
     assert checkpoints.find_checkpoint(tmp_path).name == "step_100"
     assert checkpoints.find_checkpoint(tmp_path, "best").name == "step_20_2"
     assert checkpoints.find_checkpoint(tmp_path, "step_20").name == "step_20"
+    shutil.rmtree(tmp_path / "step_20")
+    assert checkpoints.find_checkpoint(tmp_path, "step_20").name == "step_20_2"
+    with pytest.raises(UnknownNameError, match="unknown checkpoint 'step_2'"):
+        checkpoints.find_checkpoint(tmp_path, "step_2")
     checkpoints.point(tmp_path, "best", None)
     assert checkpoints.pointed(tmp_path, "best") is None
 

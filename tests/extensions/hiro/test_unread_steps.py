@@ -1,7 +1,10 @@
 """Steps that are read once, against the lists of a replay memory; saved and loaded with it."""
 
+from functools import partial
+
+import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 from coach_rl.extensions.hiro.unread_steps import UnreadSteps
 from tests.memories.test_memory_machine import EXAMPLES, ReplayMachine
@@ -10,8 +13,8 @@ from tests.memories.test_memory_machine import EXAMPLES, ReplayMachine
 class UnreadMachine(ReplayMachine):
     """A memory whose new steps are read now and then."""
 
-    @initialize()
-    def begin_reading(self):
+    def __init__(self, number):
+        super().__init__(number)
         self.unread = None
 
     @rule(overlap=st.integers(0, 3))
@@ -39,5 +42,6 @@ class UnreadMachine(ReplayMachine):
         self.unread.load_state_dict(state["unread"])
 
 
-TestUnreadSteps = UnreadMachine.TestCase
-TestUnreadSteps.settings = EXAMPLES
+@pytest.mark.parametrize("number", range(8))
+def test_unread_steps_equal_those_of_plain_lists(number):
+    run_state_machine_as_test(partial(UnreadMachine, number), settings=EXAMPLES)
