@@ -128,6 +128,8 @@ def value_bounds(discount: float) -> tuple[float, float] | None:
 
 LayerKind = Literal["none", "gru", "lstm", "min_gru", "attention"]
 """Kinds of recurrent layers, for panels."""
+_LAYERS = {"gru": "GRU", "lstm": "LSTM", "min_gru": "MinGRU", "attention": "Attention"}
+"""Public names of the layers by their kinds; looked up where a panel chooses one."""
 
 
 def recurrent_layer(
@@ -137,16 +139,11 @@ def recurrent_layer(
 
     Attention sees the newest 16 inputs, and has no use for a span.
     """
-    match kind:
-        case "gru":
-            return rl.GRU(size=size, skip=skip, span=span)
-        case "lstm":
-            return rl.LSTM(size=size, skip=skip, span=span)
-        case "min_gru":
-            return rl.MinGRU(size=size, skip=skip, span=span)
-        case "attention":
-            return rl.Attention(size=size, skip=skip)
-    return None
+    if kind == "none":
+        return None
+    more = {} if kind == "attention" else {"span": span}
+    layer: StatefulLayerParameters = getattr(rl, _LAYERS[kind])(size=size, skip=skip, **more)
+    return layer
 
 
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:

@@ -33,8 +33,8 @@ LINES = {
     "coach train CartPole_PPO --ste": "--steps",
     "coach train PPO -lvl half": "half_cheetah",
     "coach -p Pend": "Pendulum_SAC",
-    "coach play trained": "trained:CartPole_PPO",
-    "coach play exp": "experiments/",
+    "coach evaluate trained": "trained:CartPole_PPO",
+    "coach resume exp": "experiments/",
 }
 
 

@@ -25,7 +25,6 @@ OF_FLAGS = [
     ("train PPO CartPole-v1", "'CartPole-v1'; a task follows -lvl: -lvl CartPole-v1"),
     ("train PPO", "needs level; give it with -lvl, such as -lvl CartPole-v1"),
     ("train A2C -lvl CartPole-v1", "unknown preset 'A2C'; did you mean 'PPO'?"),
-    ("train Atari_NAF", "did you mean 'Atari_DQN'"),
     ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
     ("help trian", "unknown command 'trian'; did you mean 'train'"),
     ("train", "`coach train` needs a preset: coach train PRESET (`coach list` shows"),

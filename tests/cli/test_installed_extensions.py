@@ -1,5 +1,6 @@
 """Extensions of installed packages: their commands and components, found by their tables."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -165,6 +166,12 @@ def test_tasks_of_an_extension_are_found_by_name() -> None:
         parameters("walk", slop=0.5)
 
 
+def forget(package: Path) -> None:
+    """Let the package's commands be read again, also where size and second are as before."""
+    del sys.modules["gaits.commands"]
+    shutil.rmtree(package / "__pycache__", ignore_errors=True)
+
+
 def test_flag_of_an_extension_changes_the_experiment(
     package: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,11 +188,11 @@ def test_flag_of_an_extension_changes_the_experiment(
 
     commands = package / "commands.py"
     commands.write_text(commands.read_text().replace("--gait WORD", "--seed WORD"))
-    del sys.modules["gaits.commands"]
+    forget(package)
     assert coach("train", FAKE, "--gait", 0.5) == 2
     error = "the extension 'gaits' (gaits 1.2) declares the flag --seed, which is taken"
     assert error in capsys.readouterr().err
     commands.write_text("FOR_RUNS = 1 / 0")
-    del sys.modules["gaits.commands"]
+    forget(package)
     assert coach("train", FAKE, "--gait", 0.5) == 2
     assert "flags that cannot be read, gaits.commands:FOR_RUNS" in capsys.readouterr().err

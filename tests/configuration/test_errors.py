@@ -149,7 +149,6 @@ COMPONENTS: list[Case] = [
         ("discont=0.9", "'discont'; did you mean 'discount'"),
         ("lr=1e-3", "did you mean 'learning_rate'"),
         ("agent.algorithm.gamma=0.9", "did you mean 'agent.algorithm.discount'"),
-        ("wandb=True", "did you mean '--tracker'"),
         ("discount=0.9, clip=0.1", "separate changes with ';'"),
         ("agent.optimizer.betas=(0.9, 0.99), discount=0.9", "separate changes with ';'"),
     ]

@@ -107,7 +107,6 @@ def check_meant(settings: set[str], preset: str, name: str, meant: list[str]) ->
         ),
         ("Mujoco_SAC", "--tau", ['-cp "agent.algorithm.target_sync.rate=..."']),
         ("Mujoco_SAC", "--env-id", ["-lvl"]),
-        ("Mujoco_SAC", "-onnx", ["coach export"]),
     ],
 )
 def test_flag_from_elsewhere_means_what_the_preset_has(

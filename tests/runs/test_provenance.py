@@ -55,15 +55,15 @@ def test_differences_of_a_checkout_are_kept_with_the_run_and_restore_it(
 
 
 def test_changed_package_of_a_world_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.modules", {**sys.modules, "pettingzoo": pytest})
+    monkeypatch.setattr("sys.modules", {**sys.modules, "popgym": pytest})
     monkeypatch.setattr("coach_rl.runs.manifest._version", lambda name: f"1.0 of {name}")
     then = made_with(["my_worlds.forage:Forage"])
-    assert then["versions"]["pettingzoo"] == "1.0 of pettingzoo"
+    assert then["versions"]["popgym"] == "1.0 of popgym"
     assert then["versions"]["my_worlds"] == "1.0 of my_worlds"
     monkeypatch.setattr("coach_rl.runs.manifest._version", lambda name: f"2.0 of {name}")
-    monkeypatch.delitem(sys.modules, "pettingzoo")
+    monkeypatch.delitem(sys.modules, "popgym")
     now = made_with()
-    assert "pettingzoo 1.0 of pettingzoo, now 2.0 of pettingzoo" in changes_since(then, now)
+    assert "popgym 1.0 of popgym, now 2.0 of popgym" in changes_since(then, now)
 
 
 def test_a_run_that_is_killed_while_it_asks_leaves_no_lock_in_the_checkout(tmp_path: Path) -> None:

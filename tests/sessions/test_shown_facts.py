@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import coach_rl
-from coach_rl.extensions.studies import read_scores
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.shown_facts import ShowsFacts
 from coach_rl.sessions.session import run_experiment
@@ -68,14 +67,6 @@ def test_result_shows_its_end_and_its_scores(result: RunResult) -> None:
     assert "incidents" not in shown
     assert str(result.folder.path) in repr(result)
     assert len(repr(result)) < 600
-
-
-def test_folder_and_scores_of_a_run_show_the_same_run(result: RunResult) -> None:
-    folder, scores = rows(result.folder), rows(read_scores(result.folder.path))
-    for fact in ("run", "task", "seed", "environment steps", "final mean reward"):
-        assert folder[fact] == scores[fact], fact
-    assert scores["state"] == "done"
-    assert len(repr(read_scores(result.folder.path))) < 600  # without its arrays
 
 
 def test_folder_of_a_run_that_cannot_be_read_shows_why(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import torch
 from gymnasium import spaces
 
 import coach_rl as rl
+from coach_rl.configuration.familiar_names import familiar_presets
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.extensions.atari.impala import ImpalaTorso
 from coach_rl.presets import Atari_DQN, Atari_PPO
@@ -90,3 +91,11 @@ def test_switches_train(preset, panel):
         experiment.create_graph(rl.Runtime(seed=0, device="cpu"))
         kinds = {record.kind for record in experiment.improve()}
     assert "train" in kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [("Atari_NAF", "Atari_DQN"), ("atari_a3c_lstm", "Atari_PPO"), ("ppo_atari", "Atari_PPO")],
+)
+def test_presets_of_other_libraries_have_names_here(name, here):
+    assert [*familiar_presets(name)] == [here]
