@@ -136,7 +136,7 @@ def test_lost_life_is_terminal_for_learning_alone(agent, monkeypatch):
     np.testing.assert_array_equal(noted.columns["terminated"], steps % LIFE == 0)
     assert not noted.columns["truncated"].any()
     assert (noted.columns["reward"] == 1).all()
-    # The stack of the first decision of the second life goes on from the first life.
+    # The stack of the first decision of the second life continues that of the first life.
     np.testing.assert_array_equal(noted.columns["observation"][5, 0, 0], [4, 5, 6])
     np.testing.assert_array_equal(noted.columns["observation"][15, 0, 0], [1, 1, 1])
     episodes = [record.scalars for record in noted.records if record.kind == "episode"]
