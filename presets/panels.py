@@ -129,7 +129,7 @@ def value_bounds(discount: float) -> tuple[float, float] | None:
 LayerKind = Literal["none", "gru", "lstm", "min_gru", "attention"]
 """Kinds of recurrent layers, for panels."""
 _LAYERS = {"gru": "GRU", "lstm": "LSTM", "min_gru": "MinGRU", "attention": "Attention"}
-"""Public names of the layers by their kinds; looked up where a panel chooses one."""
+"""Public names of the layers by their kinds; a name is resolved once a panel chooses it."""
 
 
 def recurrent_layer(
