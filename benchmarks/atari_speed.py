@@ -11,7 +11,9 @@ import argparse
 import importlib.util
 import time
 from collections.abc import Callable
+from typing import Any
 
+import gymnasium
 import numpy as np
 
 from coach_rl.environments.atari.emulator import Emulator
@@ -21,6 +23,19 @@ from coach_rl.environments.atari.pictures import AreaMean
 
 ROWS = 8
 TURNS = 3
+
+
+def played(env: gymnasium.Env[Any, Any], steps: int) -> Callable[[], None]:
+    """A loop that plays so many random actions, the same each time."""
+    chosen = np.random.default_rng(0).integers(env.action_space.n, size=steps)
+
+    def loop() -> None:
+        env.reset(seed=0)
+        for action in chosen:
+            if env.step(action)[2]:
+                env.reset()
+
+    return loop
 
 
 def bare(game: str, steps: int) -> Callable[[], None]:
@@ -55,15 +70,7 @@ def single(game: str, steps: int) -> Callable[[], None]:
         most_frames=108_000,
         most_steps=None,
     )
-    chosen = np.random.default_rng(0).integers(env.action_space.n, size=steps)
-
-    def loop() -> None:
-        env.reset(seed=0)
-        for action in chosen:
-            if env.step(action)[2]:
-                env.reset()
-
-    return loop
+    return played(env, steps)
 
 
 def rows(game: str, steps: int) -> Callable[[], None]:
@@ -84,21 +91,12 @@ def rows(game: str, steps: int) -> Callable[[], None]:
 def gymnasium_wrapper(game: str, steps: int) -> Callable[[], None]:
     """Gymnasium's environment in its wrapper."""
     import ale_py
-    import gymnasium
 
     gymnasium.register_envs(ale_py)
     name = "".join(part.capitalize() for part in game.split("_"))
     made = gymnasium.make(f"ALE/{name}-v5", frameskip=1, repeat_action_probability=0.0)
     env = gymnasium.wrappers.AtariPreprocessing(made, noop_max=30, frame_skip=4)
-    chosen = np.random.default_rng(0).integers(env.action_space.n, size=steps)
-
-    def loop() -> None:
-        env.reset(seed=0)
-        for action in chosen:
-            if env.step(action)[2]:
-                env.reset()
-
-    return loop
+    return played(env, steps)
 
 
 def seconds(loop: Callable[[], None]) -> float:

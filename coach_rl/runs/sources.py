@@ -17,7 +17,8 @@ from coach_rl.runs.folder import MANIFEST, RunFolder
 _GIT_SECONDS = 10
 _NEW = "*.py", "*.toml"
 """Names of new files, in no commit, that are among the differences; copies in runs are not."""
-_MOST_FILES, _MOST_BYTES = 50, 4_000_000
+_MOST_FILES = 50
+_MOST_BYTES = 4_000_000
 """New files among the differences, and size of differences that are kept, at most."""
 
 
