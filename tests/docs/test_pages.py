@@ -19,7 +19,7 @@ LATER = {
     *("curiosity", "minigrid"),
     *("data", "evaluation_from_data", "imitation", "offline"),
 }
-"""Extensions since the pages were cut to `MOST_WORDS_OF_ALL`. A page of theirs counts for itself."""
+"""Extensions since the cut to `MOST_WORDS_OF_ALL` words. A page of theirs counts for itself."""
 MOST_WORDS_OF_A_LATER_PAGE = 1_500
 LATER_PAGES = sorted(page for each in own_extensions() if each.name in LATER for page in each.pages)
 MOST_WORDS_OF_ALL = 90_000
