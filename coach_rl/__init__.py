@@ -143,7 +143,6 @@ if TYPE_CHECKING:
         ReplayMemoryParameters,
         SingleTransitions,
     )
-    from coach_rl.memories.sequences import SequenceParameters
     from coach_rl.sessions import (
         RunSettings,
         TrainedAgent,

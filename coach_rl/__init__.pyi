@@ -286,8 +286,14 @@ from coach_rl.extensions.recurrent_layers.gated_recurrence import (
     GRU as GRU,
     LSTM as LSTM,
 )
+from coach_rl.extensions.recurrent_layers.kinds import (
+    layer_of_kind as layer_of_kind,
+)
 from coach_rl.extensions.recurrent_layers.linear_recurrence import (
     MinGRU as MinGRU,
+)
+from coach_rl.extensions.recurrent_layers.sequences import (
+    SequenceParameters as SequenceParameters,
 )
 from coach_rl.extensions.scripts.scripted_agent import (
     ScriptedAgentParameters as ScriptedAgentParameters,
@@ -358,9 +364,6 @@ from coach_rl.memories import (
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SingleTransitions as SingleTransitions,
-)
-from coach_rl.memories.sequences import (
-    SequenceParameters as SequenceParameters,
 )
 from coach_rl.sessions import (
     evaluate_run as evaluate_run,

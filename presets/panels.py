@@ -128,22 +128,15 @@ def value_bounds(discount: float) -> tuple[float, float] | None:
 
 LayerKind = Literal["none", "gru", "lstm", "min_gru", "attention"]
 """Kinds of recurrent layers, for panels."""
-_LAYERS = {"gru": "GRU", "lstm": "LSTM", "min_gru": "MinGRU", "attention": "Attention"}
-"""Public names of the layers by their kinds; a name is resolved once a panel chooses it."""
 
 
 def recurrent_layer(
     kind: LayerKind, size: int, *, skip: bool = False, span: int | None = None
 ) -> StatefulLayerParameters | None:
-    """The recurrent layer of a torso; None where there is none.
-
-    Attention sees the newest 16 inputs, and has no use for a span.
-    """
+    """The recurrent layer of a torso; None where there is none."""
     if kind == "none":
         return None
-    more = {} if kind == "attention" else {"span": span}
-    layer: StatefulLayerParameters = getattr(rl, _LAYERS[kind])(size=size, skip=skip, **more)
-    return layer
+    return rl.layer_of_kind(kind, size=size, skip=skip, span=span)
 
 
 def ppo_optimizer(learning_rate: float) -> rl.AdamParameters:

@@ -19,7 +19,7 @@ from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
-from coach_rl.agents.stages.kinds import kinds_of
+from coach_rl.agents.stages.kinds import kinds_of, kinds_of_networks
 from coach_rl.agents.stages.stage import INSIDE, StageBuild, StageKind, Stages
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
@@ -325,19 +325,20 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """The OutputFilter with what the algorithm puts between its policy and the user's."""
         return output_filter
 
-    def _add_stages(self, kinds: Sequence[StageKind], networks: Sequence[nn.Module] = ()) -> None:
-        """Add stages of these kinds where they apply, each further inside than those before.
+    def _add_stages_of(self, networks: Sequence[nn.Module]) -> None:
+        """Add the stages that networks bring; `stages.acting` is how the agent acts then.
 
         Args:
-            kinds: Outermost first.
-            networks: All that the agent acts and learns with: only the stages that depend on them
-                are added, and `stages.acting` is how it acts then. Empty: only the others are.
+            networks: All that the agent acts and learns with.
         """
-        build = replace(self._build, networks=tuple(networks))
+        self._build = replace(self._build, networks=tuple(networks))
+        self._add_stages(kinds_of_networks(networks))
+
+    def _add_stages(self, kinds: Sequence[StageKind]) -> None:
+        """Add stages of these kinds, outermost first, further inside than those before."""
+        build = self._build
         for kind in kinds:
-            if kind.for_networks != bool(networks) or not kind.is_wanted(build.params):
-                continue
-            if (stage := kind.build(build)) is not None:
+            if kind.is_wanted(build.params) and (stage := kind.build(build)) is not None:
                 self.stages.add(stage)
                 space = stage.shown(build.observation_space)
                 build = replace(build, observation_space=space)

@@ -236,8 +236,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        networks = [network.module for network in self.learner.networks.values()]
-        self._add_stages(self._kinds, networks)
+        self._add_stages_of([each.module for each in self.learner.networks.values()])
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)
         self.explores = acting.explores

@@ -211,7 +211,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         )
         self.network = NetworkWrapper(self.model, device=device)
         self.model.output_rules = self.output_rules
-        self._add_stages(self._kinds, [self.model])
+        self._add_stages_of([self.model])
         self.policy = self.stages.acting(policy_forward(self.model, device))
         """Parameters of distributions [R, P] of filtered observations, by which it acts."""
         algorithm = params.algorithm

@@ -1,10 +1,9 @@
-"""Layers of a torso that have a hidden state, and the hidden state of an agent's networks."""
+"""Layers of a torso that have a hidden state, which an agent keeps between decisions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,9 @@ class StatefulLayer(nn.Module, ABC):
         state_size: H, the numbers in its state.
         reset: The start at which the state becomes 0.
     """
+
+    STAGE: ClassVar[Any]
+    """Kind of stage by which agents keep the states of their networks: a `StageKind`."""
 
     def __init__(self, *, output_size: int, state_size: int, reset: Reset) -> None:
         super().__init__()
@@ -77,19 +79,9 @@ class StatefulLayerParameters(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class HiddenState:
-    """The hidden state of an agent's networks."""
-
-    size: int
-    """Numbers per row, over all layers that have some."""
-    reset: Reset
-    """The start at which it becomes 0."""
-
-
 def has_hidden_state(networks: Iterable[nn.Module]) -> bool:
     """Return whether any of the networks has a hidden state."""
-    return bool(_layers(networks))
+    return bool(stateful_layers(networks))
 
 
 def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
@@ -106,28 +98,7 @@ def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
         )
 
 
-def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState | None:
-    """The hidden state of networks, whose layers get their places in it; None: it has none.
-
-    Raises:
-        ConfigurationError: Two layers are reset at different times.
-    """
-    layers = _layers(networks)
-    if not layers:
-        return None
-    resets = sorted({layer.reset for layer in layers})
-    if len(resets) > 1:
-        raise ConfigurationError(
-            f"the networks of an agent have one reset, got {' and '.join(resets)}; give all of "
-            "them the same"
-        )
-    size = 0
-    for layer in layers:
-        layer.begin = size
-        size += layer.state_size
-    return HiddenState(size=size, reset=layers[0].reset)
-
-
-def _layers(networks: Iterable[nn.Module]) -> list[StatefulLayer]:
+def stateful_layers(networks: Iterable[nn.Module]) -> list[StatefulLayer]:
+    """The layers of networks that have a hidden state."""
     modules = chain.from_iterable(map(nn.Module.modules, networks))
     return [module for module in modules if isinstance(module, StatefulLayer)]

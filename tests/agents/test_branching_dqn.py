@@ -27,9 +27,9 @@ from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.exploration import EpsilonZGreedy
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
+from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
 from coach_rl.memories.draws import SingleTransitions
-from coach_rl.memories.sequences import SequenceParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SIZES = (2, 4, 3)

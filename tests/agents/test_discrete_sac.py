@@ -12,16 +12,16 @@ from plain_learners import TEST, TRAIN, manager, parameters, run
 from resuming import after, assert_resumes
 from test_branching_dqn import LOCKS, SEEN, SIZES, batch_of, masks_of
 
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gradient_step import eager_gradient
 from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
+from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
+from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.draws import SingleTransitions
-from coach_rl.memories.sequences import SequenceParameters
 
 SPACES = {
     "discrete": (spaces.Discrete(3, start=5), (3,), (5,)),

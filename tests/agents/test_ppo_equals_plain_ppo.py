@@ -8,7 +8,6 @@ from gymnasium import spaces
 from plain_ppo import PlainPPO, RecurrentPPO
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.torso import TorsoParameters
@@ -17,6 +16,7 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.recurrent_layers.attention import Attention
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
 from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
+from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,))})
 ACTIONS = {

@@ -13,7 +13,6 @@ from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
@@ -30,8 +29,9 @@ from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.recurrent_layers.attention import Attention
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
 from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
+from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
+from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
-from coach_rl.memories.sequences import SequenceParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)

@@ -27,8 +27,8 @@ from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.records import ALLOWED
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
+from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.memories.sequences import SequenceParameters
 
 SEEN = {"x": spaces.Box(-99, 99, (3,), np.float32)}
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))

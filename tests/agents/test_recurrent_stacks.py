@@ -10,11 +10,11 @@ import pytest
 from test_recurrent_agents import final_state, greedy_action, parameters
 
 import coach_rl as rl
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.core.clock import Phase
 from coach_rl.core.parts import wrap_method
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.runtime import Runtime
+from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 
 LAYERS = (rl.GRU, rl.LSTM, rl.MinGRU)
 CONTINUOUS = ("PPO", "DDPG", "TD3", "SAC")

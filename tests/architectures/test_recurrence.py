@@ -9,7 +9,7 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.hidden_states import has_hidden_state, hidden_state_of
+from coach_rl.architectures.hidden_states import has_hidden_state
 from coach_rl.architectures.numpy_policy import policy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
@@ -17,6 +17,7 @@ from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
 from coach_rl.extensions.recurrent_layers.attention import Attention
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
 from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
+from coach_rl.extensions.recurrent_layers.stage import hidden_state_of
 
 window = partial(Attention, window=4, heads=1)
 
@@ -161,9 +162,8 @@ def test_acting_forward_equals_the_network(kind, action, shared):
     np.testing.assert_allclose(found, expected.detach().numpy(), rtol=0, atol=1e-5)
 
 
-def test_hidden_state_of_plain_networks_is_none():
+def test_plain_networks_have_no_hidden_state():
     torso = TorsoParameters().build(SPACE, torch.Generator())
-    assert hidden_state_of([torso]) is None
     assert not has_hidden_state([torso])
 
 

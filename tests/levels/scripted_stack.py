@@ -9,8 +9,6 @@ from gymnasium import spaces
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
-from coach_rl.agents.stages.hidden_states import HiddenStates
-from coach_rl.architectures.hidden_states import HiddenState
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
@@ -18,6 +16,7 @@ from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Fault, Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.recurrent_layers.stage import HiddenState, HiddenStates
 from coach_rl.levels import LevelManager
 from tests.levels.plain_stack import (
     SPACES,

@@ -29,6 +29,7 @@ from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import HIDDEN_STATE, Transition
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import (
     HindsightParameters,
     PrioritisedParameters,
@@ -37,7 +38,6 @@ from coach_rl.memories import (
 )
 from coach_rl.memories.batches import columns_of
 from coach_rl.memories.draws import SingleTransitions
-from coach_rl.memories.sequences import SequenceParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.packing import NOTHING_STORED
 from tests.memories.plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached

@@ -7,10 +7,10 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import HIDDEN_STATE, Transition
+from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters, rollout_sequences
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.rollout_memory import RolloutMemory
-from coach_rl.memories.sequences import SequenceParameters, rollout_sequences
 
 SEEN = spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (), np.float32)})
 KEPT = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-np.inf, np.inf, (2,), np.float32)})

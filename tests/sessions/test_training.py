@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import coach_rl
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets, find_preset
 from coach_rl.core import errors
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import fork_experiment, resume_experiment
 from coach_rl.sessions.settings import Audience

@@ -203,8 +203,6 @@ class StageKind:
     """The stage of an agent; None where the agent needs none."""
     option: str = ""
     """The parameter that enables it, without which it isn't built; empty: `build` decides."""
-    for_networks: bool = False
-    """True if it depends on the agent's networks, and is built after them."""
     check_policy: Callable[[State, State, StageBuild], None] = lambda *_: None
     """Raise `SpaceError` where a saved policy, first, has other conditions than the agent's own."""
 

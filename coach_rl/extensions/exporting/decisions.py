@@ -21,7 +21,6 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.stages.action_masks import ActionMasks
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.agents.stages.symmetry import SymmetricView
 from coach_rl.architectures.action_masks import masked
 from coach_rl.core.agents import AgentParameters
@@ -258,9 +257,7 @@ class NetworkDecision(Decision):
             raise refused(agent, policy)
         self.policy = policy
         self.noise[self.policy.noise_kind] = self.policy.noise_size
-        states = agent.stages.of(HiddenStates)
-        self._hidden = states.state if states and self.policy.hidden_size else None
-        if self._hidden is not None:
+        if self.policy.hidden_size:
             shape = (self.policy.hidden_size,)
             self.state[f"{prefix}{HIDDEN_STATE}"] = shape, np.dtype(np.float32)
         self._sent = _action_map(agent, place.acts_in)
@@ -270,9 +267,9 @@ class NetworkDecision(Decision):
         seen = request.seen if view is None else view.canonical(request.seen)
         filtered, mask, state = self.observer(seen, request.state, request.episodes)
         name = f"{self._prefix}{HIDDEN_STATE}"
-        hidden = self._hidden
-        if hidden is not None:
-            begins = request.starts if hidden.reset == "sub_episode" else request.episodes
+        if self.policy.hidden_size:
+            is_own = self.policy.reset == "sub_episode"
+            begins = request.starts if is_own else request.episodes
             before = request.state[name]
             filtered[HIDDEN_STATE] = torch.where(begins[:, None], before.new_zeros(()), before)
         outputs, after = self.policy.outputs(filtered)

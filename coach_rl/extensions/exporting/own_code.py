@@ -11,7 +11,6 @@ from gymnasium import spaces
 
 from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.agents.stages.filters import ActionBounds, FilteredInput, FilteredOutput
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.agents.stages.reward_terms import RewardTerms
 from coach_rl.agents.stages.stage import Stage, Stages
 from coach_rl.agents.stages.symmetry import SymmetricView
@@ -28,11 +27,10 @@ _LEARNING = frozenset(
     }
 )  # fmt: skip
 """Names that a subclass may change without acting otherwise."""
-_WRITTEN = (
-    ActionBounds, ActionMasks, FilteredInput, FilteredOutput, HiddenStates, RewardTerms,
-    SymmetricView,
-)  # fmt: skip
-"""Stages that graphs are written of, or that leave actions as they are."""
+WRITTEN_STAGES: list[type[Stage]] = [
+    ActionBounds, ActionMasks, FilteredInput, FilteredOutput, RewardTerms, SymmetricView,
+]  # fmt: skip
+"""Stages that graphs are written of, or that leave actions as they are; offers add theirs."""
 _ACTING = "acting", "begin", "choose", "enter", "leave", "new_rows", "shown"
 """Methods of a stage by which an agent acts otherwise."""
 ROWS = 64
@@ -51,7 +49,7 @@ def own_acting(agent: Any) -> str | None:
             if not (is_new or is_harmless or name in _LEARNING):
                 return f"its {own.__name__} has a {name} of its own"
     for stage in getattr(agent, "stages", Stages("")).all:
-        if not isinstance(stage, _WRITTEN) and _acts(stage):
+        if not isinstance(stage, tuple(WRITTEN_STAGES)) and _acts(stage):
             return f"its stage {type(stage).__name__} is not known"
     return None
 

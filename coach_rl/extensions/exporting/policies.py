@@ -13,15 +13,14 @@ from torch import Tensor, nn
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.sac_agent import CandidatePolicy
-from coach_rl.agents.stages.hidden_states import HiddenStates
 from coach_rl.architectures.continuous_control import (
     Actor,
     Critics,
     DeterministicActor,
     SquashedGaussianActor,
 )
+from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.q_network import QNetwork
-from coach_rl.architectures.torso import Torso
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.spaces import MixedSpace, choice_sizes, first_action
 from coach_rl.functional.temporal_difference import dueling_values
@@ -46,9 +45,11 @@ class Policy(nn.Module, ABC):
         super().__init__()
         self.torso = torso
         self.space = agent.action_space
-        recurrence = torso.embedder.recurrence if isinstance(torso, Torso) else None
-        self.hidden_size = 0 if recurrence is None else recurrence.state_size
-        self._begin = 0 if recurrence is None else recurrence.begin
+        layers = stateful_layers([torso])
+        self.hidden_size = sum(layer.state_size for layer in layers)
+        self._begin = min((layer.begin for layer in layers), default=0)
+        self.reset = next((layer.reset for layer in layers), None)
+        """The start at which its hidden state becomes 0; None where it has none."""
 
     def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:
         """Outputs [R, P] and the hidden states [R, H] after them, if any."""
@@ -215,9 +216,10 @@ class CandidatesPolicy(SquashedPolicy):
         self.critics = critics
         self.normal = acting.normal
         self.uniform = acting.uniform
-        hidden = agent.stages.of(HiddenStates)
-        self.hidden_size = 0 if hidden is None else hidden.state.size
+        layers = stateful_layers([actor, critics])
+        self.hidden_size = sum(layer.state_size for layer in layers)
         self._begin = 0
+        self.reset = next((layer.reset for layer in layers), None)
 
     def outputs(self, filtered: Tensors) -> tuple[Tensor, Tensor | None]:
         """Outputs [R, P] and the hidden states after them, the actor's and the critics'."""

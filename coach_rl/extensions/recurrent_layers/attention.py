@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import NumpyStep
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.recurrence import Cell, RecurrentLayerParameters
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray
+from coach_rl.extensions.recurrent_layers.recurrence import Cell, RecurrentLayerParameters
 
 
 @parameter_class

@@ -13,9 +13,9 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import NumpyStep
-from coach_rl.architectures.recurrence import Cell, RecurrentLayerParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
+from coach_rl.extensions.recurrent_layers.recurrence import Cell, RecurrentLayerParameters
 
 
 @parameter_class

@@ -5,7 +5,6 @@ from torch import Tensor
 
 from coach_rl.architectures.hidden_states import NumpyStep
 from coach_rl.architectures.layers import linear
-from coach_rl.architectures.recurrence import Cell
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
 from coach_rl.extensions.recurrent_layers.gated_recurrence import (
@@ -13,6 +12,7 @@ from coach_rl.extensions.recurrent_layers.gated_recurrence import (
     chrono_bias,
     sigmoid,
 )
+from coach_rl.extensions.recurrent_layers.recurrence import Cell
 
 
 class MinGRUCell(Cell):

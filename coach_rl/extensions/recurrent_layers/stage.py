@@ -1,18 +1,19 @@
-"""The stage of an agent with recurrent networks, and the order in which PPO learns from theirs."""
+"""The hidden state of an agent: the stage that keeps it, and how PPO learns from sequences."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import Tensor
+from torch import Tensor, nn
 
 from coach_rl.agents.agent_rows import AnyAgentRows, write_rows
 from coach_rl.agents.rollout_order import FlatBatches, Judging, gathered
 from coach_rl.agents.stages.stage import Stage, StageBuild, StageKind
 from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.architectures.hidden_states import HiddenState, hidden_state_of
+from coach_rl.architectures.hidden_states import Reset, stateful_layers
 from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import ConfigurationError, SpaceError
@@ -26,9 +27,19 @@ from coach_rl.core.records import (
     Outcome,
 )
 from coach_rl.core.spaces import Space
+from coach_rl.extensions.recurrent_layers.sequences import rollout_sequences
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RowGrid
-from coach_rl.memories.sequences import rollout_sequences
+
+
+@dataclass(frozen=True)
+class HiddenState:
+    """The hidden state of an agent's networks."""
+
+    size: int
+    """Numbers per row, over all layers that have some."""
+    reset: Reset
+    """The start at which it becomes 0."""
 
 
 class HiddenStates(Stage):
@@ -69,7 +80,12 @@ class HiddenStates(Stage):
         """Keep the states after the decision, unless the agent has named them itself."""
         choice.setdefault(HIDDEN_STATE, self._after)
 
-    def store(self, observation: Observation, extras: dict[str, Array], outcome: Outcome) -> None:
+    def store(
+        self,
+        observation: Observation,
+        extras: dict[str, Array],
+        outcome: Outcome,  # noqa: ARG002 - as Stage
+    ) -> None:
         """Keep the states that decisions were made in, beside what networks observe."""
         extras[HIDDEN_STATE] = observation.pop(HIDDEN_STATE)
 
@@ -106,7 +122,7 @@ class SequenceBatches(FlatBatches):
         states = {HIDDEN_STATE: rollout.extras[HIDDEN_STATE]}
         return rollout._replace(observation=rollout.observation | states)
 
-    def order(self, rollout: Rollout, grid: RowGrid, count: int) -> IntArray:
+    def order(self, rollout: Rollout, grid: RowGrid, count: int) -> IntArray:  # noqa: ARG002 - as FlatBatches
         """Positions [S, W] of the transitions of S sequences, which the last slot pads."""
         return rollout_sequences(
             grid,
@@ -142,11 +158,29 @@ class SequenceBatches(FlatBatches):
         return taken
 
 
-def _hidden_states(build: StageBuild) -> HiddenStates | None:
+def hidden_state_of(networks: Iterable[nn.Module]) -> HiddenState:
+    """The hidden state of recurrent networks, whose layers get their places in it.
+
+    Raises:
+        ConfigurationError: Two layers are reset at different times.
+    """
+    layers = stateful_layers(networks)
+    resets = sorted({layer.reset for layer in layers})
+    if len(resets) > 1:
+        raise ConfigurationError(
+            f"the networks of an agent have one reset, got {' and '.join(resets)}; give all of "
+            "them the same"
+        )
+    size = 0
+    for layer in layers:
+        layer.begin = size
+        size += layer.state_size
+    return HiddenState(size=size, reset=layers[0].reset)
+
+
+def _hidden_states(build: StageBuild) -> HiddenStates:
     """The stage of an agent with recurrent networks; SpaceError where it observes their state."""
     state = hidden_state_of(build.networks)
-    if state is None:
-        return None
     if HIDDEN_STATE in build.observation_space.spaces:
         raise SpaceError(
             f"agent '{build.name}' is recurrent and observes a '{HIDDEN_STATE}', the name of "
@@ -155,4 +189,4 @@ def _hidden_states(build: StageBuild) -> HiddenStates | None:
     return HiddenStates(state)
 
 
-KIND = StageKind(order=60, for_networks=True, build=_hidden_states)
+KIND = StageKind(order=60, build=_hidden_states)

@@ -17,6 +17,7 @@ from coach_rl.architectures.hidden_states import NumpyStep, Reset, StatefulLayer
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArray
+from coach_rl.extensions.recurrent_layers.stage import KIND
 
 
 @parameter_class
@@ -78,6 +79,8 @@ class Recurrence(StatefulLayer):
         reset: The start at which its state becomes 0.
         skip: Its input is part of its output.
     """
+
+    STAGE = KIND
 
     def __init__(self, cell: Cell, inputs: int, *, reset: Reset, skip: bool) -> None:
         super().__init__(
