@@ -31,7 +31,12 @@ from coach_rl.core.interfaces import (
     OutputFilterParameters,
 )
 from coach_rl.core.levels import DIRECTIVE_KEYS
-from coach_rl.core.parameter_classes import ADVICE, MovableParameters, parameter_class
+from coach_rl.core.parameter_classes import (
+    ADVICE,
+    MovableParameters,
+    parameter_class,
+    with_values,
+)
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     ACTION_MASK,
@@ -369,7 +374,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     ) -> dict[str, Array]:
         """The choice by `choose` for filtered observations [R, ...] each, flat."""
         explores = clock.phase is not Phase.TEST or clock.samples
-        filtered = replace(
+        filtered = with_values(
             request,
             observation=observation,
             greedy=request.greedy if explores else np.ones_like(request.greedy),
@@ -395,7 +400,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             heatup=np.zeros(num_envs, np.bool_),
             follows=np.zeros(num_envs, np.bool_),
         )
-        for stage in self.stages.all:
+        for stage in self.stages.preparing:
             stage.prepare(rows)
         return rows
 

@@ -180,6 +180,8 @@ class Hooks(NamedTuple):
     ends: Sequence[Callable[[EnvResponse, RowIndex], EndBits]]
     judged: Sequence[Callable[[Judgement, EnvResponse, Observation], Judgement]]
     observed: Sequence[Callable[[Outcome, EnvResponse, Clock], Outcome]]
+    metrics: Sequence[Callable[[], dict[str, float]]]
+    begin_streams: Sequence[Callable[[], None]]
 
     @classmethod
     def of(cls, parts: Sequence[LevelPart]) -> Self:

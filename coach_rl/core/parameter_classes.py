@@ -15,7 +15,6 @@ Rules between fields stand in `__post_init__`. A subclass that is a plain datacl
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, Self, TypeVar, dataclass_transform
@@ -70,9 +69,8 @@ def with_values(parameters: T, **values: object) -> T:
 
     Values of users go through the constructor, or `dataclasses.replace`.
     """
-    changed = copy(parameters)
-    for name, value in values.items():
-        object.__setattr__(changed, name, value)
+    changed: T = object.__new__(type(parameters))
+    vars(changed).update(vars(parameters), **values)
     return changed
 
 

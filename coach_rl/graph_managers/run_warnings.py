@@ -36,11 +36,12 @@ class StandstillWatch:
         """Check the counters, and the lengths [N] of the open episodes."""
         if not self._has_seen_episodes and open_episodes.min() >= ENDLESS:
             self._has_seen_episodes = True
-            _warn(
+            warn(
                 f"no training episode of '{shown_level(self._level)}' has "
                 f"ended in the last {ENDLESS:,} steps of each environment; where they should, give "
                 'it a time limit (-cp "environment.max_episode_steps=1000") or let it report '
-                "terminated or truncated"
+                "terminated or truncated",
+                above=2,
             )
         if not self._has_seen_lengths and clock.environment_steps >= STANDSTILL:
             self._has_seen_lengths = True
@@ -57,9 +58,10 @@ class StandstillWatch:
             lengths = {"heatup": schedule.heatup}
         for name, length in lengths.items():
             if length is not None and length.counted(clock) == 0:
-                _warn(
+                warn(
                     f"schedule.{name} is {length}, and there were none in the first "
-                    f"{clock.environment_steps:,} environment steps; it may never be reached"
+                    f"{clock.environment_steps:,} environment steps; it may never be reached",
+                    above=2,
                 )
 
 
@@ -72,10 +74,11 @@ def warn_of_useless_settings(parameters: GraphParameters) -> None:
     if steps is None or heatup is None or interval is None:
         return
     if interval > steps - heatup >= TRIAL:
-        _warn(
+        warn(
             f"the first evaluation comes at the end of the run: schedule.evaluation_interval has "
             f"{interval:,} steps, the run {steps - heatup:,} after heat-up; lower it for a "
-            "learning curve"
+            "learning curve",
+            above=2,
         )
 
 
@@ -95,31 +98,29 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "
-            _warn(f"{of}{obstacle}")
+            warn(f"{of}{obstacle}", above=2)
 
 
 def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
     """Warn that a run was over before its heat-up."""
-    _warn(
+    warn(
         f"the run ended within its heat-up of {schedule.heatup}, so nothing was trained; shorten "
-        f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})"
+        f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})",
+        above=2,
     )
 
 
 def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
     """Warn that episodes of an evaluation did not end in time."""
     environment = parameters.evaluation_environment or parameters.environment
-    _warn(
+    warn(
         f"evaluation episodes of '{shown_level(environment.level)}' were cut off after "
         f"{parameters.schedule.evaluation_step_limit:,} steps and count as truncated; give it a "
-        "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit"
+        "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit",
+        above=2,
     )
 
 
 def _steps(length: RunLength | Moment | None) -> int | None:
     """The environment steps of a length; None where it is counted in something else."""
     return length.count if isinstance(length, EnvironmentSteps) else None
-
-
-def _warn(message: str) -> None:
-    warn(message, above=3)

@@ -171,8 +171,8 @@ class LevelManager:
     def begin_streams(self) -> None:
         """Recreate the agent's state of the rows, and the random streams of both."""
         self.agent_rows = self.agent.new_rows(self.num_envs, self._seed)
-        for part in self._parts:
-            part.begin_streams()
+        for begin_streams in self._hooks.begin_streams:
+            begin_streams()
 
     def send(self, directive: Directive | Action, rows: IntArray | None = None) -> None:
         """Start sub-episodes with these goals; ActionError if one of the rows is open."""
@@ -277,10 +277,9 @@ class LevelManager:
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes and parts since the last call, and values that change."""
-        of_parts: dict[str, float] = {}
-        for part in self._parts:
-            of_parts |= part.metrics()
-        found = self.sub_episodes.drain() | of_parts
+        found = self.sub_episodes.drain()
+        for metrics in self._hooks.metrics:
+            found |= metrics()
         for change in self.params.changes:
             found |= change.values(self.name, self._clock)
         return found

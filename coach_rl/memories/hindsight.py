@@ -121,11 +121,15 @@ class RelabellingRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hindsight(HindsightParameters):
-    """`HindsightParameters` at a place in a stack."""
+class Hindsight:
+    """Hindsight at a place in a stack: `HindsightParameters` with goals."""
 
     goal: GoalSpace
     """Space of achieved goals in the observation, and their reward."""
+    strategy: Strategy
+    """See `HindsightParameters`, as for the next two."""
+    ratio: float
+    goal_ends_episode: bool
     stops_on_failure: bool = False
     """If True, the level stops where the one below misses its goal: a failure under any goal that
     isn't reached there."""

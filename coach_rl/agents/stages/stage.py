@@ -240,8 +240,9 @@ class Stages:
         self.sees_whole = ""
         """The reason why a stage is shown whole observations, also where a goal alone is received;
         empty: none is."""
+        self.preparing: list[Stage] = []
+        """The stages that override `prepare`; the next ones are those of the other methods."""
         self.beginning: list[Stage] = []
-        """The stages that override `begin`; the next ones are those of the other methods."""
         self.checking: list[Stage] = []
         self.choosing: list[Stage] = []
         self.leaving: list[Stage] = []
@@ -251,6 +252,8 @@ class Stages:
         self.advancing: list[Stage] = []
         self.cutting: list[Stage] = []
         self._entering: list[Stage] = []
+        self._remembering: list[Stage] = []
+        self._acting: list[Stage] = []
 
     def add(self, stage: Stage) -> None:
         """Add a stage further inside than the others.
@@ -272,7 +275,10 @@ class Stages:
         self.adds_to_reward |= stage.adds_to_reward
         self.sees_whole = self.sees_whole or stage.single
         inwards = {
+            "new_rows": self._remembering,
             "enter": self._entering,
+            "acting": self._acting,
+            "prepare": self.preparing,
             "begin": self.beginning,
             "check": self.checking,
             "choose": self.choosing,
@@ -309,7 +315,7 @@ class Stages:
     def new_rows(self, num_rows: int) -> dict[str, Array]:
         """Fresh memory of rows, of all stages, [N, ...] each."""
         memory: dict[str, Array] = {}
-        for stage in self.all:
+        for stage in self._remembering:
             memory |= stage.new_rows(num_rows)
         return memory
 
@@ -322,6 +328,6 @@ class Stages:
         """The function by which the policy acts, by that of its network."""
         for rule in self.output_rules:
             forward = rule.acting(forward)
-        for stage in self.all:
+        for stage in self._acting:
             forward = stage.acting(forward)
         return forward
