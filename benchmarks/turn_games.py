@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import coach_rl as rl
-from coach_rl.core.records import agent_info
+from coach_rl.core.infos import agent_info
 from coach_rl.runs.folder import RunFolder
 from coach_rl.sessions.opening import rebuild
 

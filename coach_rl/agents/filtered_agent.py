@@ -35,8 +35,8 @@ from coach_rl.core.parameter_classes import (
     ADVICE,
     MovableParameters,
     parameter_class,
-    with_values,
 )
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
     ACTION_MASK,
@@ -62,7 +62,7 @@ from coach_rl.core.saved import (
     policy_state,
 )
 from coach_rl.core.signals import note_signals
-from coach_rl.core.spaces import actions_from_uniform, check_counts, uniform_size
+from coach_rl.core.spaces import check_counts
 from coach_rl.core.state import State, check_same_kind
 
 _COMPARED = {
@@ -374,11 +374,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     ) -> dict[str, Array]:
         """The choice by `choose` for filtered observations [R, ...] each, flat."""
         explores = clock.phase is not Phase.TEST or clock.samples
-        filtered = with_values(
-            request,
-            observation=observation,
-            greedy=request.greedy if explores else np.ones_like(request.greedy),
-        )
+        greedy = request.greedy if explores else np.ones_like(request.greedy)
+        filtered = request.seen_as(observation, greedy)
         info = self.choose(row_state, filtered, clock.for_choices() if clock.acts_only else clock)
         choice = flat_action(info.action) | info.extras
         for stage in self.stages.choosing:

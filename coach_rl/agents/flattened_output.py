@@ -7,6 +7,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.interfaces import OutputFilter
+from coach_rl.core.random_actions import uniform_size
 from coach_rl.core.records import Action, Array
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import (
@@ -16,7 +17,6 @@ from coach_rl.core.spaces import (
     clipped_to_space,
     first_action,
     is_float_box,
-    uniform_size,
 )
 
 Arguments = Mapping[str, tuple[str, int]]

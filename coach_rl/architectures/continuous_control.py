@@ -9,17 +9,10 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import (
-    ACTIVATIONS,
-    Activate,
-    EnsembleLinear,
-    EnsembleNorm,
-    ScaleToBox,
-    linear,
-)
+from coach_rl.architectures.ensembles import EnsembleLinear, EnsembleNorm
+from coach_rl.architectures.layers import ACTIVATIONS, HIDDEN_GAIN, Activate, ScaleToBox, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import (
-    HIDDEN_GAIN,
     AnyTorsoParameters,
     ObservationEmbedder,
     TorsoParameters,

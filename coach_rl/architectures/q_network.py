@@ -9,10 +9,9 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import Activate, linear
+from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import (
-    HIDDEN_GAIN,
     AnyTorsoParameters,
     Torso,
     last_layer,

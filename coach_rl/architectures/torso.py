@@ -1,9 +1,7 @@
 """Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
-from bisect import bisect
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import torch
@@ -11,29 +9,14 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
-from coach_rl.architectures.layers import Activate, Activation, convolution, linear
+from coach_rl.architectures.images import CONVOLUTIONS, ImageLayout, image_encoder
+from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.spaces import Space, choice_sizes, first_action
-
-HIDDEN_GAIN = 2**0.5
-"""Gain of orthogonal hidden layers, as in OpenAI baselines."""
-
-CONVOLUTIONS: dict[str, tuple[tuple[int, int, int], ...]] = {
-    "shallow": ((32, 3, 1),),
-    "small": ((32, 3, 2), (64, 3, 2), (64, 3, 1)),
-    "medium": ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
-    "deep": ((32, 5, 2), (32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2), (128, 3, 1)),
-}
-"""Image embedders, (channels, kernel, stride) per layer; medium is that of Mnih et al. 2015."""
-LEAST_SIDES = {"medium": (36,), "small": (3, 7, 15)}
-"""Pixels a side that images need for medium, and for the first one, two and three of small."""
-MOST_CHANNELS_FIRST = 4
-"""Channels up to which an image whose first axis is the shortest counts as channels-first."""
-ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
 
 
 @parameter_class
@@ -67,14 +50,6 @@ class TorsoParameters:
         names = ("auto", *CONVOLUTIONS)
         if isinstance(self.convolutions, str) and self.convolutions not in names:
             raise UnknownNameError("convolution stack", self.convolutions, names)
-
-    def convolution_layers(self, side: int) -> tuple[tuple[int, int, int], ...]:
-        """(channels, kernel, stride) of each convolution of images with so many pixels a side."""
-        if self.convolutions == "auto" and side < LEAST_SIDES["medium"][0]:
-            return CONVOLUTIONS["small"][: bisect(LEAST_SIDES["small"], side)]
-        if isinstance(self.convolutions, str):
-            return CONVOLUTIONS["medium" if self.convolutions == "auto" else self.convolutions]
-        return self.convolutions
 
     def build(
         self,
@@ -197,24 +172,6 @@ class OneHot(nn.Module):
         return torch.cat(blocks, dim=1).to(torch.float32)
 
 
-class ImageScale(nn.Module):
-    """Images [B, ...] to float32 [B, channels, height, width]; divided by 255 if `is_scaled`.
-
-    Args:
-        channels_first: The axes of the input are already in this order.
-        is_scaled: Divide by 255.
-    """
-
-    def __init__(self, *, channels_first: bool, is_scaled: bool) -> None:
-        super().__init__()
-        self.channels_first = channels_first
-        self.is_scaled = is_scaled
-
-    def forward(self, values: Tensor) -> Tensor:
-        values = values if self.channels_first else values.permute(0, 3, 1, 2)
-        return values / 255 if self.is_scaled else values.to(torch.float32)  # bytes in one pass
-
-
 AnyTorsoParameters = TorsoParameters | ModuleParameters
 """Our torso, or a module of the user's own."""
 
@@ -292,52 +249,10 @@ def _encoder(
             sizes = choice_sizes(space)
             return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
         case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
-            return _image_encoder(space, key, params, rng, is_scaled=is_scaled)
+            return image_encoder(space, key, params, rng, is_scaled=is_scaled)
         case spaces.Box() | spaces.MultiBinary():
             return FlattenVector(is_scaled=is_scaled), int(np.prod(space.shape))
     raise SpaceError(f"cannot embed observation '{key}' of space {space}")
-
-
-def _image_encoder(
-    space: spaces.Box, key: str, params: TorsoParameters, rng: torch.Generator, *, is_scaled: bool
-) -> tuple[nn.Module, int]:
-    is_bytes = space.dtype == np.uint8
-    channels_first = params.images == "channels_first"
-    first, *others = space.shape
-    if params.images == "auto" and not is_bytes:
-        raise SpaceError(
-            f"observation '{key}' of {space.shape} {space.dtype} may be an image or not; set "
-            "TorsoParameters.images to channels_last, channels_first or flat"
-        )
-    if params.images == "auto" and first <= MOST_CHANNELS_FIRST < min(others):
-        raise SpaceError(
-            f"image '{key}' of {space.shape} seems to have its channels first; set "
-            "TorsoParameters.images to channels_first (or to channels_last, if it has not)"
-        )
-    axes = (*others, first) if channels_first else space.shape
-    height, width, channels = axes
-    scale = ImageScale(channels_first=channels_first, is_scaled=is_bytes or is_scaled)
-    layers: list[nn.Module] = [scale]
-    for outputs, kernel, stride in params.convolution_layers(min(height, width)):
-        if min(height, width) < kernel:
-            raise SpaceError(
-                f"image '{key}' of {space.shape} is too small for the convolutions "
-                f"{params.convolutions!r}; set TorsoParameters.convolutions to auto, or rescale it "
-                "with ObservationRescaleToSizeFilter"
-            )
-        layer = convolution(
-            channels,
-            outputs,
-            kernel=kernel,
-            stride=stride,
-            rng=rng,
-            gain=HIDDEN_GAIN,
-            orthogonal=params.orthogonal,
-        )
-        layers += [layer, Activate(params.activation)]
-        height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-        channels = outputs
-    return nn.Sequential(*layers, nn.Flatten()), channels * height * width
 
 
 def dense_layers(

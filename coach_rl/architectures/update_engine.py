@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from coach_rl.architectures.diagnosis import Learner, diagnosis
 from coach_rl.architectures.gradient_step import (
     JUDGED,
     Batch,
@@ -43,7 +44,7 @@ from coach_rl.architectures.recorded_steps import (
     compiled,
     resolved_mode,
 )
-from coach_rl.architectures.step_metrics import Learner, StepMetrics, diagnosis, is_sound
+from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray

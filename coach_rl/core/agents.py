@@ -9,6 +9,7 @@ from gymnasium import spaces
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace, KeptForGoals
+from coach_rl.core.infos import InfoWatch, Over
 from coach_rl.core.interfaces import GoalPlace, Mark
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.parts import walk
@@ -17,11 +18,9 @@ from coach_rl.core.records import (
     ActionRequest,
     Array,
     FloatArray,
-    InfoWatch,
     IntArray,
     Observation,
     Outcome,
-    Over,
 )
 from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.signals import Signals

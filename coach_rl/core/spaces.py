@@ -222,23 +222,6 @@ def stretched(
     return np.asarray(np.clip(result, to_low, to_high))
 
 
-def uniform_size(space: Space) -> int:
-    """Return the number of uniform numbers that `actions_from_uniform` needs per action."""
-    match space:
-        case spaces.Discrete():
-            return 1
-        case spaces.Box() | spaces.MultiDiscrete() | spaces.MultiBinary():
-            return int(np.prod(space.shape))
-        case spaces.Dict():
-            return sum(uniform_size(part) for part in space.spaces.values())
-        case MixedSpace():
-            return uniform_size(space.choices) + uniform_size(space.numbers)
-    raise SpaceError(
-        f"cannot act in a {type(space).__name__} space; allowed: "
-        "Box, Discrete, MultiDiscrete, MultiBinary, Dict of these"
-    )
-
-
 def choice_sizes(space: Space) -> tuple[int, ...]:
     """The number of actions of each discrete choice of a space; a Box has none.
 
@@ -286,80 +269,6 @@ def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> s
             "observation key", key, shown.spaces, where=f"(the action_mask of agent '{agent}')"
         )
     return found
-
-
-def allowed_choice(allowed: BoolArray, uniform: FloatArray) -> IntArray:
-    """Choices [R], from 0, that are equally likely among the allowed ones.
-
-    Args:
-        allowed: [R, n]; where nothing is allowed, the first is chosen.
-        uniform: Numbers in [0, 1), [R].
-    """
-    count = allowed.sum(axis=1)
-    # The product may round up to the count itself.
-    number = np.minimum((uniform * count).astype(np.int64), count - 1)
-    choice: IntArray = (allowed.cumsum(axis=1) > number[:, None]).argmax(axis=1)
-    return choice
-
-
-def actions_from_uniform(
-    space: Space, uniform: FloatArray, allowed: BoolArray | None = None
-) -> Action:
-    """Random actions over the whole of `space`.
-
-    A bounded side of a Box is covered uniformly, a side without bounds gets a logistic number of
-    scale 1, a half-bounded side an exponential one beyond its bound.
-
-    Args:
-        space: Where the actions lie.
-        uniform: Numbers in [0, 1), shape [rows, uniform_size(space)].
-        allowed: Which discrete actions are allowed, [rows, sum of choice_sizes(space)]; None: all.
-
-    Returns:
-        Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
-    """
-    rows = len(uniform)
-    is_plain = not isinstance(space, spaces.Dict | MixedSpace)
-    if allowed is not None and is_plain and choice_sizes(space):
-        by_choice = np.split(allowed, np.cumsum(choice_sizes(space))[:-1], axis=1)
-        columns = [
-            allowed_choice(part, uniform[:, number]) for number, part in enumerate(by_choice)
-        ]
-        chosen = np.stack(columns, axis=1).reshape(rows, *(space.shape or ()))
-        return (first_action(space) + chosen).astype(space.dtype)
-    match space:
-        case spaces.Discrete():
-            return np.asarray(space.start + (uniform[:, 0] * space.n).astype(np.int64))
-        case spaces.MultiDiscrete():
-            flat = uniform * space.nvec.reshape(-1)
-            start = space.start.reshape(-1)
-            drawn = (start + flat.astype(np.int64)).reshape(rows, *space.shape)
-            return drawn.astype(space.dtype, copy=False)
-        case spaces.MultiBinary():
-            return (uniform >= 0.5).astype(space.dtype).reshape(rows, *space.shape)
-        case spaces.Box():
-            return _box_from_uniform(space, uniform).reshape(rows, *space.shape)
-        case spaces.Dict():
-            parts: dict[str, Array] = {}
-            begin = first = 0
-            for key, part in space.spaces.items():
-                size = uniform_size(part)
-                choices = sum(choice_sizes(part))
-                own = None if allowed is None else allowed[:, first : first + choices]
-                action = actions_from_uniform(part, uniform[:, begin : begin + size], own)
-                if isinstance(action, dict):
-                    raise SpaceError(f"action part '{key}' is a Dict inside a Dict; flatten it")
-                parts[key] = action
-                begin += size
-                first += choices
-            return parts
-        case MixedSpace():
-            count = len(space.choices.nvec)
-            choice = actions_from_uniform(space.choices, uniform[:, :count], allowed)
-            numbers = _box_from_uniform(space.numbers, uniform[:, count:])
-            assert not isinstance(choice, dict), "choices are one array"
-            return np.concatenate([choice, numbers], axis=1, dtype=np.float32)
-    raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 
 def first_action(space: Space) -> Array:
@@ -474,19 +383,3 @@ def inside(space: Space, values: Array) -> BoolArray:
         case spaces.MultiBinary():
             return np.asarray((values == 0) | (values == 1))
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
-
-
-def _box_from_uniform(space: spaces.Box, uniform: FloatArray) -> Array:
-    low, high = space.low.reshape(-1), space.high.reshape(-1)
-    below, above = np.isfinite(low), np.isfinite(high)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        exponential = -np.log1p(-uniform)
-        logistic = np.log(np.maximum(uniform, 1e-12)) + exponential
-        value = np.where(below & above, low + uniform * (high - low), logistic)
-        wide = below & above & ~np.isfinite(high - low)  # the difference overflows
-        value = np.where(wide, low * (1 - uniform) + high * uniform, value)
-        value = np.where(below & ~above, low + exponential, value)
-        value = np.where(~below & above, high - exponential, value)
-    if np.issubdtype(space.dtype, np.integer):
-        value = np.floor(low + uniform * (high.astype(np.float64) - low + 1))
-    return value.astype(space.dtype)

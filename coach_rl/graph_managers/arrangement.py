@@ -12,10 +12,10 @@ from typing import Protocol
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.infos import PLAIN_SUMS, Sums
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.stack import Stack, StackSignals

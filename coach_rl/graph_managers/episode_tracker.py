@@ -5,15 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.records import (
-    Array,
-    BoolArray,
-    EnvResponse,
-    FloatArray,
-    IntArray,
-    agent_rewards,
-    take,
-)
+from coach_rl.core.infos import agent_rewards
+from coach_rl.core.records import Array, BoolArray, EnvResponse, FloatArray, IntArray, take
 from coach_rl.core.saved import Saved, SavedAttribute
 
 SUCCESS_KEYS = ("is_success", "success")

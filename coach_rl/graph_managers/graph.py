@@ -8,7 +8,7 @@ graph.agents["main"]                            # by the level's name
 graph.close()
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,28 +16,24 @@ from functools import cached_property
 from coach_rl.core.agents import AgentContext, AnyAgent, explores
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError, warn
-from coach_rl.core.levels import LevelDescription, received_by
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import with_values
-from coach_rl.core.parts import description_of
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.runtime import Runtime, update_modes
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.shown_text import shown_level
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
+from coach_rl.graph_managers.description import described
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
-from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stacking import StackBuilder
 from coach_rl.graph_managers.torch_settings import resolved, torch_settings
 from coach_rl.graph_managers.unbuilt import unbuilt
 from coach_rl.graph_managers.watcher import EvaluationWatcher
-from coach_rl.levels.level_checks import agent_spaces
 
 MAX_EVALUATION_ENVS = 16
 """Environments an evaluation runs in parallel at most."""
@@ -229,34 +225,7 @@ class Graph:
 
     def description(self) -> str:
         """A readable description of the levels, their goals and agents, and the environment."""
-        lines: list[str] = []
-        links = self.arrangement.links(self.levels)
-        stack = self.training
-        depths = [0] * len(self.levels)
-        for index, (level, params) in enumerate(zip(stack.levels, self.levels, strict=True)):
-            spaces = agent_spaces(level.environment.spaces, received_by(level.params))
-            for each in links[index]:
-                depths[each] = max(depths[each], depths[index] + 1)
-            below = [stack.levels[each] for each in links[index]]
-            settings = [
-                *_of_level(params, index == 0),
-                *self.arrangement.settings(params),
-                *_of_learning(params, level.name in self.unloaded),
-            ]
-            agent = self.agents[level.name]
-            about = [
-                f"level {level.name}: {params.agent.name}",
-                *(f"  {line}" for line in settings),
-                f"  observes {spaces.observation}",
-                f"  acts in {spaces.action}",
-                *(f"  {line}" for line in description_of(agent).splitlines()),
-                *(["  selects for each decision:"] if len(below) > 1 else []),
-                *(f"  acts through level {each.name}: {_orders(each.params)}" for each in below),
-            ]
-            lines += _at(depths[index], about)
-        task = shown_level(self._parameters.environment.level)
-        bottom = [f"environment {task} x {stack.num_envs}"]
-        return "\n".join([*lines, *_at(max(depths) + 1, bottom)])
+        return described(self._parameters, self.training, self.agents, self.unloaded)
 
     def require_loaded(self) -> None:
         """Raise `ConfigurationError` where a level is still to be loaded from another run."""
@@ -326,60 +295,3 @@ def _check_same_spaces(training: Stack, evaluation: Stack) -> None:
                 f"evaluation_environment has the {what} space {other}, the environment of "
                 f"training {mine}; evaluate in one with the same"
             )
-
-
-def _at(depth: int, lines: Sequence[str]) -> list[str]:
-    """A node of the tree: its first line is linked to the node above."""
-    if depth == 0:
-        return list(lines)
-    first, *rest = lines
-    indent = "   " * (depth - 1)
-    return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
-
-
-def _of_level(params: LevelParameters, is_top: bool) -> Iterator[str]:
-    """Describe the settings by which a level differs from a single one."""
-    if is_top and params.goal_space is not None:
-        yield f"has the environment's {_orders(params)}"
-    if params.horizon is not None:
-        shorter = "" if params.horizon_of is None else ", or fewer by horizon_of"
-        yield f"horizon {params.horizon} decisions{shorter}"
-    if params.real_end_is_terminal:
-        yield "a real termination is final"
-    if not params.goal_is_terminal:
-        yield "its goals are to be held"
-
-
-def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
-    """Describe what a level explores and learns, and what it begins with."""
-    for part in params.parts:
-        yield from part.settings()
-    if params.frozen:
-        yield "frozen: neither explores nor learns"
-    yield from _of_schedule(params)
-    if params.load is not None:
-        yield f"{'to be ' if is_unloaded else ''}loaded from {params.load}"
-
-
-def _of_schedule(params: LevelParameters) -> Iterator[str]:
-    """Describe when a level learns, where it does not always."""
-    begin, end = params.frozen_from, params.frozen_until
-    if begin is not None or end is not None:
-        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
-    if params.warmup is not None:
-        yield f"warm-up on random goals until {params.warmup}"
-    for change in params.changes:
-        yield f"changes by schedule: {', '.join(change.scheduled)}"
-    if params.turn is not None:
-        yield f"learns in turns of {params.turn}"
-
-
-def _orders(level: LevelDescription) -> str:
-    """Describe what a level receives."""
-    space = level.goal_space
-    if space is None:
-        return "the reward of the environment"
-    if isinstance(space, OptionSpace):
-        own = " and ".join(name for name in ("rewards", "ends") if getattr(space, name))
-        return f"one of {space.count} options" + f" with {own} of their own" * bool(own)
-    return "goals: " + "; ".join(space.descriptions())

@@ -16,12 +16,12 @@ from coach_rl.core.errors import (
     require,
     require_no_problems,
 )
+from coach_rl.core.infos import Over, Sums
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.levels import LevelDescription, LevelPartParameters
 from coach_rl.core.log_records import AUTO, FILES, SinkMaker, SinkParameters
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive, Threads
-from coach_rl.core.records import Over, Sums
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.core.steps import (
     EnvironmentEpisodes,

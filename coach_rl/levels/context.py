@@ -6,8 +6,8 @@ from typing import Any
 
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
+from coach_rl.core.infos import InfoWatch
 from coach_rl.core.levels import LevelDescription, LevelPartContext
-from coach_rl.core.records import InfoWatch
 from coach_rl.levels.rows import LevelRows
 
 

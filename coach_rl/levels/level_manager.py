@@ -9,23 +9,20 @@ import numpy as np
 from coach_rl.core.agents import AnyAgent, following
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError
+from coach_rl.core.infos import PLAIN_SUMS, InfoWatch, Sums, joined
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import Hooks, Judgement, LevelPart, RowIndex
 from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.records import (
     NO_ANSWER,
-    PLAIN_SUMS,
     Action,
     ActionRequest,
     BoolArray,
     Directive,
     EnvResponse,
-    InfoWatch,
     IntArray,
     Observation,
     Outcome,
-    Sums,
-    joined,
     take,
 )
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
@@ -41,10 +38,10 @@ from coach_rl.levels.building import (
     parts_behind,
 )
 from coach_rl.levels.context import LevelContext
+from coach_rl.levels.goal_sub_episodes import sub_episodes_of
 from coach_rl.levels.judging import REAL_ENDS
 from coach_rl.levels.level_checks import check_level
 from coach_rl.levels.rows import LevelRows
-from coach_rl.levels.sub_episodes import sub_episodes_of
 
 
 class LevelManager:

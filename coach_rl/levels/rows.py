@@ -9,21 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.infos import AGENTS, Sums, add_infos, is_agent_end, is_agent_reward
 from coach_rl.core.level_parts import RowIndex
 from coach_rl.core.levels import LevelSpace, NothingReceived
-from coach_rl.core.records import (
-    AGENTS,
-    Array,
-    BoolArray,
-    Directive,
-    EnvResponse,
-    FloatArray,
-    IntArray,
-    Sums,
-    add_infos,
-    is_agent_end,
-    is_agent_reward,
-)
+from coach_rl.core.records import Array, BoolArray, Directive, EnvResponse, FloatArray, IntArray
 from coach_rl.core.saved import Saved, SavedAttribute
 
 EVERY_ROW = slice(None)

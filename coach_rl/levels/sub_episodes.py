@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-from gymnasium.spaces import Discrete
 
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace, length_of
 from coach_rl.core.level_parts import Counts, Judgement
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import Array, BoolArray, End, FloatArray, IntArray
 from coach_rl.core.state import State
 from coach_rl.levels.rows import LevelRows
 
-_ENDS = {
+ENDS = {
     "horizon": End.HORIZON,
     "outer": End.OUTER,
     "terminated": End.TERMINATED,
@@ -24,18 +21,16 @@ _ENDS = {
 }
 """Ends of every level, by their names; parts of a level may bring others."""
 _FOLD_AT = 1_000
-_DISTANCES = ("distance_at_start", "distance")
-_MEANS = ("decisions", "return")
+DISTANCES = ("distance_at_start", "distance")
+MEANS = ("decisions", "return")
 METRICS = (
     "sub_episodes",
-    *(f"{name}_share" for name in ("goal", *_ENDS, "own_end")),
-    *_DISTANCES,
-    *_MEANS,
+    *(f"{name}_share" for name in ("goal", *ENDS, "own_end")),
+    *DISTANCES,
+    *MEANS,
     "steps",
 )
 """The names of all statistics but those of single options, and those that parts bring."""
-_OF_OPTIONS = ("option_share", "option_ended_share", "option_decisions", "option_return")
-"""The statistics of each option, `<name>/<option>`."""
 
 Figures = dict[str, Array]
 """Figures of sub-episodes that ended, by name, [E, ...] each."""
@@ -49,8 +44,8 @@ class SubEpisodes:
         counts: Sums of these parts, which are saved and cleared with the level's own.
     """
 
-    ends: ClassVar[Mapping[str, End]] = _ENDS
-    means: ClassVar[tuple[str, ...]] = _MEANS
+    ends: ClassVar[Mapping[str, End]] = ENDS
+    means: ClassVar[tuple[str, ...]] = MEANS
 
     def __init__(self, ends: Mapping[str, End], counts: Counts) -> None:
         self._ends = {**self.ends, **ends}
@@ -181,101 +176,9 @@ class SubEpisodes:
         for name, bit in self._ends.items():
             sums[name] += np.count_nonzero(end & np.uint8(bit))
         sums["decisions"] += int(figures["decisions"].sum())
-        sums["return"] = _added_in_turn(sums["return"], figures["returns"])
+        sums["return"] = added_in_turn(sums["return"], figures["returns"])
 
 
-class GoalSubEpisodes(SubEpisodes):
-    """The same under goals, with distances and simulator steps; a sub-goal takes so long.
-
-    Args:
-        ends: Further ends by name, which parts of the level bring.
-        counts: Sums of these parts, which are saved and cleared with the level's own.
-    """
-
-    ends = {"goal": End.GOAL, **_ENDS}  # noqa: RUF012
-    means = (*_DISTANCES, *_MEANS, "steps")
-
-    def _figures(
-        self, rows: LevelRows, where: IntArray, ended: IntArray, judgement: Judgement
-    ) -> Figures:
-        return {
-            **super()._figures(rows, where, ended, judgement),
-            "distance_at_start": rows.difference_at_start[where],
-            "distance": judgement.difference.take(ended, axis=0),
-            "steps": rows.duration[where],
-        }
-
-    def _add(self, end: Array, figures: Figures) -> None:
-        super()._add(end, figures)
-        for name in _DISTANCES:
-            self._sums[name] = _added_in_turn(self._sums[name], length_of(figures[name]))
-        self._sums["steps"] += int(figures["steps"].sum())
-
-
-class OptionSubEpisodes(SubEpisodes):
-    """The same under options that are numbered, with the figures of each.
-
-    Args:
-        ends: Further ends by name, which parts of the level bring.
-        counts: Sums of these parts, which are saved and cleared with the level's own.
-        options: K.
-    """
-
-    def __init__(self, ends: Mapping[str, End], counts: Counts, *, options: int) -> None:
-        super().__init__(ends, counts)
-        self._of_options = np.zeros((options, len(_OF_OPTIONS)), np.float64)
-        """[K, 4]: sub-episodes, those that ended by themselves, decisions, returns."""
-
-    def state_dict(self) -> State:
-        return {**super().state_dict(), "options": self._of_options.copy()}
-
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self._of_options[:] = state["options"]
-
-    def _figures(
-        self, rows: LevelRows, where: IntArray, ended: IntArray, judgement: Judgement
-    ) -> Figures:
-        figures = super()._figures(rows, where, ended, judgement)
-        return {**figures, "options": rows.goal[where].argmax(axis=1)}
-
-    def _add(self, end: Array, figures: Figures) -> None:
-        super()._add(end, figures)
-        ended = (end & np.uint8(End.OPTION)) > 0
-        columns = [np.ones(len(end)), ended, figures["decisions"], figures["returns"]]
-        # In turn, row by row: the sums don't depend on how often they are folded.
-        np.add.at(self._of_options, figures["options"], np.stack(columns, axis=1))
-
-    def _means(self, count: float) -> dict[str, float]:
-        """Means, and those of each option; of one that was never chosen, its share alone."""
-        scalars = super()._means(count)
-        for option, (chosen, *sums) in enumerate(self._of_options.tolist()):
-            means = [chosen / count, *(each / chosen for each in sums if chosen)]
-            names = _OF_OPTIONS[: len(means)]
-            scalars |= {f"{n}/{option}": mean for n, mean in zip(names, means, strict=True)}
-        return scalars
-
-    def _clear(self) -> None:
-        super()._clear()
-        self._of_options[:] = 0.0
-
-
-def sub_episodes_of(received: object, ends: Mapping[str, End], counts: Counts) -> SubEpisodes:
-    """The statistics of the sub-episodes of a level.
-
-    Args:
-        received: The space of what it receives.
-        ends: Further ends by name, which parts of the level bring.
-        counts: Sums of these parts, which are saved and cleared with the level's own.
-    """
-    match received:
-        case GoalSpace():
-            return GoalSubEpisodes(ends, counts)
-        case OptionSpace(space=Discrete()):
-            return OptionSubEpisodes(ends, counts, options=received.size)
-    return SubEpisodes(ends, counts)
-
-
-def _added_in_turn(total: float, values: FloatArray) -> float:
+def added_in_turn(total: float, values: FloatArray) -> float:
     """The sum, one value at a time, so that it does not depend on how often `_fold` is called."""
     return float(np.add.accumulate(np.append(total, values))[-1])

@@ -15,10 +15,10 @@ import numpy as np
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunError, require
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import ACTION_MASK, Action, EnvResponse, FloatArray
 from coach_rl.core.shown_text import name_of_class
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment

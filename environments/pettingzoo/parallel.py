@@ -11,8 +11,9 @@ from gymnasium import spaces
 from gymnasium.core import RenderFrame
 
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, require
+from coach_rl.core.infos import AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
-from coach_rl.core.records import ACTION_MASK, AGENTS, REWARD, TERMINATED, TRUNCATED
+from coach_rl.core.records import ACTION_MASK
 from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.typed_values import thawed

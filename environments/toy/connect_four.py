@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.random_actions import allowed_choice
 from coach_rl.core.records import (
     ACTION_MASK,
     Action,
@@ -15,7 +16,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
-from coach_rl.core.spaces import EnvironmentSpaces, allowed_choice
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldState, WorldStep
 
 ROWS = 6

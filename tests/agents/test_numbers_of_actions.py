@@ -10,7 +10,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core import parameter_class
 from coach_rl.core.errors import ActionError
 from coach_rl.core.options import OptionSpace
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 from tests.agents.small_agents import ppo
 

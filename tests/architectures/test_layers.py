@@ -4,12 +4,14 @@ import sys
 import pytest
 import torch
 
-from coach_rl.architectures.layers import EnsembleLinear, linear
+from coach_rl.architectures.ensembles import EnsembleLinear
+from coach_rl.architectures.layers import linear
 
 BUILD_LAYERS = """
 import sys
 import torch
-from coach_rl.architectures.layers import convolution, linear
+from coach_rl.architectures.layers import linear
+from coach_rl.architectures.layers import convolution
 
 options = {"rng": torch.Generator(), "gain": 1.0, "orthogonal": False}
 linear(2, 3, **options)

@@ -4,9 +4,10 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
+from coach_rl.architectures.images import CONVOLUTIONS, ImageScale
 from coach_rl.architectures.layers import ACTIVATIONS, convolution, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import CONVOLUTIONS, ImageScale, OneHot, TorsoParameters
+from coach_rl.architectures.torso import OneHot, TorsoParameters
 
 
 def rng(seed=0):

@@ -36,11 +36,12 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.ranges import Positive
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator
-from coach_rl.core.spaces import actions_from_uniform, check_actions, uniform_size
+from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,

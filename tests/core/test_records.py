@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Directive, End, EnvResponse, infos_with_same_keys, missed, take
+from coach_rl.core.infos import infos_with_same_keys
+from coach_rl.core.records import Directive, End, EnvResponse, missed, take
 from coach_rl.core.steps import EnvironmentSteps
 
 

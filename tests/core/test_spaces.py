@@ -3,15 +3,14 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.spaces import (
-    actions_from_uniform,
     cast_tolerance,
     check_actions,
     clipped_to_space,
     first_action,
     loss_of_cast,
     meaning_of,
-    uniform_size,
 )
 
 INFINITY = np.float32(np.inf)

@@ -14,8 +14,8 @@ from coach_rl.core.errors import (
     ConfigurationError,
     RunError,
 )
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import End
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
 from coach_rl.extensions.testing.trial import expect_same

@@ -12,7 +12,7 @@ import pytest
 from failing_environments import TROUBLE
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing import assert_same_state
 

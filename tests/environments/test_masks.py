@@ -8,13 +8,8 @@ from little_environments import Gadget
 from masked_environments import Doors, ShownDoors
 
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, ParameterError
-from coach_rl.core.spaces import (
-    FORBIDDEN,
-    actions_from_uniform,
-    allowed_choice,
-    forbidden,
-    uniform_size,
-)
+from coach_rl.core.random_actions import actions_from_uniform, allowed_choice, uniform_size
+from coach_rl.core.spaces import FORBIDDEN, forbidden
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.masks import ShownMasks, shown_mask

@@ -16,7 +16,8 @@ import coach_rl as rl
 import coach_rl.filters as filters
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
-from coach_rl.core.spaces import actions_from_uniform, check_actions, uniform_size
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
+from coach_rl.core.spaces import check_actions
 from coach_rl.extensions import discrete_maps, image_filters
 from coach_rl.filters import InputFilter, OutputFilter
 

@@ -12,8 +12,9 @@ from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameter
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalSpace
+from coach_rl.core.infos import Sums
 from coach_rl.core.options import OPTION_KEY, OptionSpace
-from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Fault, Sums
+from coach_rl.core.records import HIDDEN_STATE, ActionInfo, End, EnvResponse, Fault
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.recurrent_layers.stage import HiddenState, HiddenStates

@@ -9,8 +9,8 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.core import parameter_class
 from coach_rl.core.errors import CoachWarning, SpaceError
+from coach_rl.core.infos import add_infos
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.records import add_infos
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.world import WorldStep, plain_spaces
 from coach_rl.extensions.episode_filters.episode_filter import EpisodeFilter

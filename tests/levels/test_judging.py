@@ -6,8 +6,9 @@ import numpy as np
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.infos import PLAIN_SUMS, InfoWatch
 from coach_rl.core.levels import received_by
-from coach_rl.core.records import PLAIN_SUMS, End, EnvResponse, InfoWatch
+from coach_rl.core.records import End, EnvResponse
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.levels.building import judge_of, parts_before
 from coach_rl.levels.context import LevelContext

@@ -9,7 +9,7 @@ from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
-from coach_rl.levels.sub_episodes import sub_episodes_of
+from coach_rl.levels.goal_sub_episodes import sub_episodes_of
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
 LEVEL = LevelDescription(goal_space=PLACES)

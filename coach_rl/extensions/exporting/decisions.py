@@ -26,8 +26,9 @@ from coach_rl.architectures.action_masks import masked
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.levels import LevelSpace
+from coach_rl.core.random_actions import uniform_size
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.spaces import Space, first_action, uniform_size
+from coach_rl.core.spaces import Space, first_action
 from coach_rl.extensions.exporting.numpy_functions import (
     Argument,
     UntraceableError,

@@ -8,18 +8,17 @@ import numpy as np
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.infos import PLAIN_SUMS, Sums
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import NO_DIFFERENCE, Judgement, LevelPart
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import (
-    PLAIN_SUMS,
     ActionRequest,
     Array,
     BoolArray,
     Directive,
     FloatArray,
     IntArray,
-    Sums,
     take,
 )
 from coach_rl.extensions.members.member_agents import switch

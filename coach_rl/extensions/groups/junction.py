@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.infos import joined
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import LevelPart
 from coach_rl.core.levels import LevelDescription
@@ -28,7 +29,6 @@ from coach_rl.core.records import (
     EnvResponse,
     IntArray,
     Observation,
-    joined,
     take,
 )
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
+from coach_rl.core.infos import PLAIN_SUMS, Sums
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import PLAIN_SUMS, Sums
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.extensions.groups.graph_level import GraphLevel

@@ -9,9 +9,10 @@ import numpy as np
 
 from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import RecordedParameters, parameter_class
+from coach_rl.core.random_actions import allowed_choice
 from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import ACTION_MASK, FloatArray, IntArray, Observation
-from coach_rl.core.spaces import EnvironmentSpaces, allowed_choice
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.runs.folder import TakenCheckpoint
 from coach_rl.sessions.trained_agent import TrainedAgent, load
 

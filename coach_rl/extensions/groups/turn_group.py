@@ -11,6 +11,7 @@ from coach_rl.agents.agent_rows import write_rows
 from coach_rl.core.agents import AnyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ActionError
+from coach_rl.core.infos import add_infos
 from coach_rl.core.parts import description_of
 from coach_rl.core.records import (
     Action,
@@ -21,7 +22,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    add_infos,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import Space

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coach_rl.core.errors import RunError, UnknownNameError
+from coach_rl.core.infos import Over, is_agent_end, is_agent_reward
 from coach_rl.core.records import (
     Action,
     ActionRequest,
@@ -22,9 +23,6 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
     Outcome,
-    Over,
-    is_agent_end,
-    is_agent_reward,
     take,
 )
 from coach_rl.extensions.members.action_parts import WHOLE, ActionPart

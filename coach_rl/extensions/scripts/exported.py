@@ -8,7 +8,8 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.spaces import Space, choice_sizes, first_action, uniform_size
+from coach_rl.core.random_actions import uniform_size
+from coach_rl.core.spaces import Space, choice_sizes, first_action
 from coach_rl.extensions.exporting.decisions import (
     Chosen,
     Decision,

@@ -19,6 +19,7 @@ from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import CodeNamingParameters, parameter_class
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import (
     ACTION_MASK,
     Action,
@@ -30,15 +31,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
-from coach_rl.core.spaces import (
-    Space,
-    actions_from_uniform,
-    check_actions,
-    check_counts,
-    clipped_to_space,
-    mask_key,
-    uniform_size,
-)
+from coach_rl.core.spaces import Space, check_actions, check_counts, clipped_to_space, mask_key
 from coach_rl.core.state import State
 
 

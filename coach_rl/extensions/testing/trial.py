@@ -13,9 +13,9 @@ import numpy as np
 
 from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
+from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import Action, Array, EnvResponse, IntArray, Observation
 from coach_rl.core.shown_text import shown_error
-from coach_rl.core.spaces import actions_from_uniform, uniform_size
 from coach_rl.core.state import State
 from coach_rl.extensions.testing.allowed_actions import with_allowed_actions
 from coach_rl.extensions.testing.states import assert_same_state

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from coach_rl.core.errors import RunError, warn
+from coach_rl.core.infos import joined
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import (
@@ -22,7 +23,6 @@ from coach_rl.core.records import (
     Fault,
     IntArray,
     Observation,
-    joined,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.seeding import integer_seed

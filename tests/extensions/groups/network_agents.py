@@ -9,8 +9,8 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY
+from coach_rl.core.infos import agent_info
 from coach_rl.core.options import OPTION_KEY, OptionSpace
-from coach_rl.core.records import agent_info
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from tests.levels.plain_stack import SPACES, Walk

@@ -21,7 +21,7 @@ from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import TIME_KEY
-from coach_rl.core.records import Sums
+from coach_rl.core.infos import Sums
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 

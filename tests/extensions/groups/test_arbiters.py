@@ -17,9 +17,10 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
+from coach_rl.core.infos import agent_info
 from coach_rl.core.levels import SuccessRate
 from coach_rl.core.parts import description_of, trajectories_of
-from coach_rl.core.records import HIDDEN_STATE, Outcome, agent_info
+from coach_rl.core.records import HIDDEN_STATE, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps

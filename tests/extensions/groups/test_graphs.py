@@ -10,7 +10,8 @@ from gymnasium import spaces
 from plain_graph import ENDS, Play, graph_of, plain, random_graph, rule
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import Fault, Sums
+from coach_rl.core.infos import Sums
+from coach_rl.core.records import Fault
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.extensions.testing.states import assert_same_state

@@ -18,8 +18,9 @@ from coach_rl.core.errors import (
     ParameterError,
     UnknownNameError,
 )
-from coach_rl.core.records import End, agent_info, agent_rewards
-from coach_rl.core.spaces import actions_from_uniform, allowed_choice, uniform_size
+from coach_rl.core.infos import agent_info, agent_rewards
+from coach_rl.core.random_actions import actions_from_uniform, allowed_choice, uniform_size
+from coach_rl.core.records import End
 from coach_rl.environments import make
 from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial

@@ -1,0 +1,113 @@
+"""The description of a graph in words: its levels as a tree, with their agents and settings."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from coach_rl.core.agents import AnyAgent
+from coach_rl.core.levels import LevelDescription, received_by
+from coach_rl.core.options import OptionSpace
+from coach_rl.core.parts import description_of
+from coach_rl.core.shown_text import shown_level
+from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.levels.level_checks import agent_spaces
+
+
+def described(
+    parameters: GraphParameters,
+    stack: Stack,
+    agents: Mapping[str, AnyAgent],
+    unloaded: Collection[str],
+) -> str:
+    """A readable description of a graph's levels, their goals and agents, and its environment.
+
+    Args:
+        parameters: Of the graph.
+        stack: The stack that trains.
+        agents: The agents by their level's name.
+        unloaded: Names of the levels that are still to be loaded.
+    """
+    arrangement = parameters.arrangement
+    lines: list[str] = []
+    links = arrangement.links(parameters.levels)
+    depths = [0] * len(parameters.levels)
+    for index, (level, params) in enumerate(zip(stack.levels, parameters.levels, strict=True)):
+        spaces = agent_spaces(level.environment.spaces, received_by(level.params))
+        for each in links[index]:
+            depths[each] = max(depths[each], depths[index] + 1)
+        below = [stack.levels[each] for each in links[index]]
+        settings = [
+            *_of_level(params, index == 0),
+            *arrangement.settings(params),
+            *_of_learning(params, level.name in unloaded),
+        ]
+        agent = agents[level.name]
+        about = [
+            f"level {level.name}: {params.agent.name}",
+            *(f"  {line}" for line in settings),
+            f"  observes {spaces.observation}",
+            f"  acts in {spaces.action}",
+            *(f"  {line}" for line in description_of(agent).splitlines()),
+            *(["  selects for each decision:"] if len(below) > 1 else []),
+            *(f"  acts through level {each.name}: {_orders(each.params)}" for each in below),
+        ]
+        lines += _at(depths[index], about)
+    task = shown_level(parameters.environment.level)
+    bottom = [f"environment {task} x {stack.num_envs}"]
+    return "\n".join([*lines, *_at(max(depths) + 1, bottom)])
+
+
+def _at(depth: int, lines: Sequence[str]) -> list[str]:
+    """A node of the tree: its first line is linked to the node above."""
+    if depth == 0:
+        return list(lines)
+    first, *rest = lines
+    indent = "   " * (depth - 1)
+    return [f"{indent}└─ {first}", *(f"{indent}   {line}" for line in rest)]
+
+
+def _of_level(params: LevelParameters, is_top: bool) -> Iterator[str]:
+    """Describe the settings by which a level differs from a single one."""
+    if is_top and params.goal_space is not None:
+        yield f"has the environment's {_orders(params)}"
+    if params.horizon is not None:
+        shorter = "" if params.horizon_of is None else ", or fewer by horizon_of"
+        yield f"horizon {params.horizon} decisions{shorter}"
+    if params.real_end_is_terminal:
+        yield "a real termination is final"
+    if not params.goal_is_terminal:
+        yield "its goals are to be held"
+
+
+def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
+    """Describe what a level explores and learns, and what it begins with."""
+    for part in params.parts:
+        yield from part.settings()
+    if params.frozen:
+        yield "frozen: neither explores nor learns"
+    yield from _of_schedule(params)
+    if params.load is not None:
+        yield f"{'to be ' if is_unloaded else ''}loaded from {params.load}"
+
+
+def _of_schedule(params: LevelParameters) -> Iterator[str]:
+    """Describe when a level learns, where it does not always."""
+    begin, end = params.frozen_from, params.frozen_until
+    if begin is not None or end is not None:
+        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
+    if params.warmup is not None:
+        yield f"warm-up on random goals until {params.warmup}"
+    for change in params.changes:
+        yield f"changes by schedule: {', '.join(change.scheduled)}"
+    if params.turn is not None:
+        yield f"learns in turns of {params.turn}"
+
+
+def _orders(level: LevelDescription) -> str:
+    """Describe what a level receives."""
+    space = level.goal_space
+    if space is None:
+        return "the reward of the environment"
+    if isinstance(space, OptionSpace):
+        own = " and ".join(name for name in ("rewards", "ends") if getattr(space, name))
+        return f"one of {space.count} options" + f" with {own} of their own" * bool(own)
+    return "goals: " + "; ".join(space.descriptions())
