@@ -26,8 +26,8 @@ from coach_rl.core.records import NO_ANSWER, EnvResponse
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
-from coach_rl.extensions.data.minari_data import read_minari
-from coach_rl.extensions.data.recorded import Recorded, read_into
+from coach_rl.extensions.data.files import read_data
+from coach_rl.extensions.data.recorded import read_into
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
@@ -74,7 +74,7 @@ class DataSourceParameters(SourceParameters):
     CHANGEABLE = ("updates",)
 
     data: NonEmpty[str]
-    """The data set: a Minari id, or a path that starts with /, . or ~ (required)."""
+    """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
     updates: Positive[int] | None = None
     """Gradient updates from the data, summed over the levels, before the agents act in the world
     and learn from both; None: they never do."""
@@ -150,12 +150,10 @@ class DataStack(Stack):
             agent = level.agent
             assert isinstance(agent, OffPolicyAgent)
             spaces = agent_spaces(level.environment.spaces, received_by(level.params))
-            recorded = Recorded.of(
-                read_minari(
-                    self.parameters.data,
-                    observation_space=spaces.observation,
-                    action_space=spaces.action,
-                )
+            recorded = read_data(
+                self.parameters.data,
+                observation_space=spaces.observation,
+                action_space=spaces.action,
             )
             if not len(recorded):
                 raise ConfigurationError(
@@ -174,7 +172,7 @@ class BatchGraphParameters(BasicGraphParameters):
     """An experiment of one agent that learns from a data set, and then in the world if wanted."""
 
     data: NonEmpty[str]
-    """The data set: a Minari id, or a path that starts with /, . or ~ (required)."""
+    """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
     updates: Positive[int] | None = None
     """Gradient updates from the data before the agent acts in the world and learns from both;
     None: it never does."""
