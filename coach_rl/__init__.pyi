@@ -156,12 +156,18 @@ from coach_rl.extensions.data.batch_graph import (
     BatchGraphParameters as BatchGraphParameters,
     DataSourceParameters as DataSourceParameters,
 )
+from coach_rl.extensions.data.files import (
+    read_data as read_data,
+)
 from coach_rl.extensions.data.minari_data import (
     read_minari as read_minari,
     write_minari as write_minari,
 )
 from coach_rl.extensions.data.prefill import (
     DataSetParameters as DataSetParameters,
+)
+from coach_rl.extensions.data.recording import (
+    RecordingParameters as RecordingParameters,
 )
 from coach_rl.extensions.discrete_maps.discrete_maps import (
     BoxDiscretization as BoxDiscretization,

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
         DataSourceParameters,
         batch_schedule,
     )
+    from coach_rl.extensions.data.files import read_data
     from coach_rl.extensions.data.minari_data import read_minari, write_minari
     from coach_rl.extensions.data.prefill import DataSetParameters
+    from coach_rl.extensions.data.recording import RecordingParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
@@ -25,7 +27,9 @@ __all__ = [
     "BatchGraphParameters",
     "DataSetParameters",
     "DataSourceParameters",
+    "RecordingParameters",
     "batch_schedule",
+    "read_data",
     "read_minari",
     "write_minari",
 ]

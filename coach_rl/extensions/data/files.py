@@ -1,10 +1,11 @@
 """Data sets in one file: npz, of our own form or D4RL's, and HDF5 in D4RL's.
 
 A file of our own form has the columns of a memory by their paths, such as `observations/position`,
-`next_observations/position`, `actions`, `rewards`, `terminated`, `truncated`, and `spaces`, JSON in
-bytes. D4RL's has `observations`, `actions`, `rewards`, `terminals`, and `timeouts` where episodes
-are cut off; `next_observations` may be left out, and the last transition of an episode that was cut
-off is then, too, as nothing is known of what it led to.
+`actions`, `rewards`, `terminated`, `truncated`, and `spaces`, JSON in bytes. Observations have one
+more entry an episode, for its end, unless there are `next_observations/position`. D4RL's has
+`observations`, `actions`, `rewards`, `terminals`, and `timeouts` where episodes are cut off;
+`next_observations` may be left out, and the last transition of an episode that was cut off is then,
+too, as nothing is known of what it led to.
 
 Nothing in a file is unpickled.
 """
@@ -143,7 +144,7 @@ def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces)
         raise ConfigurationError(f"the data set '{path}' exists already; write another file")
     if not len(recorded):
         raise ConfigurationError(f"there are no transitions to write into data set '{path}'")
-    columns = {name.removeprefix("/"): column for name, column in recorded.columns.items()}
+    columns = {name.removeprefix("/"): column for name, column in _merged(recorded).items()}
     document = json.dumps(spaces_to_json(known), sort_keys=True).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".npz.part")
@@ -224,12 +225,47 @@ def _opened(arrays: dict[str, Array]) -> OpenedFile:
         else _from_d4rl(arrays)
     )
     columns.setdefault(DURATIONS, np.ones(len(columns[REWARDS]), np.int64))
-    _check_columns(columns)
-    ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
+    for path in (TERMINATED, TRUNCATED):
+        if columns[path].dtype != np.bool_ or columns[path].ndim != 1:
+            raise ValueError(f"'{path}' holds {columns[path].dtype}, not one bool each")
     columns[TRUNCATED] = columns[TRUNCATED].copy()
-    columns[TRUNCATED][-1:] |= ~ends[-1:]
+    columns[TRUNCATED][-1:] |= ~columns[TERMINATED][-1:]
+    ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
     begins: IntArray = np.concatenate([[0], np.flatnonzero(ends[:-1]) + 1])
+    columns = _split(columns, ends)
+    _check_columns(columns)
     return OpenedFile(known, Recorded(columns, begins))
+
+
+def _merged(recorded: Recorded) -> dict[str, Array]:
+    """Columns in which each observation is kept once, where decisions follow on each other."""
+    columns = dict(recorded.columns)
+    ends = np.zeros(len(recorded), np.bool_)
+    ends[recorded.begins + recorded.lengths - 1] = True
+    for key, seen in under(OBSERVATIONS, recorded.columns).items():
+        following = columns[f"{NEXT_OBSERVATIONS}{key}"]
+        if np.array_equal(following[:-1][~ends[:-1]], seen[1:][~ends[:-1]]):
+            del columns[f"{NEXT_OBSERVATIONS}{key}"]
+            behind = np.flatnonzero(ends) + 1
+            columns[f"{OBSERVATIONS}{key}"] = np.insert(seen, behind, following[ends], axis=0)
+    return columns
+
+
+def _split(columns: dict[str, Array], ends: BoolArray) -> dict[str, Array]:
+    """Columns with next observations, of what `_merged` returns; ends [T] are those of episodes."""
+    episode = np.cumsum(ends) - ends  # the number of each transition's episode
+    places = np.arange(len(ends)) + episode
+    for key, seen in under(OBSERVATIONS, columns).items():
+        if f"{NEXT_OBSERVATIONS}{key}" in columns:
+            continue
+        if len(seen) != len(ends) + np.count_nonzero(ends):
+            raise ValueError(
+                f"'{OBSERVATIONS}{key}' has {len(seen):,} entries for {len(ends):,} transitions of "
+                f"{np.count_nonzero(ends):,} episodes, which need one more each"
+            )
+        columns[f"{OBSERVATIONS}{key}"] = seen[places]
+        columns[f"{NEXT_OBSERVATIONS}{key}"] = seen[places + 1]
+    return columns
 
 
 def _from_d4rl(arrays: dict[str, Array]) -> dict[str, Array]:

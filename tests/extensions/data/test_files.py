@@ -57,6 +57,26 @@ def test_written_file_is_read_back_bit_for_bit(tmp_path):
     assert [each.name for each in path.parent.iterdir()] == ["mixed.npz"]
 
 
+def test_observations_that_follow_are_kept_once(tmp_path):
+    seen = np.arange(7, dtype=np.float32)[:, None]
+    recorded = mixed(5)
+    columns = {
+        name: values for name, values in recorded.columns.items() if "observations" not in name
+    }
+    columns[f"{OBSERVATIONS}x"] = seen[[0, 1, 2, 3, 5]]
+    columns[f"{NEXT_OBSERVATIONS}x"] = seen[[1, 2, 3, 4, 6]]  # an episode of 4, and one of 1
+    known = EnvironmentSpaces(
+        observation=spaces.Dict({"x": spaces.Box(0, 9, (1,))}), action=MIXED.action
+    )
+    path = write_file(Recorded(columns, np.array([0, 4])), tmp_path / "mine.npz", known)
+    with np.load(path) as archive:
+        np.testing.assert_array_equal(archive["observations/x"], seen)
+        assert "next_observations/x" not in archive.files
+    found = open_file(str(path)).recorded
+    for name, values in columns.items():
+        np.testing.assert_array_equal(found.columns[name], values)
+
+
 def test_file_is_never_overwritten(tmp_path):
     path = write_file(mixed(), tmp_path / "mixed.npz", MIXED)
     with pytest.raises(ConfigurationError, match="exists already"):
