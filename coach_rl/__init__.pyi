@@ -278,13 +278,16 @@ from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
 )
 from coach_rl.extensions.offline.discrete_cql import (
+    CQLAlgorithmParameters as CQLAlgorithmParameters,
     DiscreteCQLAgentParameters as DiscreteCQLAgentParameters,
 )
 from coach_rl.extensions.offline.iql import (
     IQLAgentParameters as IQLAgentParameters,
+    IQLAlgorithmParameters as IQLAlgorithmParameters,
 )
 from coach_rl.extensions.offline.td3_bc import (
     TD3BCAgentParameters as TD3BCAgentParameters,
+    TD3BCAlgorithmParameters as TD3BCAlgorithmParameters,
 )
 from coach_rl.extensions.optimizers.adamw import (
     AdamWParameters as AdamWParameters,

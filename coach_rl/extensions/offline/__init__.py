@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.extensions.offline.discrete_cql import DiscreteCQLAgentParameters
-    from coach_rl.extensions.offline.iql import IQLAgentParameters
-    from coach_rl.extensions.offline.td3_bc import TD3BCAgentParameters
+    from coach_rl.extensions.offline.discrete_cql import (
+        CQLAlgorithmParameters,
+        DiscreteCQLAgentParameters,
+    )
+    from coach_rl.extensions.offline.iql import IQLAgentParameters, IQLAlgorithmParameters
+    from coach_rl.extensions.offline.td3_bc import TD3BCAgentParameters, TD3BCAlgorithmParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["DiscreteCQLAgentParameters", "IQLAgentParameters", "TD3BCAgentParameters"]
+__all__ = [
+    "CQLAlgorithmParameters",
+    "DiscreteCQLAgentParameters",
+    "IQLAgentParameters",
+    "IQLAlgorithmParameters",
+    "TD3BCAgentParameters",
+    "TD3BCAlgorithmParameters",
+]
