@@ -214,7 +214,7 @@ def _check_room(path: Path, needed: int) -> None:
 
 
 def _opened(arrays: dict[str, Array]) -> OpenedFile:
-    """A file's arrays as transitions; ValueError says what is wrong with them."""
+    """A file's arrays as transitions; ValueError names what is wrong with them."""
     known = None
     if SPACES in arrays:
         document = json.loads(bytes(arrays.pop(SPACES).astype(np.uint8)))

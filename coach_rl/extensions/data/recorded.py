@@ -67,11 +67,11 @@ class Recorded:
         return dict(parts) if ACTIONS not in self.columns else self.columns[ACTIONS]
 
     def observations(self, places: IntArray) -> Observation:
-        """What the decisions of transitions [R] were made on, [R, ...] each."""
+        """Observations before transitions [R], [R, ...] each."""
         return self._taken(OBSERVATIONS, places)
 
     def next_observations(self, places: IntArray) -> Observation:
-        """What the decisions of transitions [R] led to, [R, ...] each."""
+        """Observations after transitions [R], [R, ...] each."""
         return self._taken(NEXT_OBSERVATIONS, places)
 
     def _taken(self, prefix: str, places: IntArray) -> Observation:
@@ -139,7 +139,7 @@ def _store(
     choice: Mapping[str, Array],
     num_rows: int,
 ) -> None:
-    """Let rows [R] decide as transitions [R] of a data set say, and store the results."""
+    """Let rows [R] repeat transitions [R] of a data set, and store them."""
     followed = {}
     for name, values in choice.items():
         followed[name] = np.zeros((num_rows, *values.shape[1:]), values.dtype)

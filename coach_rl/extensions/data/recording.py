@@ -48,7 +48,7 @@ class RecordingParameters(RunPartParameters):
     name: ClassVar[str] = "recording"
 
     file: Path
-    """Where it is written, a file that ends with .npz and isn't there yet (required)."""
+    """The file that is written; it ends with .npz and does not exist yet (required)."""
 
     def check(self, settings: RunSettings) -> None:  # noqa: ARG002 - of all parts
         if self.file.suffix != ".npz":
