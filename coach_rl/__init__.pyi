@@ -150,12 +150,24 @@ from coach_rl.extensions.atari.terminal_info import (
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,
 )
+from coach_rl.extensions.data.batch_graph import (
+    batch_schedule as batch_schedule,
+    BatchGraphManager as BatchGraphManager,
+    BatchGraphParameters as BatchGraphParameters,
+    DataSourceParameters as DataSourceParameters,
+)
+from coach_rl.extensions.data.files import (
+    read_data as read_data,
+)
 from coach_rl.extensions.data.minari_data import (
     read_minari as read_minari,
     write_minari as write_minari,
 )
 from coach_rl.extensions.data.prefill import (
     DataSetParameters as DataSetParameters,
+)
+from coach_rl.extensions.data.recording import (
+    RecordingParameters as RecordingParameters,
 )
 from coach_rl.extensions.discrete_maps.discrete_maps import (
     BoxDiscretization as BoxDiscretization,
@@ -234,6 +246,12 @@ from coach_rl.extensions.image_filters.image_filters import (
     ObservationRGBToYFilter as ObservationRGBToYFilter,
     ObservationToUInt8Filter as ObservationToUInt8Filter,
 )
+from coach_rl.extensions.imitation.behaviour_cloning import (
+    BCAgentParameters as BCAgentParameters,
+)
+from coach_rl.extensions.imitation.policy_network import (
+    PolicyParameters as PolicyParameters,
+)
 from coach_rl.extensions.learned_goals.learned_goals import (
     LearnedGoals as LearnedGoals,
     LearnedGoalSpace as LearnedGoalSpace,
@@ -258,6 +276,18 @@ from coach_rl.extensions.looking.profile import (
 )
 from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
+)
+from coach_rl.extensions.offline.discrete_cql import (
+    CQLAlgorithmParameters as CQLAlgorithmParameters,
+    DiscreteCQLAgentParameters as DiscreteCQLAgentParameters,
+)
+from coach_rl.extensions.offline.iql import (
+    IQLAgentParameters as IQLAgentParameters,
+    IQLAlgorithmParameters as IQLAlgorithmParameters,
+)
+from coach_rl.extensions.offline.td3_bc import (
+    TD3BCAgentParameters as TD3BCAgentParameters,
+    TD3BCAlgorithmParameters as TD3BCAlgorithmParameters,
 )
 from coach_rl.extensions.optimizers.adamw import (
     AdamWParameters as AdamWParameters,

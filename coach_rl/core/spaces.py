@@ -65,6 +65,8 @@ class MixedSpace(spaces.Tuple):  # type: ignore[type-arg] # generic from Gymnasi
         groups: tuple[tuple[int, tuple[int, int] | None], ...],
     ) -> None:
         super().__init__((choices, numbers))
+        self._shape = (len(choices.nvec) + numbers.shape[0],)
+        self.dtype = np.dtype(np.float32)
         self.choices = choices
         self.numbers = numbers
         self.groups = groups

@@ -1,6 +1,7 @@
-"""Data sets: transitions of a memory out to Minari, and in.
+"""Data sets: transitions of a memory out to Minari, and in; runs that learn from them.
 
-May import what memories may. `minari_data` reads and writes, `prefill` fills a memory.
+May import what graph managers may. `minari_data` reads and writes, `prefill` fills a memory,
+`batch_graph` trains an agent from data, which `recorded` passes through the agent's filters.
 """
 
 from typing import TYPE_CHECKING
@@ -8,13 +9,27 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.extensions.data.batch_graph import (
+        BatchGraphManager,
+        BatchGraphParameters,
+        DataSourceParameters,
+        batch_schedule,
+    )
+    from coach_rl.extensions.data.files import read_data
     from coach_rl.extensions.data.minari_data import read_minari, write_minari
     from coach_rl.extensions.data.prefill import DataSetParameters
+    from coach_rl.extensions.data.recording import RecordingParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
+    "BatchGraphManager",
+    "BatchGraphParameters",
     "DataSetParameters",
+    "DataSourceParameters",
+    "RecordingParameters",
+    "batch_schedule",
+    "read_data",
     "read_minari",
     "write_minari",
 ]

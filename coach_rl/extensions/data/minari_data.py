@@ -100,7 +100,8 @@ def read_minari(
     """
     try:
         data = _opened(source)
-        _check_spaces(source, data, observation_space, action_space)
+        has = (data.observation_space, data.action_space)
+        check_spaces(source, has, observation_space, action_space)
         for episode in data.iterate_episodes():
             if len(episode):
                 yield _columns(episode)
@@ -233,15 +234,21 @@ def _flat(parts: Any, name: str) -> dict[str, Any]:
     }
 
 
-def _check_spaces(
-    source: str, data: Any, observation_space: spaces.Dict, action_space: Space
+def check_spaces(
+    source: str, has: tuple[Space, Space], observation_space: spaces.Dict, action_space: Space
 ) -> None:
     """Raise `SpaceError` unless the numbers of a data set mean what those of a memory do.
 
     Bounds of actions count, and those of observations where integers meet floats.
+
+    Args:
+        source: The data set.
+        has: The spaces of its observations and actions.
+        observation_space: What the reader keeps.
+        action_space: Where the reader's agent acts.
     """
-    observed = spaces.Dict(_flat(data.observation_space, PLAIN_KEY))
-    acted = data.action_space
+    seen, acted = has
+    observed = spaces.Dict(_flat(seen, PLAIN_KEY))
     if isinstance(acted, spaces.Dict | spaces.Tuple):
         acted = spaces.Dict(_flat(acted, ""))
     converted = [
@@ -255,10 +262,11 @@ def _check_spaces(
         ("actions", acted, action_space, True),
         *converted,
     ):
-        has, keeps = meaning_of(theirs, bounds=bounds), meaning_of(ours, bounds=bounds)
-        if has != keeps:
+        meant = meaning_of(theirs, bounds=bounds)
+        kept = meaning_of(ours, bounds=bounds)
+        if meant != kept:
             raise SpaceError(
-                f"data set '{source}' has {what} {has}, the memory keeps {keeps}; use a data set "
+                f"data set '{source}' has {what} {meant}, the memory keeps {kept}; use a data set "
                 "of the same task, or filters that make its spaces (LinearBoxToBoxMap for bounds "
                 "of actions, ObservationToUInt8Filter for bytes)"
             )

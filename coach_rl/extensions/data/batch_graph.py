@@ -1,0 +1,199 @@
+"""Learning from a data set instead of the world: a source of ticks that are gradient steps.
+
+    BatchGraphManager(
+        BatchGraphParameters(
+            data="./pendulum",                                  # a data set's id or path
+            agent=TD3BCAgentParameters(),
+            environment=GymnasiumParameters(level="Pendulum-v1"),
+            schedule=batch_schedule(TrainingSteps(100_000), every=TrainingSteps(10_000)),
+        )
+    )
+
+Nothing is acted while it learns from data, so that no environment step is counted: lengths and
+intervals are gradient updates. With `updates` it turns to the world after so many of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.levels import received_by
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonEmpty, Positive
+from coach_rl.core.records import NO_ANSWER, EnvResponse
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.seeding import integer_seed
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
+from coach_rl.extensions.data.files import read_data
+from coach_rl.extensions.data.recorded import read_into
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import (
+    BasicGraphParameters,
+    GraphParameters,
+    ScheduleParameters,
+    SourceContext,
+    SourceParameters,
+)
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.levels.level_checks import agent_spaces
+
+
+def batch_schedule(
+    updates: TrainingSteps | int,
+    *,
+    every: TrainingSteps | int | None = None,
+    episodes: int = 10,
+) -> ScheduleParameters:
+    """The schedule of a run that learns from data alone.
+
+    Args:
+        updates: Gradient updates of the run.
+        every: Updates between evaluations; None: it never evaluates.
+        episodes: Episodes of each evaluation.
+    """
+    interval = None if every is None else _updates(every)
+    return ScheduleParameters(
+        training=_updates(updates),
+        evaluation_interval=interval,
+        evaluation_episodes=EnvironmentEpisodes(episodes),
+        progress_interval=TrainingSteps(1_000),
+    )
+
+
+def _updates(length: TrainingSteps | int) -> TrainingSteps:
+    return length if isinstance(length, TrainingSteps) else TrainingSteps(length)
+
+
+@parameter_class
+class DataSourceParameters(SourceParameters):
+    """A data set as the source of a run's ticks; see docs/learn_from_data.md."""
+
+    UNIT = TrainingSteps
+    CHANGEABLE = ("updates",)
+
+    data: NonEmpty[str]
+    """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
+    updates: Positive[int] | None = None
+    """Gradient updates from the data, summed over the levels, before the agents act in the world
+    and learn from both; None: they never do."""
+
+    def problems(self, experiment: GraphParameters) -> Iterator[str]:
+        schedule = experiment.schedule
+        if len(experiment.levels) > 1:
+            yield (
+                f"source.data is for one level, and there are {len(experiment.levels)}; "
+                "train the lowest from data first, and load it below the others (`load`)"
+            )
+        for level in experiment.levels:
+            if not isinstance(level.agent, OffPolicyAgentParameters):
+                yield (
+                    f"agent '{level.agent.name}' ({type(level.agent).__name__}) has no replay "
+                    "memory and cannot learn from a data set; use an off-policy agent, e.g. "
+                    "TD3BCAgentParameters() or BCAgentParameters()"
+                )
+        if schedule.heatup.count:
+            yield (
+                f"schedule.heatup is {schedule.heatup}, and nothing is acted while agents learn "
+                "from data; give 0"
+            )
+        lengths: dict[str, RunLength | None] = {"evaluation_interval": schedule.evaluation_interval}
+        if self.updates is None:
+            lengths["training"] = schedule.training
+        for name, length in lengths.items():
+            if isinstance(length, EnvironmentSteps | EnvironmentEpisodes):
+                yield (
+                    f"schedule.{name} is {length}, and no step is counted while agents learn from "
+                    f"data; give gradient updates, e.g. TrainingSteps({length.count})"
+                )
+
+    def build(self, context: SourceContext, clock: Clock) -> Stack:
+        """The stack; the data are read at its first tick, unless a memory was restored."""
+        built = context.stack_on(context.environments(), clock)
+        named = {each: getattr(built, each) for each in ("levels", "clock", "signals", "source")}
+        return DataStack(**named, parameters=self, runtime=context.runtime)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataStack(Stack):
+    """Levels whose agents learn from a data set, and act once they have."""
+
+    parameters: DataSourceParameters
+    """The source."""
+    runtime: Runtime
+    """The run's settings and services."""
+
+    def tick(self) -> EnvResponse:
+        """A step of the world after the updates from data; before, one that the agents learn by.
+
+        Each agent earns the updates of a decision, see `LearningParameters.updates_per_step`.
+        """
+        agents = [level.agent for level in self.levels if isinstance(level.agent, OffPolicyAgent)]
+        if not all(len(agent.memory) for agent in agents):
+            self._read()
+        updates = self.parameters.updates
+        if updates is not None and self.clock.training_steps >= updates:
+            return super().tick()
+        if self.clock.phase is Phase.TRAIN:
+            for agent in agents:
+                agent.earned += 1
+        return NO_ANSWER
+
+    def _read(self) -> None:
+        """Fill the agents' memories.
+
+        A run that was restored without them keeps its filters: they know these data already.
+        """
+        self.runtime.on_activity(f"reading the data set {self.parameters.data}")
+        for level in self.levels:
+            agent = level.agent
+            assert isinstance(agent, OffPolicyAgent)
+            spaces = agent_spaces(level.environment.spaces, received_by(level.params))
+            recorded = read_data(
+                self.parameters.data,
+                observation_space=spaces.observation,
+                action_space=spaces.action,
+            )
+            if not len(recorded):
+                raise ConfigurationError(
+                    f"the data set '{self.parameters.data}' has no transitions; choose another one"
+                )
+            known = agent.policy_state_dict() if self.clock.training_steps else None
+            seed = integer_seed(self.runtime.seed, "data", level.name)
+            read_into(agent, recorded, num_rows=self.num_envs, seed=seed)
+            if known is not None:
+                agent.load_policy(known)
+        self.runtime.on_activity("")
+
+
+@parameter_class
+class BatchGraphParameters(BasicGraphParameters):
+    """An experiment of one agent that learns from a data set, and then in the world if wanted."""
+
+    data: NonEmpty[str]
+    """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
+    updates: Positive[int] | None = None
+    """Gradient updates from the data before the agent acts in the world and learns from both;
+    None: it never does."""
+    schedule: ScheduleParameters = field(
+        default_factory=lambda: batch_schedule(100_000, every=10_000)
+    )
+    """Lengths and intervals, in gradient updates; after `updates` in other units, too."""
+    source: SourceParameters = field(init=False, repr=False, compare=False)
+    """The data set."""
+
+    def __post_init__(self) -> None:
+        source = DataSourceParameters(data=self.data, updates=self.updates)
+        object.__setattr__(self, "source", source)
+        super().__post_init__()
+
+
+class BatchGraphManager(GraphManager):
+    """A graph manager of one agent that learns from a data set.
+
+    BatchGraphManager(BatchGraphParameters(data="./mine", agent=..., environment=...))
+    """
+
+    described_by = BatchGraphParameters
+    parameters: BatchGraphParameters

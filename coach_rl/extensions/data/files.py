@@ -1,0 +1,365 @@
+"""Data sets in one file: npz, of our own form or D4RL's, and HDF5 in D4RL's.
+
+A file of our own form has the columns of a memory by their paths, such as `observations/position`,
+`actions`, `rewards`, `terminated`, `truncated`, and `spaces`, JSON in bytes. Observations have one
+more entry an episode, for its end, unless there are `next_observations/position`. D4RL's has
+`observations`, `actions`, `rewards`, `terminals`, and `timeouts` where episodes are cut off;
+`next_observations` may be left out, and the last transition of an episode that was cut off is then,
+too, as nothing is known of what it led to.
+
+Nothing in a file is unpickled.
+"""
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.configuration.parameters_json import spaces_from_json, spaces_to_json
+from coach_rl.core.errors import (
+    CheckpointError,
+    ConfigurationError,
+    SpaceError,
+    how_to_install,
+    in_one_line,
+)
+from coach_rl.core.records import Array, BoolArray, IntArray
+from coach_rl.core.shown_text import readable
+from coach_rl.core.spaces import EnvironmentSpaces, Space
+from coach_rl.extensions.data.minari_data import PLAIN_KEY, check_spaces, read_minari
+from coach_rl.extensions.data.recorded import Recorded
+from coach_rl.memories.batches import (
+    ACTION_PARTS,
+    ACTIONS,
+    DURATIONS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    TERMINATED,
+    TRUNCATED,
+    under,
+)
+from coach_rl.memories.replay_memory import free_host_bytes
+
+SPACES = "spaces"
+"""Name of the JSON that describes the spaces of a file of our own form."""
+SAMPLES = Path(__file__).parent / "samples"
+"""Folder of the samples that come with coach_rl, `data:NAME`."""
+SAMPLE = "data:"
+"""Beginning of the name of a sample."""
+
+
+_UNREADABLE = (
+    CheckpointError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,  # a zip's compression
+    OSError,
+    RuntimeError,  # an encrypted zip
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Errors of files that are no data sets, or damaged."""
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """The content of a file, as far as it is known without knowing a task."""
+
+    spaces: EnvironmentSpaces | None
+    """The spaces that it describes; None: it describes none."""
+    recorded: Recorded
+    """Its transitions."""
+
+
+def read_data(source: str, *, observation_space: spaces.Dict, action_space: Space) -> Recorded:
+    """The transitions of a data set, for an agent's level.
+
+    Args:
+        source: A Minari id, the path of a Minari data set's folder, of a file that ends with .npz,
+            .h5 or .hdf5, or `data:NAME` for one of the samples.
+        observation_space: What the level shows.
+        action_space: Where the environment takes actions.
+
+    Raises:
+        ConfigurationError: There is no such data set, or it cannot be read.
+        SpaceError: It has other spaces.
+    """
+    read = READERS.get(_path_of(source).suffix)
+    if read is None:
+        return Recorded.of(
+            read_minari(source, observation_space=observation_space, action_space=action_space)
+        )
+    opened = open_file(source)
+    if opened.spaces is None:
+        _check_numbers(source, opened.recorded, observation_space, action_space)
+    else:
+        seen = opened.spaces.observation
+        acted = opened.spaces.action
+        check_spaces(source, (seen, acted), observation_space, action_space)
+    return opened.recorded
+
+
+def open_file(source: str) -> OpenedFile:
+    """The content of a file; ConfigurationError where it cannot be read."""
+    path = _path_of(source)
+    if not path.is_file():
+        raise ConfigurationError(
+            f"there is no data set '{source}' in {path}; give the path of a file that is there"
+        )
+    try:
+        columns = READERS[path.suffix](path)
+        return _opened(columns)
+    except _UNREADABLE as error:
+        raise ConfigurationError(
+            f"the data set '{source}' cannot be read: {in_one_line(error)}"
+        ) from error
+
+
+def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces) -> Path:
+    """Write transitions as a compressed npz file of our own form, under a name that is free.
+
+    Args:
+        recorded: The transitions.
+        target: The file's path, which ends with .npz.
+        known: Their spaces.
+
+    Raises:
+        ConfigurationError: There is such a file, or nothing to write.
+    """
+    path = Path(target).expanduser()
+    if path.suffix != ".npz":
+        raise ConfigurationError(f"a data set's file must end with .npz, got '{path}'")
+    if path.exists():
+        raise ConfigurationError(f"the data set '{path}' exists already; write another file")
+    if not len(recorded):
+        raise ConfigurationError(f"there are no transitions to write into data set '{path}'")
+    columns = {name.removeprefix("/"): column for name, column in _merged(recorded).items()}
+    document = json.dumps(spaces_to_json(known), sort_keys=True).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".npz.part")
+    with partial.open("wb") as file:
+        np.savez_compressed(
+            file, allow_pickle=False, **columns, **{SPACES: np.frombuffer(document, np.uint8)}
+        )
+    partial.replace(path)
+    return path
+
+
+def _path_of(source: str) -> Path:
+    if source.startswith(SAMPLE):
+        path = SAMPLES / f"{source.removeprefix(SAMPLE)}.npz"
+        known = sorted(each.stem for each in SAMPLES.glob("*.npz"))
+        if path.parent != SAMPLES or path.stem not in known:
+            raise ConfigurationError(
+                f"there is no sample '{source}'; allowed: "
+                f"{', '.join(f'{SAMPLE}{name}' for name in known) or 'none in this installation'}"
+            )
+        return path
+    return Path(source).expanduser()
+
+
+def _read_npz(path: Path) -> dict[str, Array]:
+    with zipfile.ZipFile(path) as archive:
+        _check_room(path, sum(each.file_size for each in archive.infolist()))
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _read_hdf5(path: Path) -> dict[str, Array]:
+    try:
+        h5py = import_module("h5py")
+    except ImportError as error:
+        raise ConfigurationError(
+            f"data sets in HDF5 need the package 'h5py', which cannot be imported ({error}); "
+            f"{how_to_install('minari')}"
+        ) from error
+    with h5py.File(path, "r") as file:
+        found = {
+            name: file[name]
+            for name in (*_OF_D4RL, "next_observations", "timeouts")
+            if isinstance(file.get(name), h5py.Dataset)
+        }
+        _check_room(path, sum(each.nbytes for each in found.values()))
+        return {name: np.asarray(each[()]) for name, each in found.items()}
+
+
+READERS: Mapping[str, Callable[[Path], dict[str, Array]]] = {
+    ".npz": _read_npz,
+    ".h5": _read_hdf5,
+    ".hdf5": _read_hdf5,
+}
+"""Functions that read a file's arrays by name, by the end of the file's name."""
+_OF_D4RL = ("observations", "actions", "rewards", "terminals")
+
+
+def _check_room(path: Path, needed: int) -> None:
+    """Raise `ConfigurationError` for a file that does not fit into memory, read and once more."""
+    free = free_host_bytes()
+    if 2 * needed > free:
+        raise ConfigurationError(
+            f"the data set '{path}' holds {readable(needed)} and needs twice as much to be read, "
+            f"where {readable(free)} are free; split it"
+        )
+
+
+def _opened(arrays: dict[str, Array]) -> OpenedFile:
+    """A file's arrays as transitions; ValueError names what is wrong with them."""
+    known = None
+    if SPACES in arrays:
+        document = json.loads(bytes(arrays.pop(SPACES).astype(np.uint8)))
+        known = spaces_from_json(document, source=f"'{SPACES}'")
+    columns = (
+        {f"/{name}": values for name, values in arrays.items()}
+        if known is not None
+        else _from_d4rl(arrays)
+    )
+    columns.setdefault(DURATIONS, np.ones(len(columns[REWARDS]), np.int64))
+    for path in (TERMINATED, TRUNCATED):
+        if columns[path].dtype != np.bool_ or columns[path].ndim != 1:
+            raise ValueError(f"'{path}' holds {columns[path].dtype}, not one bool each")
+    columns[TRUNCATED] = columns[TRUNCATED].copy()
+    columns[TRUNCATED][-1:] |= ~columns[TERMINATED][-1:]
+    ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
+    begins: IntArray = np.concatenate([[0], np.flatnonzero(ends[:-1]) + 1])
+    columns = _split(columns, ends)
+    _check_columns(columns)
+    return OpenedFile(known, Recorded(columns, begins))
+
+
+def _merged(recorded: Recorded) -> dict[str, Array]:
+    """Columns in which each observation is kept once, where decisions follow on each other."""
+    columns = dict(recorded.columns)
+    ends = np.zeros(len(recorded), np.bool_)
+    ends[recorded.begins + recorded.lengths - 1] = True
+    for key, seen in under(OBSERVATIONS, recorded.columns).items():
+        following = columns[f"{NEXT_OBSERVATIONS}{key}"]
+        if np.array_equal(following[:-1][~ends[:-1]], seen[1:][~ends[:-1]]):
+            del columns[f"{NEXT_OBSERVATIONS}{key}"]
+            behind = np.flatnonzero(ends) + 1
+            columns[f"{OBSERVATIONS}{key}"] = np.insert(seen, behind, following[ends], axis=0)
+    return columns
+
+
+def _split(columns: dict[str, Array], ends: BoolArray) -> dict[str, Array]:
+    """Columns with next observations, of what `_merged` returns; ends [T] are those of episodes."""
+    episode = np.cumsum(ends) - ends  # the number of each transition's episode
+    places = np.arange(len(ends)) + episode
+    for key, seen in under(OBSERVATIONS, columns).items():
+        if f"{NEXT_OBSERVATIONS}{key}" in columns:
+            continue
+        if len(seen) != len(ends) + np.count_nonzero(ends):
+            raise ValueError(
+                f"'{OBSERVATIONS}{key}' has {len(seen):,} entries for {len(ends):,} transitions of "
+                f"{np.count_nonzero(ends):,} episodes, which need one more each"
+            )
+        columns[f"{OBSERVATIONS}{key}"] = seen[places]
+        columns[f"{NEXT_OBSERVATIONS}{key}"] = seen[places + 1]
+    return columns
+
+
+def _from_d4rl(arrays: dict[str, Array]) -> dict[str, Array]:
+    """The columns of D4RL's arrays."""
+    missing = [name for name in _OF_D4RL if name not in arrays]
+    if missing:
+        raise ValueError(
+            f"it has no '{missing[0]}'; expected {', '.join(_OF_D4RL)}, or a file that coach_rl "
+            f"wrote; got {', '.join(sorted(arrays)) or 'nothing'}"
+        )
+    lengths = {name: len(arrays[name]) for name in _OF_D4RL if arrays[name].ndim}
+    if len(lengths) < len(_OF_D4RL) or len(set(lengths.values())) > 1:
+        raise ValueError(f"its arrays have different lengths: {lengths}")
+    terminated = arrays["terminals"].astype(np.bool_)
+    truncated = arrays.get("timeouts", np.zeros_like(terminated)).astype(np.bool_) & ~terminated
+    observations = arrays["observations"]
+    if "next_observations" in arrays:
+        following = arrays["next_observations"]
+        kept = np.ones(len(terminated), np.bool_)
+    else:
+        following = np.concatenate([observations[1:], observations[-1:]])
+        kept = ~truncated
+        kept[-1:] &= terminated[-1:]
+        # The transition before one that is left out is the episode's last.
+        truncated = np.concatenate([~kept[1:], [False]]) & kept & ~terminated
+    return {
+        f"{OBSERVATIONS}{PLAIN_KEY}": observations[kept],
+        f"{NEXT_OBSERVATIONS}{PLAIN_KEY}": following[kept],
+        ACTIONS: arrays["actions"][kept],
+        REWARDS: arrays["rewards"].reshape(len(terminated))[kept],
+        TERMINATED: terminated[kept],
+        TRUNCATED: truncated[kept],
+    }
+
+
+def _check_columns(columns: Mapping[str, Array]) -> None:
+    """Raise `ValueError` unless columns are those of transitions, and of equal length."""
+    observed = under(OBSERVATIONS, columns)
+    needed = [REWARDS, TERMINATED, TRUNCATED, *(f"{NEXT_OBSERVATIONS}{key}" for key in observed)]
+    missing = [path for path in needed if path not in columns]
+    if missing or not observed or not (ACTIONS in columns or under(ACTION_PARTS, columns)):
+        raise ValueError(f"it has no '{(missing or ['observations and actions'])[0]}'")
+    lengths = {path: len(column) if column.ndim else 0 for path, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"its columns have different lengths: {lengths}")
+    for path, column in columns.items():
+        if column.dtype.kind not in "biuf":
+            raise ValueError(f"'{path}' holds {column.dtype}, not numbers")
+        if column.dtype.kind == "f" and not np.isfinite(column).all():
+            raise ValueError(f"'{path}' holds numbers that are not finite")
+    for path in (REWARDS, TERMINATED, TRUNCATED, DURATIONS):
+        if columns[path].ndim != 1:
+            raise ValueError(f"'{path}' has shape {columns[path].shape}, not one number each")
+
+
+def _check_numbers(
+    source: str, recorded: Recorded, observation_space: spaces.Dict, action_space: Space
+) -> None:
+    """Raise `SpaceError` unless the arrays of a file without spaces can be those of a task."""
+    observed = under(OBSERVATIONS, recorded.columns)
+    shapes = {key: values.shape[1:] for key, values in observed.items()}
+    wanted = {key: space.shape for key, space in observation_space.items()}
+    if shapes != wanted:
+        raise SpaceError(
+            f"data set '{source}' has observations of shapes {shapes}, the level shows {wanted}; "
+            "use a data set of the same task"
+        )
+    actions = recorded.columns.get(ACTIONS)
+    if actions is None or actions.shape[1:] != action_space.shape:
+        shape = None if actions is None else actions.shape[1:]
+        raise SpaceError(
+            f"data set '{source}' has actions of shape {shape}, the environment takes "
+            f"{action_space}; use a data set of the same task"
+        )
+    low, high = _bounds_of(action_space)
+    outside = np.flatnonzero(((actions < low) | (actions > high)).reshape(len(actions), -1).any(1))
+    if len(outside):
+        raise SpaceError(
+            f"data set '{source}' has the action {actions[outside[0]]} in transition "
+            f"{outside[0]:,}, outside {action_space}; use a data set of the same task"
+        )
+
+
+def _bounds_of(space: Space) -> tuple[Array, Array]:
+    """The smallest and the largest actions of a space that has one array for them."""
+    match space:
+        case spaces.Box():
+            return space.low, space.high
+        case spaces.Discrete() | spaces.MultiDiscrete():
+            count = space.n if isinstance(space, spaces.Discrete) else space.nvec
+            return np.asarray(space.start), np.asarray(space.start + count - 1)
+        case spaces.MultiBinary():
+            return np.zeros(space.shape), np.ones(space.shape)
+    raise SpaceError(
+        f"a file without a description of its spaces has no actions in {space}; write it with "
+        "coach_rl (write_data), or as a Minari data set"
+    )

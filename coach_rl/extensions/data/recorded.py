@@ -1,0 +1,192 @@
+"""A data set in columns, and its way through an agent's filters into the agent's memory."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from coach_rl.agents.agent_rows import AnyAgentRows, flat_action
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    BoolArray,
+    End,
+    IntArray,
+    Observation,
+    Outcome,
+)
+from coach_rl.memories.batches import (
+    ACTION_PARTS,
+    ACTIONS,
+    DURATIONS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    TERMINATED,
+    TRUNCATED,
+    under,
+)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The transitions of a data set, episode by episode."""
+
+    columns: Mapping[str, Array]
+    """Their columns by path, [T, ...] each, as `memories.batches` names them."""
+    begins: IntArray
+    """The place of each episode's first transition, [E]."""
+
+    @classmethod
+    def of(cls, episodes: Iterable[Mapping[str, Array]]) -> "Recorded":
+        """The episodes of a data set, columns [T, ...] each, in one."""
+        kept = list(episodes)
+        lengths = [len(each[REWARDS]) for each in kept]
+        paths = kept[0].keys() if kept else ()
+        columns = {path: np.concatenate([each[path] for each in kept]) for path in paths}
+        return cls(columns, np.cumsum([0, *lengths[:-1]]) if kept else np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        """T, the number of transitions."""
+        return len(self.columns[REWARDS]) if self.columns else 0
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """The number of transitions of each episode, [E]."""
+        return np.diff(self.begins, append=len(self))
+
+    @cached_property
+    def actions(self) -> Action:
+        """All actions, or their parts by key, [T, ...] each."""
+        parts = under(ACTION_PARTS, self.columns)
+        return dict(parts) if ACTIONS not in self.columns else self.columns[ACTIONS]
+
+    def observations(self, places: IntArray) -> Observation:
+        """Observations before transitions [R], [R, ...] each."""
+        return self._taken(OBSERVATIONS, places)
+
+    def next_observations(self, places: IntArray) -> Observation:
+        """Observations after transitions [R], [R, ...] each."""
+        return self._taken(NEXT_OBSERVATIONS, places)
+
+    def _taken(self, prefix: str, places: IntArray) -> Observation:
+        found = under(prefix, self.columns)
+        return {key: column.take(places, axis=0) for key, column in found.items()}
+
+
+def read_into(agent: OffPolicyAgent, recorded: Recorded, *, num_rows: int, seed: int) -> None:
+    """Let an agent store a data set as if its decisions had just been made in HEATUP.
+
+    Observations, rewards and actions pass the agent's filters, whose statistics learn from them;
+    bonuses and whatever else the agent keeps with transitions come about as in the world.
+
+    Args:
+        agent: The agent; its memory is empty.
+        recorded: The data, in the spaces of the agent's level.
+        num_rows: N, the rows of its memory. Each episode goes into the one with fewest transitions.
+        seed: For what the agent draws for rows; no choice depends on it.
+
+    Raises:
+        ConfigurationError: The data do not fit into the memory.
+        SpaceError: There is no way back through the agent's OutputFilter.
+    """
+    capacity = agent.memory.capacity // num_rows
+    assigned = _assigned(recorded.lengths, num_rows)
+    fullest = max((int(recorded.lengths[each].sum()) for each in assigned), default=0)
+    if fullest > capacity:
+        raise ConfigurationError(
+            f"a data set of {len(recorded):,} transitions does not fit into the memory of agent "
+            f"'{agent.name}': whole episodes go to one of its {num_rows} rows, each holds "
+            f"{capacity:,} and one would get {fullest:,}; raise memory.capacity "
+            f"({agent.memory.capacity:,})"
+        )
+    actions = flat_action(agent.output_filter.inverse(recorded.actions))
+    places = [_places(recorded, episodes) for episodes in assigned]
+    is_first = np.zeros(len(recorded), np.bool_)
+    is_first[recorded.begins] = True
+    rows = agent.new_rows(num_rows, seed)
+    clock = Clock(phase=Phase.HEATUP)
+    for step in range(max(map(len, places), default=0)):
+        among = np.array([row for row in range(num_rows) if step < len(places[row])])
+        here = np.array([places[row][step] for row in among])
+        _store(
+            agent,
+            rows,
+            recorded,
+            clock,
+            among=among,
+            here=here,
+            first=is_first[here],
+            choice={name: column[here] for name, column in actions.items()},
+            num_rows=num_rows,
+        )
+
+
+def _store(
+    agent: OffPolicyAgent,
+    rows: AnyAgentRows,
+    recorded: Recorded,
+    clock: Clock,
+    *,
+    among: IntArray,
+    here: IntArray,
+    first: BoolArray,
+    choice: Mapping[str, Array],
+    num_rows: int,
+) -> None:
+    """Let rows [R] repeat transitions [R] of a data set, and store them."""
+    followed = {}
+    for name, values in choice.items():
+        followed[name] = np.zeros((num_rows, *values.shape[1:]), values.dtype)
+        followed[name][among] = values
+    rows.follow(followed)
+    request = ActionRequest(
+        rows=among,
+        observation=recorded.observations(here),
+        starts=first,
+        episode_start=first,
+        greedy=np.zeros(len(among), np.bool_),
+    )
+    agent.act(rows, request, clock)
+    terminated = recorded.columns[TERMINATED][here]
+    truncated = recorded.columns[TRUNCATED][here]
+    end = np.zeros(len(among), np.uint8)
+    end[terminated] |= np.uint8(End.TERMINATED)
+    end[truncated] |= np.uint8(End.TRUNCATED)
+    outcome = Outcome(
+        rows=among,
+        observation=recorded.next_observations(here),
+        reward=recorded.columns[REWARDS][here].astype(np.float64),
+        terminated=terminated,
+        truncated=truncated,
+        duration=recorded.columns[DURATIONS][here],
+        end=end,
+        below=np.zeros(len(among), np.uint8),
+        tested=np.zeros(len(among), np.bool_),
+    )
+    agent.observe(rows, outcome, clock)
+
+
+def _assigned(lengths: IntArray, num_rows: int) -> list[list[int]]:
+    """The episodes of each row: one after the other to the row with fewest transitions."""
+    assigned: list[list[int]] = [[] for _ in range(num_rows)]
+    sizes = np.zeros(num_rows, np.int64)
+    for episode, length in enumerate(lengths):
+        row = int(sizes.argmin())
+        assigned[row].append(episode)
+        sizes[row] += length
+    return assigned
+
+
+def _places(recorded: Recorded, episodes: list[int]) -> IntArray:
+    """The transitions of episodes, in order."""
+    found = [
+        np.arange(recorded.begins[each], recorded.begins[each] + recorded.lengths[each])
+        for each in episodes
+    ]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)

@@ -1,0 +1,159 @@
+"""Recording evaluations as a data set: `coach evaluate RUN --record FILE.npz`.
+
+What is recorded lies in the environment's own spaces, before any filter: the observations that it
+showed, the actions that it was sent, its rewards and its ends. Episodes that an evaluation does not
+count, as they were not over with it, are left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.records import (
+    Action,
+    Array,
+    Directive,
+    EnvResponse,
+    IntArray,
+    Observation,
+    take,
+)
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.data.files import write_file
+from coach_rl.extensions.data.recorded import Recorded
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.watcher import EvaluationWatcher
+from coach_rl.memories.batches import (
+    ACTION_PARTS,
+    ACTIONS,
+    DURATIONS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    REWARDS,
+    TERMINATED,
+    TRUNCATED,
+)
+from coach_rl.sessions.run_parts import RunPart, Written
+from coach_rl.sessions.settings import RunPartParameters, RunSettings
+
+
+@parameter_class
+class RecordingParameters(RunPartParameters):
+    """A data set of the episodes of an evaluation."""
+
+    name: ClassVar[str] = "recording"
+
+    file: Path
+    """The file that is written; it ends with .npz and does not exist yet (required)."""
+
+    def check(self, settings: RunSettings) -> None:  # noqa: ARG002 - of all parts
+        if self.file.suffix != ".npz":
+            raise ConfigurationError(f"--record takes a file that ends with .npz, got {self.file}")
+        if self.file.exists():
+            raise ConfigurationError(f"{self.file} exists already; record into another file")
+
+    def build(self, settings: RunSettings) -> RunPart:  # noqa: ARG002
+        return RecordedEvaluation(self.file)
+
+
+class RecordedEvaluation(RunPart):
+    """Writes the episodes of an evaluation into a file.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._recorder = EpisodeCollector()
+        self.watchers: Sequence[EvaluationWatcher] = (self._recorder,)
+
+    def evaluated(self, file: Path) -> Iterator[Written]:  # noqa: ARG002 - a file of its own
+        recorded = self._recorder.recorded()
+        path = write_file(recorded, self._file, self._recorder.spaces)
+        about = f" ({len(recorded):,} transitions of {len(recorded.begins):,} episodes)"
+        yield Written(what="recorded as", path=path, note=about)
+
+
+class EpisodeCollector(EvaluationWatcher):
+    """Collects the transitions of the episodes that evaluations play."""
+
+    spaces: EnvironmentSpaces
+    """The environment's."""
+
+    def __init__(self) -> None:
+        self._finished: list[dict[str, Array]] = []
+
+    def prepare(self, stack: Stack) -> None:
+        """Note the actions that the simulators are sent from now on."""
+        simulators = stack.simulators
+        self.spaces = simulators.spaces
+        send = simulators.send
+
+        def noting(directive: Directive | Action, rows: IntArray | None = None) -> None:
+            action = directive.action if isinstance(directive, Directive) else directive
+            self._note_actions(action, np.arange(stack.num_envs) if rows is None else rows)
+            send(directive, rows)
+
+        simulators.send = noting  # type: ignore[method-assign]  # of this stack alone
+
+    def begin(self, stack: Stack, due: IntArray) -> None:
+        rows = np.arange(stack.num_envs)
+        shown = stack.levels[-1].shown(rows)
+        now = {key: shown[key] for key in self.spaces.observation.spaces}
+        self._due = due.copy()
+        self._now: list[Observation] = [take(now, np.array([row])) for row in rows]
+        self._open: list[list[dict[str, Any]]] = [[] for _ in rows]
+        self._actions: list[Any] = [None for _ in rows]
+
+    def note_tick(self, answer: EnvResponse) -> None:
+        for place, row in enumerate(answer.rows):
+            if not self._due[row]:
+                continue
+            if answer.lost[place]:  # the simulator failed, and begins another episode
+                self._open[row] = []
+                self._now[row] = take(answer.first_observation, np.array([place]))
+                continue
+            here = slice(place, place + 1)
+            step: dict[str, Any] = {
+                REWARDS: answer.reward[here],
+                TERMINATED: answer.terminated[here],
+                TRUNCATED: answer.truncated[here],
+                DURATIONS: answer.duration[here],
+                **{f"{OBSERVATIONS}{key}": array for key, array in self._now[row].items()},
+                **self._actions[row],
+            }
+            for key in self.spaces.observation.spaces:
+                step[f"{NEXT_OBSERVATIONS}{key}"] = answer.observation[key][here].copy()
+            self._open[row].append(step)
+            self._now[row] = take(answer.first_observation, np.array([place]))
+            if answer.terminated[place] or answer.truncated[place]:
+                self._finish(int(row))
+
+    def recorded(self) -> Recorded:
+        """The episodes that are over."""
+        return Recorded.of(self._finished)
+
+    def _note_actions(self, action: Action, rows: IntArray) -> None:
+        if not hasattr(self, "_actions"):  # before the first evaluation begins
+            return
+        for place, row in enumerate(rows):
+            here = np.array([place])
+            self._actions[row] = (
+                {f"{ACTION_PARTS}{key}": part[here] for key, part in action.items()}
+                if isinstance(action, dict)
+                else {ACTIONS: action[here]}
+            )
+
+    def _finish(self, row: int) -> None:
+        steps = self._open[row]
+        paths = steps[0]
+        self._finished.append(
+            {path: np.concatenate([step[path] for step in steps]) for path in paths}
+        )
+        self._open[row] = []
+        self._due[row] -= 1

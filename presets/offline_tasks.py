@@ -1,0 +1,97 @@
+"""Experiments that learn from a data set, for presets. Meant to be imported, also by yours."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import coach_rl as rl
+from coach_rl.presets.mujoco_tasks import TaskPanel
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPanel:
+    """Settings of runs that learn from a data set, and then in the world if wanted."""
+
+    data: str
+    """The data set: a file, a Minari id or folder, or a sample, data:NAME."""
+    updates: int = 100_000
+    """Gradient updates from the data."""
+    online: int = 0
+    """Environment steps in the world after that, with an update each; 0: none."""
+    num_envs: int = 1
+    """Environments in parallel, in the world."""
+    batch: int = 256
+    """Transitions per update."""
+    evaluation_interval: int = 10_000
+    """Gradient updates between evaluations."""
+    memory: int = 1_100_000
+    """Transitions kept, the data's and the world's."""
+    layers: tuple[int, ...] = (256, 256)
+    """Sizes of the hidden layers."""
+
+    @property
+    def torso(self) -> rl.TorsoParameters:
+        """The hidden layers."""
+        return rl.TorsoParameters(middleware=self.layers, activation="relu", orthogonal=False)
+
+    @property
+    def learning(self) -> rl.LearningParameters:
+        """Batch size and frequency of updates."""
+        return rl.LearningParameters(batch=self.batch, updates_per_step=1.0)
+
+    @property
+    def replay_memory(self) -> rl.ReplayMemoryParameters:
+        """Parameters of the memory."""
+        return rl.ReplayMemoryParameters(capacity=self.memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MujocoDataPanel(DataPanel):
+    """Settings of presets that learn MuJoCo tasks from data."""
+
+    LEVELS: ClassVar = TaskPanel.LEVELS
+    level: str = "hopper"
+    """The MuJoCo task of the data, e.g. hopper or Hopper-v5."""
+    data: str = "data:hopper-expert"
+    discount: float = 0.99
+    """Discount factor."""
+    learning_rate: float = 3e-4
+    """Learning rate of all networks."""
+    normalise: float | None = 10.0
+    """Observations are normalised over the data, and clipped to this; None: they are not."""
+
+    @property
+    def adam(self) -> rl.AdamParameters:
+        """The optimiser of all networks."""
+        return rl.AdamParameters(learning_rate=self.learning_rate)
+
+
+def from_data(
+    panel: DataPanel, agent: rl.AgentParameters, environment: rl.EnvironmentParameters
+) -> rl.GraphManager:
+    """An agent that learns from the panel's data, and then in the world.
+
+    Args:
+        panel: The preset's settings.
+        agent: The agent.
+        environment: The world of evaluations, and of training after the updates.
+    """
+    schedule = rl.batch_schedule(panel.updates, every=panel.evaluation_interval)
+    turn = None
+    if panel.online:
+        turn = panel.updates
+        schedule = rl.ScheduleParameters(
+            training=rl.EnvironmentSteps(panel.online),
+            evaluation_interval=schedule.evaluation_interval,
+            evaluation_episodes=schedule.evaluation_episodes,
+            progress_interval=schedule.progress_interval,
+        )
+    return rl.BatchGraphManager(
+        rl.BatchGraphParameters(
+            data=panel.data,
+            updates=turn,
+            agent=agent,
+            environment=environment,
+            num_envs=panel.num_envs,
+            schedule=schedule,
+        )
+    )

@@ -1,0 +1,277 @@
+"""Runs that learn from a data set: how it is read, what is counted, resuming, and the world."""
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import coach_rl as rl
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.data.files import write_file
+from coach_rl.extensions.data.recorded import Recorded
+from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
+from tests.refusals import check_refused
+
+SEEN = rl.PointMassParameters().build(num_envs=1).spaces
+SMALL = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+
+
+def recorded(lengths=(7, 3, 12, 5, 1), seed=0):
+    """Episodes in the world of the point mass, of these lengths; every second one is truncated."""
+    rng = np.random.default_rng(seed)
+    episodes = []
+    for number, length in enumerate(lengths):
+        seen = rng.uniform(-1, 1, (length + 1, 4)).astype(np.float32)
+        terminated = np.zeros(length, np.bool_)
+        truncated = np.zeros(length, np.bool_)
+        (truncated if number % 2 else terminated)[-1] = True
+        episodes.append(
+            {
+                f"{OBSERVATIONS}observation": seen[:-1],
+                f"{NEXT_OBSERVATIONS}observation": seen[1:],
+                "/actions": rng.uniform(-1, 1, (length, 2)).astype(np.float32),
+                "/rewards": rng.normal(size=length),
+                "/terminated": terminated,
+                "/truncated": truncated,
+                "/durations": np.ones(length, np.int64),
+            }
+        )
+    return Recorded.of(episodes)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return str(write_file(recorded(), tmp_path_factory.mktemp("data") / "mass.npz", SEEN))
+
+
+def agent(**changes):
+    torsos = {"actor": rl.ActorParameters(torso=SMALL), "critic": rl.CriticParameters(torso=SMALL)}
+    given = {"memory": rl.ReplayMemoryParameters(capacity=200), "update_mode": "eager"}
+    learning = rl.LearningParameters(batch=8, learning_starts=1, report_every=10)
+    return rl.TD3BCAgentParameters(**{**torsos, **given, "learning": learning, **changes})
+
+
+def batch_graph(data, updates=20, *, every=None, turn=None, num_envs=2, **changes):
+    schedule = rl.batch_schedule(updates, every=every, episodes=1)
+    if turn is not None:
+        schedule = rl.ScheduleParameters(
+            training=rl.EnvironmentSteps(updates),
+            evaluation_interval=None,
+            progress_interval=rl.TrainingSteps(5),
+        )
+    return rl.BatchGraphManager(
+        rl.BatchGraphParameters(
+            data=data,
+            updates=turn,
+            agent=agent(**changes),
+            environment=rl.PointMassParameters(max_episode_steps=9),
+            num_envs=num_envs,
+            schedule=schedule,
+            checkpoints=rl.CheckpointParameters(every_steps=rl.TrainingSteps(100)),
+        )
+    )
+
+
+def memory_of(manager):
+    return manager.graph.agents["main"].memory.trajectories()
+
+
+@pytest.mark.parametrize("num_envs", [1, 2, 5, 7])
+def test_memory_holds_whole_episodes_in_the_emptiest_rows(data, num_envs):
+    with batch_graph(data, 1, num_envs=num_envs) as manager:
+        manager.run()
+        shown = memory_of(manager)
+        assert manager.graph.clock.environment_steps == 0
+        assert manager.graph.clock.training_steps == 1
+    known = recorded()
+    expected = [[] for _ in range(num_envs)]
+    for begin, length in zip(known.begins, known.lengths, strict=True):
+        emptiest = min(range(num_envs), key=lambda row: len(expected[row]))
+        expected[emptiest] += range(begin, begin + length)
+    for row, places in enumerate(expected):
+        assert shown["/mask"][row].sum() == len(places)
+        for path, name in (
+            (f"{OBSERVATIONS}observation", f"{OBSERVATIONS}observation"),
+            (f"{NEXT_OBSERVATIONS}observation", f"{NEXT_OBSERVATIONS}observation"),
+            ("/agents/agent/actions", "/actions"),
+            ("/terminated", "/terminated"),
+            ("/truncated", "/truncated"),
+        ):
+            np.testing.assert_array_equal(
+                shown[path][row, : len(places)], known.columns[name][places]
+            )
+        np.testing.assert_allclose(
+            shown["/rewards"][row, : len(places)], known.columns["/rewards"][places], rtol=1e-6
+        )
+
+
+def test_data_pass_the_filters_of_the_agent(data):
+    filters = rl.InputFilter(
+        observation={"observation": (rl.ObservationNormalizationFilter(),)},
+        reward=(rl.RewardRescaleFilter(factor=10.0),),
+    )
+    halved = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
+    with batch_graph(data, 1, input_filter=filters, output_filter=halved, num_envs=1) as manager:
+        manager.run()
+        shown = memory_of(manager)
+        statistics = manager.graph.agents["main"].input_filter.state_dict()
+    known = recorded().columns
+    np.testing.assert_allclose(shown["/rewards"][0], 10 * known["/rewards"], rtol=1e-5)
+    np.testing.assert_allclose(shown["/agents/agent/actions"][0], known["/actions"] / 2, rtol=1e-5)
+    counts = [value for name, value in flat(statistics) if name.endswith("count")]
+    # Each observation once: the first of each episode, and what each decision led to.
+    assert counts == [len(known["/rewards"]) + 5]
+
+
+def flat(state, name=""):
+    for key, value in state.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{name}/{key}")
+        else:
+            yield f"{name}/{key}", value
+
+
+def networks(manager):
+    learner = manager.graph.agents["main"].learner
+    return {name: each.online.clone().numpy() for name, each in learner.networks.items()}
+
+
+def test_lengths_and_evaluations_count_updates(data):
+    with batch_graph(data, 20, every=10) as manager:
+        records = list(manager.improve())
+    evaluated = [each.training_steps for each in records if each.kind == "evaluation"]
+    assert evaluated == [10, 20]
+    assert {each.environment_steps for each in records} == {0}
+
+
+@pytest.mark.parametrize("stopped_at", [0, 1, 7])
+def test_restored_run_continues_exactly(data, stopped_at):
+    with batch_graph(data, 15) as whole:
+        whole.run()
+        expected = networks(whole)
+    with batch_graph(data, 15) as first:
+        first.create_graph()
+        for _ in range(stopped_at):
+            first.graph.tick()
+        state = first.state_dict()
+    with batch_graph(data, 15) as second:
+        second.create_graph()
+        second.load_state_dict(state)
+        second.run()
+        for name, values in networks(second).items():
+            np.testing.assert_array_equal(values, expected[name])
+
+
+def test_agent_acts_in_the_world_after_its_updates(data):
+    with batch_graph(data, 30, turn=12, num_envs=1) as manager:
+        manager.create_graph()
+        for _ in range(12):
+            manager.graph.tick()
+        assert manager.graph.clock.environment_steps == 0
+        held = len(manager.graph.agents["main"].memory)
+        manager.run()
+        assert manager.graph.clock.environment_steps == 30
+        assert manager.graph.clock.training_steps == 12 + 30
+        memory = manager.graph.agents["main"].memory
+        assert len(memory) == held + 30
+        assert manager.graph.clock.episodes == 30 // 9
+
+
+def test_online_turn_is_resumed_exactly(data):
+    with batch_graph(data, 30, turn=12) as whole:
+        whole.run()
+        expected = networks(whole)
+    with batch_graph(data, 30, turn=12) as first:
+        first.create_graph()
+        for _ in range(18):
+            first.graph.tick()
+        state = first.state_dict()
+    with batch_graph(data, 30, turn=12) as second:
+        second.create_graph()
+        second.load_state_dict(state)
+        second.run()
+        for name, values in networks(second).items():
+            np.testing.assert_array_equal(values, expected[name])
+
+
+def graph_of(**changes):
+    """A call that describes such an experiment, with other settings."""
+    given = {
+        "data": "./mine.npz",
+        "agent": agent(),
+        "environment": rl.PointMassParameters(),
+        "schedule": rl.batch_schedule(10),
+    }
+    return lambda _: rl.BatchGraphParameters(**{**given, **changes})
+
+
+def run_of(name, columns=None, known=SEEN, **changes):
+    """A call that runs an experiment on a file with these columns."""
+
+    def call(folder):
+        path = folder / "mine.npz"
+        if columns is not None:
+            write_file(Recorded(columns, np.zeros(1, np.int64)), path, known)
+        with batch_graph(name.format(folder=folder), 1, **changes) as manager:
+            manager.run()
+
+    return call
+
+
+def changed(**columns):
+    return {**recorded().columns, **{f"/{name}": values for name, values in columns.items()}}
+
+
+OTHER = EnvironmentSpaces(observation=SEEN.observation, action=spaces.Box(-2, 2, (2,)))
+REFUSED = [
+    (graph_of(agent=rl.PPOAgentParameters()), ParameterError, "PPOAgentParameters) has no replay"),
+    (
+        graph_of(schedule=rl.ScheduleParameters(progress_interval=rl.TrainingSteps(1))),
+        ParameterError,
+        "no step is counted while agents learn from data; give gradient updates",
+    ),
+    (
+        graph_of(
+            schedule=rl.ScheduleParameters(
+                heatup=rl.EnvironmentSteps(5),
+                training=rl.TrainingSteps(10),
+                evaluation_interval=None,
+                progress_interval=rl.TrainingSteps(1),
+            )
+        ),
+        ParameterError,
+        "schedule.heatup is 5 environment steps, and nothing is acted",
+    ),
+    (run_of("{folder}/none.npz"), ConfigurationError, "there is no data set"),
+    (run_of("data:none"), ConfigurationError, "there is no sample 'data:none'"),
+    (run_of("data:../prefill"), ConfigurationError, "there is no sample"),
+    (
+        run_of("{folder}/mine.npz", recorded().columns, OTHER),
+        rl.CoachError,
+        "has actions Box(2,) from -2 to 2, the memory keeps Box(2,) from -1 to 1",
+    ),
+    (
+        run_of("{folder}/mine.npz", changed(rewards=np.full(28, np.nan))),
+        ConfigurationError,
+        "'/rewards' holds numbers that are not finite",
+    ),
+    (
+        run_of("{folder}/mine.npz", changed(rewards=np.zeros(27))),
+        ConfigurationError,
+        "its columns have different lengths",
+    ),
+    (
+        run_of(
+            "{folder}/mine.npz",
+            recorded().columns,
+            memory=rl.ReplayMemoryParameters(capacity=20),
+        ),
+        ConfigurationError,
+        "does not fit into the memory of agent 'agent' ... raise memory.capacity (20)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
+def test_unfit_data_are_refused(call, kind, message, tmp_path):
+    check_refused(lambda: call(tmp_path), kind, message)

@@ -1,0 +1,84 @@
+"""Evaluations recorded as data sets, and what a run learns from them."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import coach_rl as rl
+from coach_rl.cli.main import main
+from coach_rl.extensions.data.files import open_file
+from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
+
+
+def evaluated(run, file, *, episodes=7, **more):
+    parts = (rl.RecordingParameters(file=file),)
+    given = {"episodes": rl.EnvironmentEpisodes(episodes), "parts": parts, **more}
+    evaluation, _ = rl.evaluate_run(run, **given)
+    return evaluation, open_file(str(file))
+
+
+@pytest.fixture(scope="module")
+def cartpole(tmp_path_factory):
+    file = tmp_path_factory.mktemp("recorded") / "cartpole.npz"
+    return evaluated("trained:CartPole_PPO", file, num_envs=3, sampling=True)
+
+
+def test_recorded_returns_are_those_of_the_evaluation(cartpole):
+    evaluation, opened = cartpole
+    recorded = opened.recorded
+    returns = np.add.reduceat(recorded.columns["/rewards"], recorded.begins)
+    assert sorted(returns) == sorted(evaluation.arrays["episode/reward"])
+    assert sorted(recorded.lengths) == sorted(evaluation.arrays["episode/length"])
+
+
+def test_recorded_transitions_are_those_of_the_simulator(cartpole):
+    """The simulator is put into each observation and sent the recorded action."""
+    recorded = cartpole[1].recorded
+    columns = recorded.columns
+    env = gymnasium.make("CartPole-v1").unwrapped
+    env.reset(seed=0)
+    before = columns[f"{OBSERVATIONS}observation"]
+    after = columns[f"{NEXT_OBSERVATIONS}observation"]
+    assert set(columns["/actions"].tolist()) == {0, 1}
+    for place in range(0, len(recorded), 7):
+        env.state = before[place].astype(np.float64)
+        env.steps_beyond_terminated = None
+        found, reward, terminated, _, _ = env.step(int(columns["/actions"][place]))
+        np.testing.assert_allclose(found, after[place], rtol=1e-4, atol=1e-5)
+        assert reward == columns["/rewards"][place]
+        assert terminated == columns["/terminated"][place]
+
+
+def test_file_describes_the_spaces_of_the_environment(cartpole):
+    known = cartpole[1].spaces
+    assert known.action == gymnasium.spaces.Discrete(2)
+    assert known.observation["observation"].shape == (4,)
+
+
+def test_actions_are_recorded_behind_the_filters(tmp_path):
+    """PPO acts in [-1, 1] here, the pendulum takes torques in [-2, 2]."""
+    _, opened = evaluated("trained:Pendulum_SAC", tmp_path / "pendulum.npz", episodes=2)
+    assert opened.spaces.action == gymnasium.spaces.Box(-2, 2, (1,))
+    actions = opened.recorded.columns["/actions"]
+    assert 1 < np.abs(actions).max() <= 2
+    assert opened.recorded.lengths.tolist() == [200, 200]
+    assert opened.recorded.columns["/truncated"].sum() == 2
+
+
+def test_evaluation_is_the_same_without_recording(cartpole):
+    again, _ = rl.evaluate_run(
+        "trained:CartPole_PPO", episodes=rl.EnvironmentEpisodes(7), num_envs=3, sampling=True
+    )
+    np.testing.assert_array_equal(
+        again.arrays["episode/reward"], cartpole[0].arrays["episode/reward"]
+    )
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.npz"])
+def test_command_refuses_a_file_before_it_plays(name, tmp_path, capsys):
+    (tmp_path / "mine.npz").touch()
+    file = tmp_path / name
+    assert main(["evaluate", "trained:CartPole_PPO", "--record", str(file)]) != 0
+    shown = capsys.readouterr().err.strip()
+    assert "record" in shown
+    assert len(shown.splitlines()) == 1
