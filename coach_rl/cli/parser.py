@@ -253,7 +253,6 @@ class Parser(argparse.ArgumentParser):
             raise self.unknown(ambiguous[1], ())
         raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
 
-
     def unknown(self, flag: str, words: Sequence[str]) -> UnknownNameError:
         """The error about an unknown flag, which suggests what the preset of a line takes.
 

@@ -122,4 +122,4 @@ def _steps(length: RunLength | Moment | None) -> int | None:
 
 
 def _warn(message: str) -> None:
-    warn(message, above=3)
+    warn(message)

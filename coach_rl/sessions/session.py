@@ -681,5 +681,4 @@ def _warn_of_restarts(level: str, obstacle: str | None) -> None:
         f"open episodes of '{shown_level(level)}' cannot be saved: "
         f"{obstacle}. Checkpoints hold everything else, and a resumed run restarts these "
         "episodes",
-        above=2,
     )
