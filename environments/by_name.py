@@ -6,6 +6,7 @@ description = parameters("point_mass", max_episode_steps=100)       # what a pre
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable
 
 import gymnasium
@@ -20,7 +21,7 @@ from coach_rl.core.errors import ParameterError, UnknownNameError, suggestion
 from coach_rl.core.interfaces import Environment, EnvironmentParameters
 from coach_rl.core.shown_text import name_of_class
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.gymnasium.recipe import how_to_name
+from coach_rl.environments.gymnasium.recipe import how_to_name, ids_in
 from coach_rl.environments.mujoco import TASKS, MujocoParameters
 from coach_rl.environments.toy import (
     BitFlipParameters,
@@ -50,6 +51,8 @@ TOYS: dict[str, tuple[type[EnvironmentParameters], dict[str, object]]] = {
     "t_maze_50": (TMazeParameters, {"length": 50}),
 }
 """The toy worlds by level: their parameters, and the fields that the level sets."""
+_NEEDING_JAX = ("phys2d/", "tabular/")
+"""Beginnings of registered ids that no message suggests, as they need a package of their own."""
 
 
 def make(level: str, *, num_envs: int = 1, **kwargs: object) -> Environment:
@@ -93,15 +96,22 @@ def parameters(level: str, **kwargs: object) -> EnvironmentParameters:
         return _filled(GymnasiumParameters, level, {"level": level}, kwargs)
     if level in (others := _tasks(installed_extensions()[0])):
         return _of_extension(others[level], level, kwargs)
-    meant = classes_meant(level)
-    raise UnknownNameError("task", level, level_names(), how_to_name(level), near=meant or ())
+    meant = classes_meant(level) or ids_in(level) or _named_alike(level)
+    raise UnknownNameError("task", level, level_names(), how_to_name(level), near=meant)
 
 
 def level_names() -> list[str]:
     """Every task that `make` knows by name, ours and those of extensions first."""
     added = [*_tasks(own_extensions()), *_tasks(installed_extensions()[0])]
     named = list(dict.fromkeys([*TASKS, *TOYS, *added]))
-    return [*named, *(name for name in gymnasium.registry if name not in named)]
+    unnamed = (name for name in gymnasium.registry if not name.startswith(_NEEDING_JAX))
+    return [*named, *(name for name in unnamed if name not in named)]
+
+
+def _named_alike(level: str) -> list[str]:
+    """The tasks of extensions whose names an old id has in another spelling, as `Pong-v4`."""
+    plain = re.sub(r".*/|(NoFrameskip|Deterministic)?(-ram)?-v\d+$", "", level).lower()
+    return [name for name in _tasks(own_extensions()) if name.replace("_", "") == plain]
 
 
 def _tasks(extensions: Iterable[Extension]) -> dict[str, str]:

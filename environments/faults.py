@@ -250,7 +250,6 @@ class SpaceWatch:
             f"row {row} of '{shown_level(self._level)}' showed an observation '{key}' outside of "
             f"its space {shown_value(space, 200)}: {shown_value(value, 200)}; correct the space in "
             f"the environment{continues}",
-            above=2,
         )
 
 
@@ -324,7 +323,6 @@ class SettingsWatch:
                     warn(
                         f"'{shown_level(self._level)}' changed torch's settings for the whole "
                         f"process: {name} from {then} to {now}; it is put back after each call",
-                        above=2,
                     )
         if wrong and error is None:
             raise EnvironmentFault(

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from coach_rl.cli import flags
-from coach_rl.cli.parser import Command, Flag, Given, Parser, found, underscored, unknown_flag
+from coach_rl.cli.parser import Command, Flag, Given, Parser, found, underscored
 from coach_rl.configuration.extensions import (
     Extension,
     installed_extensions,
@@ -426,6 +426,10 @@ def _unexpected(parser: Parser, words: Sequence[str], rest: Sequence[str]) -> Co
             f"{unexpected}: several are one argument, separated by '{apart.strip()}': {flag} "
             f"{quoted}"
         )
+    for each in parser.command.flags:
+        if each.left_out and re.match(each.left_out, rest[0]):
+            value = " ".join(rest)
+            return ConfigurationError(f'{unexpected}; did you mean {each.spellings[0]} "{value}"?')
     if re.match(r"[A-Za-z_][\w.]*=", rest[0]):
         return ConfigurationError(f'{unexpected}; changes follow -cp: -cp "{rest[0]}"')
     if "-lvl" in parser.flags() and not flag:
@@ -438,4 +442,4 @@ def _refuse_single_dash(parser: Parser, words: Sequence[str]) -> None:
     for word in words:
         flag = word.partition("=")[0]
         if re.fullmatch(r"-[A-Za-z][A-Za-z_]+", flag) and flag not in parser.flags():
-            raise unknown_flag(flag, parser.flags(), "`coach --help` shows all")
+            raise parser.unknown(flag, words)

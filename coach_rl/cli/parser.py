@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import coach_rl
@@ -60,6 +61,8 @@ class Flag:
     """The flags that add the parameter that it sets, for the error where an experiment has none."""
     separator: str = ""
     """Separator of the parts of its value, where that has several; empty: it has one."""
+    left_out: str = ""
+    """Pattern of words that are its value where it was left out, for messages; empty: none is."""
 
     @property
     def spellings(self) -> list[str]:
@@ -241,19 +244,31 @@ class Parser(argparse.ArgumentParser):
         namespace, rest = self.parse_known_args(list(words))
         for word in rest:
             if word.startswith("-"):
-                flag = word.partition("=")[0]
-                named = getattr(namespace, "preset", None) or next(
-                    (each for each in rest if not each.startswith("-")), ""
-                )
-                hint = f"`{self.prog} --help` shows all"
-                raise unknown_flag(flag, self.flags(), hint, _settings_of(named))
+                raise self.unknown(word.partition("=")[0], words)
         return {name: value for name, value in vars(namespace).items() if value is not None}, rest
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print; a flag that only begins as others do is unknown."""
         if ambiguous := re.match(r"ambiguous option: (\S+) could match", message):
-            raise unknown_flag(ambiguous[1], self.flags(), f"`{self.prog} --help` shows all")
+            raise self.unknown(ambiguous[1], ())
         raise ConfigurationError(f"{message} (`{self.prog} --help` shows all flags)")
+
+    def unknown(self, flag: str, words: Sequence[str]) -> UnknownNameError:
+        """The error about an unknown flag, which suggests what the preset of a line takes.
+
+        Args:
+            flag: The flag.
+            words: The command line.
+        """
+        files = [each for each in self.command.arguments.split() if each in ("FILE", "FOLDER")]
+        if files and flag.lstrip("-") in _WHERE_TO:
+            usage = self.command.usage.removesuffix(" [flags]")
+            near = [f"{usage}, with {files[-1]} as a word of its own"]
+            return UnknownNameError("flag", flag, (), f"`{self.prog} --help` shows all", near)
+        first = next((word for word in words if not word.startswith("-")), "")
+        named = _after(words, "-p", "--preset") or first
+        settings = _settings_of(named, _after(words, "-lvl", "--level"))
+        return unknown_flag(flag, self.flags(), f"`{self.prog} --help` shows all", settings)
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -280,20 +295,43 @@ def underscored(word: str) -> str:
     return f"--{flag[2:].replace('-', '_')}{equals}{value}"
 
 
-def _settings_of(name: str) -> list[str]:
-    """The panel and the paths of the parameters of a preset; empty where it can't be built."""
+_WHERE_TO = ("file", "o", "out", "output", "output_file", "path", "save", "save_path", "to")
+"""Flags that other programs have for a file to write."""
+_SOME_TASKS = ("CartPole-v1", "Pendulum-v1")
+"""Tasks for presets that need one where none is given: with discrete and with other actions."""
+
+
+def _after(words: Sequence[str], *flags: str) -> str:
+    """The value of a flag on a command line; empty where it is not given."""
+    for word, following in pairwise((*words, "")):
+        name, equals, value = word.partition("=")
+        if name in flags:
+            return value if equals else following
+    return ""
+
+
+def _settings_of(name: str, level: str = "") -> list[str]:
+    """The panel and the paths of the parameters of a preset; empty where it can't be built.
+
+    Args:
+        name: The preset.
+        level: The task it is to have; empty: none is given.
+    """
     if not name:
         return []
     from coach_rl.configuration.overrides import parameter_paths
     from coach_rl.configuration.preset_file import load_preset
     from coach_rl.configuration.presets import find_preset
 
-    try:
-        preset = load_preset(find_preset(name))
-        parameters = preset.build().parameters
-    except CoachError:
-        return []
-    return [*preset.panel, *(path for path, _, _ in parameter_paths(parameters))]
+    for task in (level, "", *_SOME_TASKS):
+        try:
+            preset = load_preset(find_preset(name))
+            changes = (preset.setting("environment.level", task),) if task else ()
+            parameters = preset.configure(dict(changes)).parameters
+        except CoachError:
+            continue
+        return [*preset.panel, *(path for path, _, _ in parameter_paths(parameters))]
+    return []
 
 
 def unknown_flag(

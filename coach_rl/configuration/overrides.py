@@ -48,6 +48,7 @@ from coach_rl.core.typed_values import belongs, declared_types, describe_type, f
 
 _PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
 _BARE_WORD = re.compile(r"[^\s'\"()\[\]{},=]+")
+_SHORT_NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmM])")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SUFFIX = "Parameters"
 _UNIONS = (Union, types.UnionType)
@@ -260,6 +261,38 @@ def made(value: object, annotation: object, name: str) -> object:
     return value
 
 
+def fitted(given: object, annotation: object, default: object, name: str) -> object:
+    """A value with its components made, as a field takes it.
+
+    Args:
+        given: What was written.
+        annotation: The field's type.
+        default: The field's value so far.
+        name: What is being set, for errors.
+
+    Raises:
+        UnknownNameError: There is no such component, or it has no such argument.
+        ParameterError: The value does not fit; the message says what would, where that is known.
+    """
+    value = made(given, annotation, name)
+    try:
+        return fit(value, annotation, default, name)
+    except ParameterError as error:
+        raise ParameterError(f"{error}{_written(value, annotation)}") from None
+
+
+def _written(value: object, annotation: object) -> str:
+    """The end of an error message: how what was meant is written, or the components that fit."""
+    if isinstance(value, str):
+        named = [kind for kind in fitting(annotation) if value.lower() == short_name(kind).lower()]
+        if named:
+            return f"; write {short_name(named[0])}({_needed(named[0])})"
+        if short := _SHORT_NUMBER.fullmatch(value):
+            zeros = {"k": 3, "m": 6}[short[2].lower()]
+            return f"; write {short[1]}e{zeros}"
+    return fitting_advice(annotation)
+
+
 def fitting(annotation: object) -> list[type[object]]:
     """The components that a field of this type accepts, but for step units, which are numbers."""
     return [kind for kind in component_types() if _fits(kind, annotation)]
@@ -448,11 +481,7 @@ def _made_component(component: Component, annotation: object, name: str) -> obje
             names = [field.name for field in known]
             where = f"of {component.name} in '{name}'"
             raise UnknownNameError("argument", argument, names, where=where)
-    required = [
-        field.name
-        for field in known
-        if field.default is MISSING and field.default_factory is MISSING
-    ]
+    required = [field.name for field in known if _is_needed(field)]
     missing = [argument for argument in required if argument not in component.arguments]
     if missing:
         raise ParameterError(f"{component.name} in '{name}' needs {', '.join(missing)}")
@@ -504,11 +533,7 @@ def _replace(current: Any, changes: Mapping[str, object], annotation: object, pa
             )
         if isinstance(given, InPlaceOf):
             given = given.within(current)
-        value = made(given, annotation, path)
-        try:
-            return fit(value, annotation, current, path)
-        except ParameterError as error:
-            raise ParameterError(f"{error}{fitting_advice(annotation)}") from None
+        return fitted(given, annotation, current, path)
     below: dict[str, dict[str, object]] = {}
     for name, value in changes.items():
         first, _, rest = name.partition(".")
@@ -632,6 +657,15 @@ def _unknown(
         hint = f"{kind} has one: {path}={kind}(..., {first}=...)"
     hint = "" if suggestion(first, allowed) else hint
     return UnknownNameError("parameter", first, set(allowed), hint, where=where)
+
+
+def _needed(kind: type[object]) -> str:
+    """The arguments that a component has to be given."""
+    return ", ".join(f"{field.name}=..." for field in constructor_fields(kind) if _is_needed(field))
+
+
+def _is_needed(field: dataclasses.Field[object]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _call(kind: type[object]) -> str:

@@ -17,12 +17,13 @@ def classes_meant(text: str, folder: Path | None = None) -> list[str]:
     """The environments that a text may mean, as `module:Class`; files are read, not imported.
 
     Args:
-        text: `module.Class`, `./module.py:Class`, `module.py`, `module`, `Class` or `Class()`; the
-            module may be misspelt where the class is not.
+        text: `module.Class`, `./module.py:Class`, `module.py`, `module`, `Class`, `Class()` or
+            `Class(argument=1)`; the module may be misspelt where the class is not.
         folder: Where the files are; None: the working directory.
     """
     folder = Path.cwd() if folder is None else folder
-    words = [word for word in re.split(r"[:./\\()]", text) if word not in ("", "py")]
+    named = text.partition("(")[0]
+    words = [word for word in re.split(r"[:./\\]", named) if word not in ("", "py")]
     there = [
         (file.stem, name)
         for file in islice(sorted(folder.glob("*.py")), MOST_FILES)

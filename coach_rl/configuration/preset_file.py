@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from coach_rl.configuration.familiar_names import familiar_settings
-from coach_rl.configuration.overrides import apply_overrides, made, owners_advice
+from coach_rl.configuration.overrides import apply_overrides, fitted, owners_advice
 from coach_rl.configuration.own_classes import environment_classes
 from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
@@ -41,7 +41,7 @@ from coach_rl.core.errors import (
     require_no_problems,
 )
 from coach_rl.core.steps import StepUnit
-from coach_rl.core.typed_values import declared_types, fit
+from coach_rl.core.typed_values import declared_types
 from coach_rl.graph_managers.graph_manager import GraphManager
 
 _ON_PANEL = {"environment.level": "level", "schedule.training": "steps"}
@@ -202,17 +202,17 @@ class Preset:
             raise ConfigurationError(
                 f"preset {self.reference.name} needs {', '.join(missing)}; {advice}"
             )
-        fitted = {}
+        values_that_fit = {}
         problems = []
         for name, value in values.items():
             annotation = self.panel[name].annotation
             default = self.panel[name].default
             try:
-                fitted[name] = fit(made(value, annotation, name), annotation, default, name)
+                values_that_fit[name] = fitted(value, annotation, default, name)
             except ConfigurationError as error:
                 problems.append(error)
         require_no_problems(problems)
-        return fitted
+        return values_that_fit
 
     def setting(self, path: str, value: object) -> tuple[str, object]:
         """A setting that all presets have, as this one takes it: on its panel, or by its path.

@@ -58,6 +58,11 @@ def find_preset(text: str) -> PresetReference:
     """
     location, function = _split_function(text)
     path = Path(location).expanduser()
+    if path.is_dir() and "/" in location:
+        raise ConfigurationError(
+            f"'{location}' is a folder and no preset; `coach runs {location}` lists the runs in "
+            f"it, and `coach resume {location}` trains the newest further"
+        )
     if path.suffix or "/" in location or "\\" in location:
         if not path.is_file():
             raise ConfigurationError(
@@ -131,7 +136,8 @@ def _installed(name: str, shipped: Collection[str]) -> PresetReference:
     entries = installed_entries(PRESETS, shipped)
     entry = require_usable(entries, name)
     if entry is None or entry.file is None:
-        raise _unknown(name, [*shipped, *(each.name for each in entries if not each.problem)])
+        installed = [each.name for each in entries if not each.problem]
+        raise _unknown(name, [*any_task_presets(), *shipped, *installed])
     function = entry.attribute or DEFAULT_FUNCTION
     return PresetReference(path=entry.file, function=function, title=entry.name)
 

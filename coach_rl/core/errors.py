@@ -19,6 +19,7 @@ user should know and nothing has to stop for is a `CoachWarning`.
 """
 
 import difflib
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -243,12 +244,14 @@ def close_failure(
 def close_safely(what: str, close: Callable[[], object]) -> None:
     """Close a part of the user's own; where that fails, warn."""
     if failure := close_failure(what, close):
-        warn(failure, above=2)
+        warn(failure)
 
 
-def warn(message: str, *, above: int = 1) -> None:
-    """Issue a `CoachWarning`, located so many calls above the one that issues it."""
-    warnings.warn(message, CoachWarning, stacklevel=above + 2)
+def warn(message: str) -> None:
+    """Issue a `CoachWarning`, located where a program calls this package."""
+    frames = (frame for frame, _ in traceback.walk_stack(sys._getframe()))
+    ours = [str(frame.f_globals.get("__name__")).startswith("coach_rl") for frame in frames]
+    warnings.warn(message, CoachWarning, stacklevel=len(ours) + 1 - ours[::-1].index(True))
 
 
 def require(condition: bool, message: str) -> None:

@@ -661,7 +661,6 @@ class GoalRounding:
                 f"is {space.threshold[element]:g}, so other goals count as reached; subtract an "
                 "origin in the environment or a wrapper, so that goals are near 0 (the run "
                 "continues)",
-                above=2,
             )
 
 

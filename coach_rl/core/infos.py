@@ -178,7 +178,6 @@ class InfoWatch:
             f"{self.owner} reads the info '{name}' of decisions of several steps, which is that of "
             f"the last one; choose by GraphParameters(decision_infos={{'{name}': 'sum'}}), "
             "'maximum' or 'last'",
-            above=2,
         )
 
 

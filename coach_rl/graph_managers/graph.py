@@ -187,7 +187,7 @@ class Graph:
             )
         if still:
             text = f"{' and '.join(still)} explored nothing in training, and act greedily here, too"
-            warn(text, above=3)
+            warn(text)
 
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned.

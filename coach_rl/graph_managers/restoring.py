@@ -133,7 +133,6 @@ class OpenEpisodes:
             f"the {count:,} open training episodes ({steps:,} steps) restart, so the numbers "
             f"are not those of a run that never stopped: {reason}. Agents, memories, filters, "
             "exploration and counters continue exactly",
-            above=4,
         )
         place = f"restart at {self._training.clock.environment_steps}"
         self._training.restart(integer_seed(self._runtime.seed, "training", "environment", place))

@@ -41,7 +41,6 @@ class StandstillWatch:
                 f"ended in the last {ENDLESS:,} steps of each environment; where they should, give "
                 'it a time limit (-cp "environment.max_episode_steps=1000") or let it report '
                 "terminated or truncated",
-                above=2,
             )
         if not self._has_seen_lengths and clock.environment_steps >= STANDSTILL:
             self._has_seen_lengths = True
@@ -61,7 +60,6 @@ class StandstillWatch:
                 warn(
                     f"schedule.{name} is {length}, and there were none in the first "
                     f"{clock.environment_steps:,} environment steps; it may never be reached",
-                    above=2,
                 )
 
 
@@ -78,7 +76,6 @@ def warn_of_useless_settings(parameters: GraphParameters) -> None:
             f"the first evaluation comes at the end of the run: schedule.evaluation_interval has "
             f"{interval:,} steps, the run {steps - heatup:,} after heat-up; lower it for a "
             "learning curve",
-            above=2,
         )
 
 
@@ -98,7 +95,7 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
         )
         if obstacle is not None:
             of = "" if len(levels) == 1 else f"level '{level.name}': "
-            warn(f"{of}{obstacle}", above=2)
+            warn(f"{of}{obstacle}")
 
 
 def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
@@ -106,7 +103,6 @@ def warn_of_endless_heatup(schedule: ScheduleParameters) -> None:
     warn(
         f"the run ended within its heat-up of {schedule.heatup}, so nothing was trained; shorten "
         f"schedule.heatup, or give it in the unit of schedule.training ({schedule.training.noun})",
-        above=2,
     )
 
 
@@ -117,7 +113,6 @@ def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
         f"evaluation episodes of '{shown_level(environment.level)}' were cut off after "
         f"{parameters.schedule.evaluation_step_limit:,} steps and count as truncated; give it a "
         "time limit (environment.max_episode_steps), or change schedule.evaluation_step_limit",
-        above=2,
     )
 
 

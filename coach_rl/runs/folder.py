@@ -48,6 +48,8 @@ from coach_rl.runs.shown_facts import ShowsFacts
 
 SCHEMA_VERSION = 2
 """Version of the manifest; raised when another reader could misread it."""
+EXPERIMENTS = Path("experiments")
+"""The usual folder of all experiments."""
 MANIFEST = "manifest.json"
 _LEVEL_LENGTH = 40
 """Characters of a level's name in a folder's at most."""
@@ -360,11 +362,26 @@ def _no_run(path: Path) -> ConfigurationError:
     folder = path if path.exists() else path.with_name(path.name.rpartition("@")[0] or path.name)
     experiments = sorted(each.name for each in folder.glob("*/") if manifests_in(each))
     advice = "`coach runs FOLDER` lists those in a folder"
+    meant = _meant(path)
+    if meant:
+        advice = f"did you mean {meant}?"
     if experiments:
         advice = f"there are runs of the experiments {', '.join(experiments)} in it; name one"
     return ConfigurationError(
         f"{path} is neither a run's folder (with a manifest.json) nor a checkpoint in one; {advice}"
     )
+
+
+def _meant(path: Path) -> str:
+    """The experiment in the usual folder, or the trained agent, of that name; empty: none."""
+    name = path.name.rpartition("@")[0] or path.name
+    beside = path.parent / EXPERIMENTS / name
+    if manifests_in(beside):
+        return str(EXPERIMENTS / path.name)
+    from coach_rl.runs.trained import PREFIX, trained_policies
+
+    trained = (each.name for each in trained_policies())
+    return next((f"{PREFIX}{each}" for each in trained if f"{path}".endswith(f"/{each}")), "")
 
 
 def _publish(unfinished: Path, parent: Path, manifest: Json) -> Path:

@@ -378,7 +378,6 @@ def check_disk_space(
         warn(
             f"the checkpoints of this run may take {readable(most)} in all, and {readable(free)} "
             f"are free in {folder}; {remedy}",
-            above=2,
         )
 
 

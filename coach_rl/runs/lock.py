@@ -153,9 +153,7 @@ def _take(file: TextIO, path: Path, held: ExitStack) -> None:
     if is_free and (holder is None or holder == me):
         pass
     elif is_free and holder is not None and (holder.is_gone or _is_silent(holder, age)):
-        warn(
-            f"the run {path.parent} was left by {holder}, which is gone; it is taken over", above=3
-        )
+        warn(f"the run {path.parent} was left by {holder}, which is gone; it is taken over")
     elif holder is not None and holder.host != me.host:
         raise RunInUseError(
             f"the run {path.parent} is in use by {holder}, which was last active {age:.0f} s ago; "

@@ -377,7 +377,7 @@ class WriteFailures:
         """
         message = f"{what}: {write_failure(error, self._folder)}"
         if kind not in self._counts:
-            warn(f"cannot write {message}; the run continues", above=2)
+            warn(f"cannot write {message}; the run continues")
         self._counts[kind] = self._counts.get(kind, 0) + 1
         return message
 

@@ -195,7 +195,7 @@ def check_importable(code: Sequence[str], *, needed_by: Sequence[str] = ()) -> N
     if needed_by:
         part = ", ".join(needed_by)
         raise ConfigurationError(f"{where}, and {part} needs one; {advice}, or leave out {part}")
-    warn(f"{where}: `coach` cannot resume, evaluate or load this run; {advice}", above=2)
+    warn(f"{where}: `coach` cannot resume, evaluate or load this run; {advice}")
 
 
 def code_of(graph_manager: GraphManager, manifest: Json) -> list[str]:

@@ -61,7 +61,7 @@ def keep_differences(run: RunFolder) -> None:
             with replacing(run.path / difference_file(sha256_of(text))) as file:
                 file.write_text(text, encoding="utf-8")
         except OSError as error:
-            warn(f"changes of the checkout at {folder} are not kept with the run: {error}", above=2)
+            warn(f"changes of the checkout at {folder} are not kept with the run: {error}")
 
 
 def difference_file(digest: str) -> str:

@@ -19,6 +19,7 @@ from coach_rl.core.errors import (
     ParameterError,
     SpaceError,
     exits_as_errors,
+    require,
     warn,
 )
 from coach_rl.core.log_records import Evaluation
@@ -92,7 +93,7 @@ def require_graph_manager(value: object) -> None:
 def evaluate_run(
     run: Path | Opening,
     *,
-    episodes: EnvironmentEpisodes = FINAL_EPISODES,
+    episodes: EnvironmentEpisodes | int = FINAL_EPISODES,
     overrides: Mapping[str, object] | None = None,
     num_envs: int | None = None,
     sampling: bool = False,
@@ -128,6 +129,8 @@ def evaluate_run(
         ConfigurationError: There is no such run, or a change cannot be made.
         CheckpointError: A file of the run is damaged, or it has no checkpoint yet.
     """
+    episodes = EnvironmentEpisodes(episodes) if isinstance(episodes, int) else episodes
+    require(episodes.count > 0, f"episodes must be 1 or more, got {episodes}")
     settings = RunSettings(parts=tuple(parts))
     for each in parts:
         each.check(settings)

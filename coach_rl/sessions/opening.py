@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -39,7 +39,7 @@ from coach_rl.configuration.user_modules import (
     load_module,
     preset_module,
 )
-from coach_rl.core.errors import CheckpointError, ConfigurationError, warn
+from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError, warn
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters
 from coach_rl.core.row_noise import BLOCK
 from coach_rl.core.runtime import Runtime
@@ -124,6 +124,9 @@ class Opening:
         cls, run: "str | Path | Opening", arguments: OpeningArguments | ContinuingArguments
     ) -> "Opening":
         """The opening of a run with these keyword arguments."""
+        for name in {*arguments} - {each.name for each in fields(cls)}:
+            hint = "the function's `help` lists its arguments"
+            raise UnknownNameError("argument", name, (), hint)
         if isinstance(run, Opening):
             return replace(run, **arguments)
         return cls(run=Path(run), **arguments)
@@ -273,7 +276,6 @@ class OpenedRun:
             warn(
                 f"{self.folder.path} has policies alone, so optimisers, replay memories and "
                 "training episodes begin new",
-                above=2,
             )
 
 
@@ -347,7 +349,6 @@ def warn_of_missing_memories(checkpoint: Checkpoint) -> None:
             f"{checkpoint.path.name} was saved without replay memories, so the resumed run is not "
             "exact: its agents act with what they have learned, and learn again once their "
             "memories hold learning.learning_starts transitions",
-            above=2,
         )
 
 
@@ -564,7 +565,7 @@ def _with_preset(
     if module != preset_module(file, source):
         raise CheckpointError(f"{folder.preset} is not the preset that the run was made from")
     if not is_known:
-        warn(f"running {folder.preset}, which is trusted", above=2)
+        warn(f"running {folder.preset}, which is trusted")
     try:
         load_module(module, source, path=folder.preset, file=shipped or file)
     except ConfigurationError as error:
@@ -573,7 +574,6 @@ def _with_preset(
         warn(
             f"the run's copy of its preset cannot be loaded: {error}; nothing in this evaluation "
             "names it, so it continues without",
-            above=2,
         )
     return trusted.plus(module)
 

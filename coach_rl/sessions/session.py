@@ -34,6 +34,7 @@ from coach_rl.graph_managers.torch_settings import resolved
 from coach_rl.graph_managers.watcher import EvaluationWatcher
 from coach_rl.runs.checkpoint import UNFINISHED, Checkpoint, put_aside, steps_of
 from coach_rl.runs.folder import (
+    EXPERIMENTS,
     ONLY_POLICY,
     RunFolder,
     check_name,
@@ -75,7 +76,7 @@ from coach_rl.sessions.run_parts import RunPart, require_compatible
 from coach_rl.sessions.settings import Audience, RunPartParameters, RunResult, RunSettings
 from coach_rl.sessions.stop_requests import StopRequests
 
-DEFAULT_ROOT = Path("experiments")
+DEFAULT_ROOT = EXPERIMENTS
 """The folder of all experiments."""
 
 
@@ -680,5 +681,4 @@ def _warn_of_restarts(level: str, obstacle: str | None) -> None:
         f"open episodes of '{shown_level(level)}' cannot be saved: "
         f"{obstacle}. Checkpoints hold everything else, and a resumed run restarts these "
         "episodes",
-        above=2,
     )

@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from coach_rl.configuration.familiar_names import familiar_presets, familiar_settings, names_here
 from coach_rl.configuration.overrides import parameter_paths
@@ -102,18 +101,20 @@ def train(
         require(key not in changes, f"'{key}' is the argument {short} of train(); give it there")
     presets = any_task_presets()
     by_lower = {each.lower(): each for each in presets}
+    require(
+        level.lower() not in by_lower,
+        f"the algorithm comes first: coach_rl.train({level!r}, TASK, ...)",
+    )
     if str(algorithm).lower() not in by_lower:
-        name = str(getattr(algorithm, "__name__", algorithm))
+        is_text = isinstance(algorithm, str)
+        name = algorithm if is_text else getattr(algorithm, "__name__", type(algorithm).__name__)
         near = familiar_presets(name) or [each for each in presets if each in name]
         raise UnknownNameError("algorithm", name, presets, near=near)
     preset = load_preset(presets[by_lower[str(algorithm).lower()]])
-    try:
-        graph_manager = preset.configure({**panel, **changes})
-    except UnknownNameError as error:
-        if error.name not in others:
-            raise
+    for argument in (each for each in others if each not in preset.panel):
         known = preset.configure({each: panel[each] for each in panel if each in preset.panel})
-        raise _unknown_argument(error.name, preset.panel, known.parameters) from error
+        raise _unknown_argument(argument, preset.panel, known.parameters)
+    graph_manager = preset.configure({**panel, **changes})
     if not graph_manager.parameters.checkpoints.enabled:
         raise ConfigurationError(
             "train() returns the agent of the last checkpoint, and checkpoints.enabled=False keeps "
@@ -158,12 +159,9 @@ def _named(level: object) -> str:
         require(
             hasattr(level, "step"), f"level must be a name or a class, got {describe_value(level)}"
         )
-        spec: Any = getattr(level, "spec", None)
-        is_made = spec is not None and type(level).__module__.startswith("gymnasium.")
-        advice = f"; give its name, {spec.id!r}" if is_made else name_of_class(level)
         raise ConfigurationError(
             f"train() makes its environments itself, and was given one, a {type(level).__name__}"
-            f"{advice}"
+            f"{name_of_class(level)}"
         )
     place = f"{level.__module__}:{level.__qualname__}"
     if "<" in place or level.__module__ == "__main__":
@@ -187,12 +185,12 @@ def _unknown_argument(name: str, panel: Collection[str], parameters: object) -> 
     paths = [path for path, _, _ in parameter_paths(parameters)]
     found = [_ARGUMENTS[flag] for flag in names_here("flags").get(name, ()) if flag in _ARGUMENTS]
     meant = found or familiar_settings(name, [*panel, *paths])
-    meant = meant or [path for path in paths if path.endswith(f".{name}")]
+    meant = meant or [path for path in paths if f".{path}".endswith(f".{name}")]
+    arguments = {*inspect.signature(train).parameters, *panel} - {"others"}
     shown = [
-        f"{each}=..." if "." not in each else f"changes={{'{each}': ...}}"
+        f"{each}=..." if each in arguments else f"changes={{'{each}': ...}}"
         for each in dict.fromkeys(meant)
     ]
-    arguments = {*inspect.signature(train).parameters, *panel} - {"others"}
     return UnknownNameError("argument", name, arguments, near=shown, where="of train()")
 
 

@@ -1,6 +1,7 @@
 """Gymnasium environments by a level's name, as picklable recipes."""
 
 import importlib
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from coach_rl.environments.faults import raised_at
 T = TypeVar("T")
 
 EXTRAS = {
+    "ale_py": "atari",
     "Box2D": "box2d",
     "gymnasium_robotics": "robotics",
     "mpe2": "pettingzoo",
@@ -31,6 +33,7 @@ EXTRAS = {
 }
 """Modules that come with an extra of ours."""
 
+_ARGUMENTS = "its arguments are given by -cp \"environment.kwargs={'size': 3}\""
 _ENV = "gymnasium.Env"
 _OTHER_ADAPTER = " (PettingZoo's are described by PettingZooParameters)"
 
@@ -137,7 +140,10 @@ def registered(level: str) -> EnvSpec | None:
     if name in gymnasium.registry:
         return gymnasium.spec(name)
     module = sys.modules[module_name]
-    raise UnknownNameError("environment", shown_level(level), _offers(module_name, module))
+    meant = classes_meant(level)
+    hint = _ARGUMENTS if "(" in level else ""
+    offers = _offers(module_name, module)
+    raise UnknownNameError("environment", shown_level(level), offers, hint, near=meant)
 
 
 def how_to_name(level: str) -> str:
@@ -150,6 +156,11 @@ def how_to_name(level: str) -> str:
         "write module:Class for an environment of your own, and module:Id-v0 for one that another "
         "package registers, such as gymnasium_robotics:FetchReach-v4"
     )
+
+
+def ids_in(text: str) -> list[str]:
+    """The registered ids that stand in a text, such as `gym.make('CartPole-v1')`."""
+    return [word for word in re.split(r"[^\w./-]+", text) if word in gymnasium.registry]
 
 
 def entry_point(
@@ -187,7 +198,9 @@ def entry_point(
             for other, value in vars(sys.modules[module_name]).items()
             if callable(value) and not other.startswith("_") and _package(value) == package
         ]
-        raise UnknownNameError(kind, shown_level(name), offers)
+        meant = classes_meant(name)
+        hint = _ARGUMENTS if "(" in name else ""
+        raise UnknownNameError(kind, shown_level(name), offers, hint, near=meant)
     is_function = isinstance(found, FunctionType)
     made = _returned(found) if is_function else found
     if not (isinstance(made, type) and issubclass(made, makes)) and not (
@@ -214,6 +227,9 @@ def imported(module_name: str, *, kind: str, name: str = "") -> ModuleType:
     Raises:
         ConfigurationError: It, or something it needs, is not installed, or its code fails.
     """
+    if not module_name:
+        meant = classes_meant(name) or ["my_module:MyEnv"]
+        raise ConfigurationError(f"{kind} ':{name}' lacks its module; write {meant[0]}")
     if module_name.endswith(".py"):
         meant = (
             *classes_meant(f"{module_name}:{name}"),
@@ -251,7 +267,7 @@ def _import_errors(what: str, name: str = "") -> Iterator[None]:
     except (CoachError, KeyboardInterrupt):
         raise
     except ImportError as error:
-        meant = [each for each in classes_meant(name) if each != name]
+        meant = [each for each in (*classes_meant(name), *ids_in(name)) if each != name]
         advice = (
             f"; did you mean '{meant[0]}'?"
             if meant
@@ -329,7 +345,7 @@ def _known(level: str) -> EnvSpec:
             level,
             gymnasium.registry,
             how_to_name(level),
-            near=classes_meant(level) or (),
+            near=classes_meant(level) or ids_in(level),
         )
     return gymnasium.spec(level)
 

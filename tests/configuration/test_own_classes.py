@@ -39,6 +39,7 @@ def folder(tmp_path):
         ("dune", [f"dune:{name}" for name in EVERY]),
         ("Dune", ["dune:Dune"]),
         ("Dune()", ["dune:Dune"]),
+        ("dune:Dune(size=3)", ["dune:Dune"]),
         ("./dune.py:Steep", ["dune:Steep"]),
         ("dune/Dune", ["dune:Dune"]),
         ("dune::Dune", ["dune:Dune"]),

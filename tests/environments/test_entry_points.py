@@ -171,3 +171,15 @@ def test_missing_extra_behind_a_late_name_error_tells_how_to_install(tmp_path, m
     message = refused(tmp_path, level="lazy_of_mine:Extra")
     assert "cannot be imported: ogbench_missing is not installed; `pip install" in message
     sys.modules.pop("lazy_of_mine")
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        (":Said", "environment ':Said' lacks its module; write my_module:MyEnv"),
+        ("makers_of_mine:Env(size=3)", "its arguments are given by -cp"),
+        ("gym_of_old:CartPole-v1", "did you mean 'CartPole-v1'?"),
+    ],
+)
+def test_near_miss_of_a_class_is_answered(tmp_path, level: str, message: str) -> None:
+    assert message in refused(tmp_path, level=level)

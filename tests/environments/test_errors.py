@@ -45,6 +45,9 @@ FIELDS = [  # level, fields of its description, kind of error, message
     ("pointmass", {}, U, "'point_mass'"),
     ("pointmass", {}, U, "module:Class"),
     ("ALE/Chess-v5", {}, U, "install it and write ale_py:ALE/Chess-v5"),
+    ("Cartpole-v1", {}, U, "did you mean 'CartPole-v1' or 'CartPole-v0'? ("),  # none needs jax
+    ("gym.make('CartPole-v1')", {}, U, "did you mean 'CartPole-v1'?"),
+    ('gymnasium.make("Pendulum-v1", g=9.81)', {}, U, "did you mean 'Pendulum-v1'?"),
     (MujocoParameters, {}, P, "task must be a name"),
 ]
 KWARGS = [  # level, fields of its world or task, kind of error, message

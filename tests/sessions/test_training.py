@@ -204,7 +204,22 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
     ("given", "arguments", "kind", "message"),
     [
         (("PPOO", "CartPole-v1"), {}, U, "unknown algorithm 'PPOO'; did you mean 'PPO'"),
-        ((None, "CartPole-v1"), {}, U, "algorithm 'None' ... allowed: DDPG, DQN, PPO, SAC, TD3"),
+        ((None, "CartPole-v1"), {}, U, "algorithm 'NoneType' ... allowed: DDPG, DQN, PPO, SAC"),
+        (
+            (coach_rl.SACAgentParameters(), "CartPole-v1"),
+            {},
+            U,
+            "unknown algorithm 'SACAgentParameters'; did you mean 'SAC'?",
+        ),
+        (("CartPole-v1", "PPO"), {}, P, "the algorithm comes first: coach_rl.train('PPO', TASK"),
+        (
+            ("PPO", "CartPole-v1"),
+            {"agent.algorithm.discount": 0.9},
+            U,
+            "did you mean changes={'agent.algorithm.discount': ...}",
+        ),
+        (("PPO", "CartPole-v1"), {"agent": 1}, U, "did you mean changes={'agent': ...}"),
+        (("PPO", "CartPole-v1"), {"callback": 1}, U, "did you mean changes={'callbacks': ...}"),
         (("PPO", "CartPole-v9"), {}, C, "unknown task 'CartPole-v9'; did you mean 'CartPole-v"),
         (("PPO", 3), {}, P, "level must be ... got 3"),
         (("PPO", gymnasium.make("CartPole-v1")), {}, C, "give its name, 'CartPole-v1'"),

@@ -255,12 +255,16 @@ class ScheduledHorizon:
     def __call__(self, observation: Observation, goal: FloatArray, uniform: FloatArray) -> IntArray:
         """The horizons of sub-episodes that begin now, [R]."""
         level = self.level
-        assert level.horizon is not None
-        factor = self.curriculum.factor("horizon", level.name, self.clock)
-        longest = max(1, round(factor * level.horizon))
         if level.horizon_of is None:
-            return np.full(len(goal), longest, np.int64)
-        return np.minimum(level.horizon_of(observation, goal, uniform), longest)
+            return np.full(len(goal), self.longest, np.int64)
+        return np.minimum(level.horizon_of(observation, goal, uniform), self.longest)
+
+    @property
+    def longest(self) -> int:
+        """The longest horizon now."""
+        assert self.level.horizon is not None
+        factor = self.curriculum.factor("horizon", self.level.name, self.clock)
+        return max(1, round(factor * self.level.horizon))
 
 
 class ScheduledBounds(ScaledGoals):

@@ -33,6 +33,7 @@ from coach_rl.extensions.exporting.graphs import (
     decision_graph,
     ending_graph,
     judge_graph,
+    level_now,
     limit_graph,
     refused_level,
 )
@@ -78,7 +79,7 @@ def export(
     _check(target, opset)
     opening.setdefault("device", "cpu")
     graph, opened = load_graph(run, checkpoint=checkpoint, **opening)
-    stack = _Stack(graph)
+    stack = Stack(graph)
     card = _card(opened, stack)
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix == ".zip":
@@ -113,7 +114,7 @@ def _check(target: Path, opset: int) -> None:
             )
 
 
-class _Stack:
+class Stack:
     """The levels of a run, as graphs.
 
     Args:
@@ -122,10 +123,10 @@ class _Stack:
 
     def __init__(self, graph: AgentGraph) -> None:
         self.spaces: EnvironmentSpaces = graph.evaluation.simulators.spaces
-        self.levels = [each.params for each in graph.evaluation.levels]
+        import_offers("exporting")
+        self.levels = [_now(each.params) for each in graph.evaluation.levels]
         self.described = graph.levels
         self.agents = [graph.agents[level.name] for level in graph.levels]
-        import_offers("exporting")
         for level in self.levels:
             _check_level(level)
         self.links = graph.arrangement.links(self.levels)
@@ -204,13 +205,18 @@ def _is_written(part: LevelPartParameters) -> bool:
     return isinstance(part, tuple(WRITTEN_PARTS)) or not part.acts_in_evaluations
 
 
+def _now(level: LevelDescription) -> LevelDescription:
+    """A level as it is at the checkpoint."""
+    for change in level.changes:
+        level = level_now(change, level)
+    return level
+
+
 def _check_level(level: LevelDescription) -> None:
     """Raise ConfigurationError where a level needs what a graph cannot hold."""
     space = level.goal_space
     reason = None
-    if level.changes:
-        reason = "its goals or its horizon change while it trains"
-    elif strange := [part for part in level.parts if not _is_written(part)]:
+    if strange := [part for part in level.parts if not _is_written(part)]:
         reason = f"its part {type(strange[0]).__name__} may act in evaluations"
     elif isinstance(space, GoalSpace) and not is_written(space):
         reason = f"its goals are a {type(space).__name__} with methods of its own"
@@ -218,7 +224,7 @@ def _check_level(level: LevelDescription) -> None:
         raise refused_level(level.name, reason)
 
 
-def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes | str]:
+def _archive(stack: Stack, card: dict[str, Any], opset: int) -> dict[str, bytes | str]:
     """The content of an archive by file name."""
     members: dict[str, bytes | str] = {}
     levels = []
@@ -276,7 +282,7 @@ def _archive(stack: _Stack, card: dict[str, Any], opset: int) -> dict[str, bytes
     return members
 
 
-def _card(opened: OpenedRun, stack: _Stack) -> dict[str, Any]:
+def _card(opened: OpenedRun, stack: Stack) -> dict[str, Any]:
     """Facts about a policy: spaces, task, score, seed, command, versions."""
     manifest = opened.manifest
     checkpoint = opened.require_checkpoint("export")

@@ -28,7 +28,7 @@ def write_card(given: Given) -> int:
     try:
         export(run, to / "policy.zip", last_good=given.last_good, trust=given.trust or ())
     except CoachError as error:
-        warn(f"the card has no export: {error}", above=0)
+        warn(f"the card has no export: {error}")
     print(f"score:      {score_text(manifest[ONLY_POLICY]['score'])}")
     print(f"written to  {short(to.absolute())}")
     print(f"play:       {program('coach')} play {word(to.absolute())}")

@@ -96,8 +96,14 @@ def is_near(space: GoalSpace, difference: Tensor) -> Tensor:
     return (difference.abs() <= threshold).all(dim=-1)
 
 
+@singledispatch
 def action_for(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
-    """Actions of the level above that set these goals, which have no angles."""
+    """`GoalSpace.asked_by` of tensors, of goals without angles."""
+    return asked(space, goal, seen)
+
+
+def asked(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
+    """Goals, or displacements to them, within what may be set."""
     low, high = map(torch.from_numpy, space.bounds)
     if space.relative:
         goal = -difference_of(space, goal, seen)

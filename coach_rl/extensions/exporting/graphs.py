@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -271,6 +272,21 @@ def ending_graph(
 
     graph = Graph(chance, inputs)
     return graph if graph.outputs else None
+
+
+@singledispatch
+def level_now(change: object, level: LevelDescription) -> LevelDescription:
+    """A level without a change that follows the clock, as it is now; methods register theirs.
+
+    Raises:
+        ConfigurationError: It cannot be exported under that change.
+    """
+    raise changing(level.name, change)
+
+
+def changing(name: str, change: object) -> ConfigurationError:
+    """The error that a level cannot be exported under a change."""
+    return refused_level(name, f"its {type(change).__name__} changes it while it trains")
 
 
 def limit_graph(shown: EnvironmentSpaces, level: LevelDescription) -> Graph | None:

@@ -106,7 +106,7 @@ def _is_filmed(run: Opening, file: Path) -> bool:
         require(bool(FILMS), "no extension that is there makes films")
         FILMS[-1](run, file, SEED)
     except (ConfigurationError, RunError) as error:
-        warn(f"no episode is filmed: {error}", above=2)
+        warn(f"no episode is filmed: {error}")
         return False
     return True
 

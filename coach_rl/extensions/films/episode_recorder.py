@@ -197,4 +197,4 @@ class EpisodeRecorder(EpisodePlayer):
             self._is_blind = True
             self.film = self._sink = None
             self._wanted = range(0)
-            warn(f"nothing is filmed: {error}", above=3)
+            warn(f"nothing is filmed: {error}")

@@ -1,6 +1,11 @@
-"""Filters of images as functions of tensors."""
+"""Filters of images as functions of tensors.
+
+Images are resized by products with the weights that torch's antialiased interpolation has, first
+along the width, then along the height; bytes in the fixed-point numbers of its kernel for bytes.
+"""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from gymnasium import spaces
@@ -9,10 +14,15 @@ from torch import Tensor
 from coach_rl.extensions.exporting.torch_filters import torch_filter
 from coach_rl.extensions.image_filters.image_filters import (
     ObservationCropFilter,
+    ObservationRescaleSizeByFactorFilter,
+    ObservationRescaleToSizeFilter,
     ObservationRGBToYFilter,
     ObservationToUInt8Filter,
 )
 from coach_rl.filters import InputStage
+
+_MOST_BITS = 22
+"""Bits behind the point of torch's weights for bytes at most; the largest weight has 15 in all."""
 
 
 @torch_filter.register
@@ -48,3 +58,48 @@ def _bytes(params: ObservationToUInt8Filter, _stage: InputStage) -> Callable[[Te
         return torch.round(scaled).clamp(0, 255).to(torch.uint8)
 
     return levels
+
+
+@torch_filter.register(ObservationRescaleSizeByFactorFilter)
+@torch_filter.register(ObservationRescaleToSizeFilter)
+def _resized(_params: object, stage: InputStage) -> Callable[[Tensor], Tensor]:
+    box = stage.output_space
+    assert isinstance(box, spaces.Box)
+    height, width = box.shape[:2]
+    low, high = float(box.low.min()), float(box.high.max())
+
+    def resize(images: Tensor) -> Tensor:
+        along = _bytes_along if images.dtype == torch.uint8 else _along
+        images = along(images, 2, width)
+        return along(images, 1, height).clamp(low, high).to(images.dtype)
+
+    return resize
+
+
+def _along(images: Tensor, axis: int, size: int) -> Tensor:
+    """Images [R, H, W, ...] with another size along an axis."""
+    if images.shape[axis] == size:
+        return images
+    weights = _weights(images.shape[axis], size, images.dtype)
+    return (images.movedim(axis, -1) @ weights).movedim(-1, axis)
+
+
+def _bytes_along(images: Tensor, axis: int, size: int) -> Tensor:
+    """The same of bytes, rounded to bytes."""
+    if images.shape[axis] == size:
+        return images
+    weights = _weights(images.shape[axis], size, torch.float64)
+    bits = 0
+    while bits < _MOST_BITS and 0.5 + float(weights.max()) * 2 ** (bits + 1) < 2**15:
+        bits += 1
+    fixed = torch.floor(weights * 2**bits + 0.5)  # whole numbers, exact in float64
+    sums = images.movedim(axis, -1).to(torch.float64) @ fixed
+    rounded = torch.floor((sums + 2 ** (bits - 1)) / 2**bits).clamp(0, 255)
+    return rounded.movedim(-1, axis).to(torch.uint8)
+
+
+def _weights(before: int, after: int, dtype: torch.dtype) -> Tensor:
+    """The weight of each pixel of a line in each of the line of another size, [before, after]."""
+    pixels = torch.eye(before, dtype=dtype)[:, None, None, :]
+    resize = partial(torch.nn.functional.interpolate, mode="bilinear", antialias=True)
+    return resize(pixels, size=(1, after)).reshape(before, after)

@@ -24,9 +24,9 @@ from coach_rl.extensions.exporting.decisions import (
 from coach_rl.extensions.exporting.goals import achieved, action_for, is_near
 from coach_rl.extensions.exporting.policies import Tensors
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
-from coach_rl.extensions.planning.way_points import DETOUR
+from coach_rl.extensions.planning.way_points import DETOUR, numbered
 
-_REMEMBERED = 16
+REMEMBERED = 16
 """Misses that a row remembers, as `GraphRows` does."""
 
 
@@ -51,25 +51,29 @@ class PlanDecision(Decision):
         super().__init__()
         graph = agent.graph
         roadmap = agent.graph.roadmap
-        count, size = roadmap.places.shape
-        if params.conditions is not None or sub_goal.size - len(params.fixed_goal) != size:
-            raise refused(agent, "goals of the level below are a part of its places only")
+        count = len(roadmap.places)
         if sub_goal.learns:
             raise refused(agent, "goals of the level below are in a space that learns")
         if not count:
             raise refused(agent, "its graph has no places yet")
         self._own = own
         self._sub_goal = sub_goal
+        self._seen = (own,) if params.conditions is None else (own, params.conditions)
+        self._requested = sub_goal.size - len(params.fixed_goal)
+        """The elements of a place that goals of the level below have, the first ones."""
         self._edge = "edge"
         self._missed = "missed"
         self.state[self._edge] = (), np.dtype(np.int64)
-        self.state[self._missed] = (_REMEMBERED,), np.dtype(np.int64)
+        self.state[self._missed] = (REMEMBERED,), np.dtype(np.int64)
         passed, try_missed, _ = graph.expected(cautious=True)
         self._keep = 1 - params.retry_discount
         self._places = torch.from_numpy(roadmap.places.astype(np.float64))
+        asked = roadmap.places[:, : self._requested]
+        rest = roadmap.places[:, self._requested :]
         fixed = np.broadcast_to(params.fixed_goal, (count, len(params.fixed_goal)))
-        goals = np.hstack([roadmap.places, fixed]).astype(np.float32)
-        self._goals = torch.from_numpy(goals)
+        self._goals = torch.from_numpy(np.hstack([asked, fixed]).astype(np.float32))
+        self._rest = torch.from_numpy(numbered(rest) if rest.size else np.zeros(count, np.int64))
+        """[M] the same for places that agree in all that goals of the level below lack."""
         self._fixed = torch.tensor(params.fixed_goal, dtype=torch.float32)
         self._parts = torch.from_numpy(np.array(roadmap.parts))
         self._tables = [
@@ -82,6 +86,10 @@ class PlanDecision(Decision):
             )
         ]
         """[1 + E] each, of edges counted from 1; 0 stands for none."""
+        tries = numbered(np.hstack([roadmap.begins[:, None], asked[roadmap.ends]]))
+        self._tries = torch.from_numpy(np.concatenate([[0], 1 + tries]))
+        """[1 + E] the same for edges of a place that are one try for the level below."""
+        self._way_points = torch.from_numpy(np.concatenate([[0], roadmap.ends]))
         edges, ends = _by_place(roadmap.begins, roadmap.ends, count)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # scripts are deprecated, and are what makes loops
@@ -94,16 +102,19 @@ class PlanDecision(Decision):
         edge = request.state[self._edge]
         # Bits of MISSED or FAILED without MET; ONNX has no bitwise operators for whole numbers.
         below = request.below % (2 * FAILED)
-        failed = (below % (2 * MET) == 0) & (below >= MISSED) & (edge > 0)
+        position = torch.cat([achieved(each, seen).to(torch.float64) for each in self._seen], 1)
+        was_met = below % (2 * MET) >= MET
+        in_vain = was_met & (self._ended_at(position, edge) != self._way_points[edge])
+        failed = ((~was_met & (below >= MISSED)) | in_vain) & (edge > 0)
         missed = request.state[self._missed]
         pushed = torch.cat([edge[:, None], missed[:, :-1]], dim=1)
         missed = torch.where(failed[:, None], pushed, missed)
         missed = torch.where(request.starts[:, None], torch.zeros_like(missed), missed)
         costs = self._costs(missed)[:, self._edges]  # [R, M, K]
         # Begin at the nearest place; aim at the nearest to the goal in that part of the graph.
-        place = _squares(achieved(self._own, seen), self._places).argmin(dim=1)
+        place = _squares(position, self._places).argmin(dim=1)
         aim = seen[GOAL_KEY].flatten(1).to(torch.float64)
-        away = _squares(aim, self._places)
+        away = _squares(aim, self._places[:, : self._own.size])
         away = torch.where(self._parts == self._parts[place][:, None], away, torch.inf)
         least = away.amin(dim=1, keepdim=True)
         # Of places that numpy.isclose finds as near, the one that costs least is the target.
@@ -117,23 +128,31 @@ class PlanDecision(Decision):
         onward = every.gather(2, slots.unsqueeze(2)).squeeze(2)
         difference = achieved(self._sub_goal, seen)[:, None] - self._goals  # [R, M, S]
         reached = is_near(self._sub_goal, difference)
-        place = self._skip(place, target, onward, reached)
+        place = self._skip(place, target, onward, reached, self._rest)
         way_point = onward.gather(1, place[:, None])[:, 0]
         slot = slots.gather(1, place[:, None])[:, 0]
         # From the target itself the way leads to the goal, which is no edge of the graph.
         arrives = place == target
         edge = torch.where(arrives, 0, self._edges[place, slot])
-        goal = aim.to(torch.float32)
+        goal = aim[:, : self._requested].to(torch.float32)
         if len(self._fixed):
             goal = torch.cat([goal, self._fixed + torch.zeros_like(goal[:, :1])], dim=1)
         goal = torch.where(arrives[:, None], goal, self._goals[way_point])
         return action_for(self._sub_goal, goal, seen), {self._edge: edge, self._missed: missed}
 
+    def _ended_at(self, position: Tensor, edge: Tensor) -> Tensor:
+        """The way-points [R] of edges that were passed, with the rest of their places as it is."""
+        if self._requested == self._places.shape[1]:
+            return self._way_points[edge]
+        asked = self._places[self._way_points[edge]][:, : self._requested]
+        there = torch.cat([asked, position[:, self._requested :]], dim=1)
+        return _squares(there, self._places).argmin(dim=1)
+
     def _costs(self, missed: Tensor) -> Tensor:
         """[R, 1 + E] expected costs of passing each edge, by the tries that rows have missed."""
         passed, try_missed, try_costs, pruned = self._tables
         numbers = torch.arange(len(passed))
-        counts = ((missed[:, :, None] == numbers) & (numbers > 0)).sum(dim=1)
+        counts = ((self._tries[missed][:, :, None] == self._tries) & (numbers > 0)).sum(dim=1)
         passed = passed * self._keep ** counts.to(torch.float64)
         costs = try_costs + (1 - passed) / passed * try_missed
         kept = torch.where(pruned | (numbers == 0), 0.0, costs).sum(dim=1, keepdim=True)
@@ -188,12 +207,18 @@ def _searched(costs: Tensor, ends: Tensor, targets: Tensor) -> tuple[Tensor, Ten
     return total, labels, slots
 
 
-def _passed_by(place: Tensor, target: Tensor, onward: Tensor, reached: Tensor) -> Tensor:
-    """The last place [R] on the way to each target whose goal is reached already."""
+def _passed_by(
+    place: Tensor, target: Tensor, onward: Tensor, reached: Tensor, rest: Tensor
+) -> Tensor:
+    """The last place [R] on the way to each target whose goal is reached already.
+
+    Places are passed only to those with the same rest.
+    """
     changed = True
     while changed:
         following = onward.gather(1, place[:, None])[:, 0]
         passes = reached.gather(1, following[:, None])[:, 0] & (place != target)
+        passes = passes & (rest[place] == rest[following])
         place = torch.where(passes, following, place)
         changed = bool(passes.any())
     return place

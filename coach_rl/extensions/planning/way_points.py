@@ -142,8 +142,8 @@ class WayPointGraph(Saved):
             changes = np.sign(ends - begins)[:, self._requested :]
             stays = np.asarray(~changes.any(axis=1))
             conditions = begins[:, size if goal is None else goal :]
-            self._groups = _numbered(np.hstack([ends[:, : self._requested], conditions]))
-            self._outcomes = _numbered(np.hstack([ends, changes]))
+            self._groups = numbered(np.hstack([ends[:, : self._requested], conditions]))
+            self._outcomes = numbered(np.hstack([ends, changes]))
         self._try_costs = roadmap.lengths
         edges = len(roadmap.begins)
         outcomes = self._outcomes.max(initial=0) + 1
@@ -432,7 +432,7 @@ def _cost(try_costs: FloatArray, passed: FloatArray, try_missed: FloatArray) -> 
     return try_costs + (1 - passed) / passed * try_missed
 
 
-def _numbered(rows: FloatArray) -> IntArray:
+def numbered(rows: FloatArray) -> IntArray:
     """A number from 0 on for each row [M, K], the same for equal rows, [M]."""
     numbers: IntArray = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
     return numbers

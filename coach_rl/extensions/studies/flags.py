@@ -172,6 +172,7 @@ SWEEP = (
             "discount=uniform(0.9, 0.99); num_envs=int(1, 8); layers=choice((64, 64), (256, "
             "256))\" (default: the preset's own)",
             sets="Sweep.search",
+            left_out=r"[A-Za-z_][\w.]*=",
         ),
         Flag(
             "--metric METRIC",

@@ -140,7 +140,6 @@ class EvaluationProcess:
             )
         warn(
             f"an evaluation was lost: {lost}; another process repeats it, and no result is lost",
-            above=3,
         )
         self._worker.restart()
         waiting = self._pending

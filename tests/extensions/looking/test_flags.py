@@ -72,6 +72,7 @@ def test_inspections_are_written_as_settings(
         ("-p FAKE --tracker wandb:", "TrackerParameters.project"),
         ("-p FAKE --tracker mlflow -cp sinks=()", "given twice"),
         ("-p FAKE --tracker comet", "unknown tracker 'comet'; allowed: mlflow, trackio, wandb"),
+        ("-p FAKE --tracker tensorboard", "(TensorBoard's files are written without it)"),
     ],
 )
 def test_mistake_in_flags_is_one_line(

@@ -50,7 +50,9 @@ class TrackerParameters:
 
     def __post_init__(self) -> None:
         if self.service not in services():
-            raise UnknownNameError("tracker", self.service, services())
+            is_board = "tensorboard".startswith(self.service.lower())
+            hint = "TensorBoard's files are written without it" if is_board else ""
+            raise UnknownNameError("tracker", self.service, services(), hint)
 
     def __str__(self) -> str:
         return self.service

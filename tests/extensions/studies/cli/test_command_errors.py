@@ -76,6 +76,7 @@ OF_SWEEPS = [
     ("Pendulum_SAX", "did you mean 'Pendulum_SAC'"),
     ("-p FAKE --trial 3", "unknown flag '--trial'; did you mean '--trials'"),
     ("-p FAKE", "has no search space of its own"),
+    ("FAKE learning_rate=log(1,2)", 'did you mean --search "learning_rate=log(1,2)"?'),
     ("-p FAKE --search learning_rte=log(0.1,1)", "did you mean 'learning_rate'"),
     ("-p FAKE --search RATES -cp learning_rate=1", "given twice"),
     ("-p FAKE --search RATES --sampler cmaes", "choose from"),
