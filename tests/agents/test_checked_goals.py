@@ -19,7 +19,8 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
-from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, built, stack
+from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, stack
+from tests.builders import created
 from tests.refusals import check_refused
 
 GOALS = replace(ABSOLUTE, threshold=(0.2, 0.2), reward="sparse", reached_within="ball")
@@ -50,13 +51,13 @@ def flat(goal, environment=None, agent=None):
 
 
 def low(goal, agent=TD3):
-    return built(stack(TD3, agent, goals=goal, training=90))
+    return created(stack(TD3, agent, goals=goal, training=90))
 
 
 def top(goal, agent=TD3):
     params = stack(agent, goals=GOALS, training=90)
     first, second = params.levels
-    return built(replace(params, levels=(replace(first, goal_space=goal), second)))
+    return created(replace(params, levels=(replace(first, goal_space=goal), second)))
 
 
 PLACES = {
@@ -290,7 +291,7 @@ def test_angles_at_the_top_are_shown_within_the_bounds_also_in_hindsight():
     params = stack(with_hindsight(), goals=replace(ANGLE, threshold=(0.3,)), training=90)
     first, second = params.levels
     levels = (replace(first, goal_space=ANGLE), second)
-    with built(replace(params, levels=levels, environment=dial())) as manager:
+    with created(replace(params, levels=levels, environment=dial())) as manager:
         list(manager.improve())
         batch = manager.graph.agents["top"].memory.sample(500)
     for seen in (batch.observation, batch.next_observation):
