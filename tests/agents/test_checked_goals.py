@@ -18,7 +18,7 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.runtime import Runtime
+from tests import builders
 from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, stack
 from tests.builders import created
 from tests.refusals import check_refused
@@ -35,19 +35,9 @@ def with_hindsight(goal=None, **more):
 
 def flat(goal, environment=None, agent=None):
     """A flat agent that learns in hindsight."""
-    params = rl.BasicGraphParameters(
-        agent=agent or with_hindsight(goal),
-        environment=environment or rl.GoalPointMassParameters(threshold=0.2, terminate=True),
-        num_envs=3,
-        schedule=rl.ScheduleParameters(
-            heatup=rl.EnvironmentSteps(30),
-            training=rl.EnvironmentSteps(90),
-            evaluation_interval=None,
-        ),
-    )
-    manager = rl.BasicRLGraphManager(params)
-    manager.create_graph(Runtime(seed=0, device="cpu"))
-    return manager
+    world = environment or rl.GoalPointMassParameters(threshold=0.2, terminate=True)
+    agent = agent or with_hindsight(goal)
+    return created(builders.flat(agent, world, num_envs=3, heatup=30, training=90))
 
 
 def low(goal, agent=TD3):
