@@ -204,7 +204,7 @@ def main() -> int:
         if args.list or (missing and len(missing) == len(kinds()[name].changes)):
             continue
         command = [sys.executable, "-m", "pytest", "-q", *tests]
-        every = environment(name) | {"COACH_TEST_SEED": "every"}  # golden run
+        every = environment(name) | {"COACH_TEST_SEED": "every"}
         if subprocess.run(command, env=every, cwd=HERE.parent.parent).returncode:
             failed.append(name)
     if failed:
