@@ -44,7 +44,7 @@ faults: .venv/installed
 
 coverage: .venv/installed
 	rm -f .coverage .coverage.*
-	$(THREADS) $(BIN)/coverage run -m pytest $(SPREAD) -m "not slow"
+	$(THREADS) COACH_TEST_SEED=every $(BIN)/coverage run -m pytest $(SPREAD) -m "not slow"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

@@ -204,7 +204,8 @@ def main() -> int:
         if args.list or (missing and len(missing) == len(kinds()[name].changes)):
             continue
         command = [sys.executable, "-m", "pytest", "-q", *tests]
-        if subprocess.run(command, env=environment(name), cwd=HERE.parent.parent).returncode:
+        every = environment(name) | {"COACH_TEST_SEED": "every"}
+        if subprocess.run(command, env=every, cwd=HERE.parent.parent).returncode:
             failed.append(name)
     if failed:
         print(f"failed under {', '.join(failed)}")

@@ -18,12 +18,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import arithmetic
 
+from tests import samples
+
 arithmetic.apply_own_variables()
 
 
 def pytest_report_header():
-    """The arithmetic of this processor, on which the last digits of floats depend."""
-    return f"arithmetic: {arithmetic.in_force()}"
+    """The arithmetic of this processor, on which the last digits depend, and what draws cases."""
+    return [f"arithmetic: {arithmetic.in_force()}", f"samples: COACH_TEST_SEED={samples.SEED}"]
 
 
 def pytest_collection_modifyitems(items):

@@ -2,20 +2,18 @@
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.configuration.preset_file import Preset, load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.sessions.settings import RunResult, RunSettings
+from tests.builders import flat, ppo
 
 FAKE = Path(__file__).with_name("fake_preset.py")
 STACK = Path(__file__).parent / "cli" / "stack_preset.py"
@@ -23,17 +21,10 @@ TWO_LEVELS = Path(__file__).parent / "golden" / "two_levels.py"
 """Presets with a learning agent on each of two levels."""
 QUIET = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(0))
 """Settings of runs without TensorBoard's files and a final evaluation."""
-SCHEDULE = {each.name for each in fields(ScheduleParameters)}
 
 
 def preset(path: Path | str = FAKE) -> Preset:
     return load_preset(find_preset(str(path)))
-
-
-def ppo(rollout: int = 32, **algorithm: Any) -> PPOAgentParameters:
-    """PPO with small batches."""
-    given = {"rollout": rollout, "minibatch": 16, **algorithm}
-    return PPOAgentParameters(algorithm=PPOAlgorithmParameters(**given), update_mode="eager")
 
 
 def experiment(agent: Any = None, environment: Any = None, **given: Any) -> BasicRLGraphManager:
@@ -44,17 +35,7 @@ def experiment(agent: Any = None, environment: Any = None, **given: Any) -> Basi
         environment: Parameters of the environment.
         given: Parameters of the graph and of its schedule.
     """
-    of_schedule = {"training": 100, "evaluation_interval": None, "evaluation_episodes": 2, **given}
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent or ppo(),
-            environment=environment or PointMassParameters(),
-            schedule=ScheduleParameters(
-                **{name: of_schedule[name] for name in of_schedule.keys() & SCHEDULE}
-            ),
-            **{name: value for name, value in given.items() if name not in SCHEDULE},
-        )
-    )
+    return BasicRLGraphManager(flat(agent or ppo(), environment, **{"training": 100, **given}))
 
 
 def folder_of(run: RunResult | RunFolder | Path) -> Path:

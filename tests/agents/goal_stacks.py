@@ -2,22 +2,13 @@
 
 from dataclasses import replace
 
-import torch
-
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.graph_managers import (
-    GraphParameters,
-    HRLGraphManager,
-    LevelParameters,
-    ScheduleParameters,
-)
+from coach_rl.graph_managers import LevelParameters
+from tests.builders import RELU, graph
 
 ABSOLUTE = GoalSpace(
     key="achieved_goal",
@@ -27,7 +18,7 @@ ABSOLUTE = GoalSpace(
     reward="dense",
 )
 RELATIVE = replace(ABSOLUTE, relative=True, reach=(0.5, 0.25), observed="relative")
-TORSO = TorsoParameters(middleware=(16,), activation="relu")
+TORSO = RELU
 SETTINGS = {
     "learning": LearningParameters(
         batch=8, updates_per_step=0.1, learning_starts=20, report_every=4
@@ -41,28 +32,12 @@ SETTINGS = {
 def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_level):
     """Rows out of phase: episodes end at their goal or at step 23."""
     level = {"goal_space": goals, "horizon": 7, **low_level}
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="top", agent=top),
-            LevelParameters(name="low", agent=low or TD3AgentParameters(**SETTINGS), **level),
-        ),
+    return graph(
+        LevelParameters(name="top", agent=top),
+        LevelParameters(name="low", agent=low or TD3AgentParameters(**SETTINGS), **level),
         environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
         num_envs=num_envs,
-        schedule=ScheduleParameters(
-            heatup=EnvironmentSteps(30),
-            training=EnvironmentSteps(training),
-            evaluation_interval=None,
-            progress_interval=EnvironmentSteps(11),  # in the middle of decisions
-        ),
+        heatup=30,
+        training=training,
+        progress_interval=11,  # in the middle of decisions
     )
-
-
-def built(params, seed=0):
-    torch.set_num_threads(1)
-    manager = HRLGraphManager(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
-
-
-def agents_of(manager):
-    return list(manager.graph.agents.values())

@@ -16,10 +16,9 @@ from coach_rl.architectures.continuous_control import ActorParameters, CriticPar
 from coach_rl.architectures.gradient_step import AdamParameters, mapped
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from tests.builders import created, flat
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
@@ -201,23 +200,8 @@ frozen = copy.deepcopy
 
 
 def manager(params, environment, *, num_envs=8, seed=0, **schedule):
-    made = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=params,
-            environment=environment,
-            num_envs=num_envs,
-            schedule=ScheduleParameters(
-                **{
-                    "training": EnvironmentSteps(1000),
-                    "evaluation_interval": None,
-                    "evaluation_episodes": EnvironmentEpisodes(20),
-                    **schedule,
-                }
-            ),
-        )
-    )
-    made.create_graph(Runtime(seed=seed, device="cpu"))
-    return made
+    given = {"training": 1000, "evaluation_episodes": 20, **schedule}
+    return created(flat(params, environment, num_envs=num_envs, **given), seed)
 
 
 def run(params, environment, *, steps, **changes):

@@ -13,11 +13,10 @@ from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.architectures.action_masks import AllowedOutputs, masked
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import EnvironmentFault, SpaceError
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import FORBIDDEN, EnvironmentSpaces
 from coach_rl.exploration_policies.sampling import CategoricalSampler
 from coach_rl.functional.distributions import Categorical, MultiCategorical
-from coach_rl.graph_managers import GraphParameters
+from tests import builders
 from tests.agents import masked_world
 from tests.agents.masked_world import ACTIONS, MaskedWorldParameters, walk
 from tests.agents.resuming import after, assert_resumes
@@ -62,22 +61,18 @@ def dqn(exploration=None, recurrence=None, head=None, **settings):
 
 
 def manager(*levels, kind="one", num_envs=5, steps=3_000, seed=0, hidden=(), **schedule):
-    params = GraphParameters(
-        levels=levels,
+    params = builders.graph(
+        *levels,
         environment=MaskedWorldParameters(kind=kind, hidden=hidden),
-        schedule=rl.ScheduleParameters(
-            training=rl.EnvironmentSteps(steps),
-            heatup=rl.EnvironmentSteps(steps // 5),
-            evaluation_interval=rl.EnvironmentSteps(steps // 3),
-            evaluation_episodes=rl.EnvironmentEpisodes(10),
-            progress_interval=rl.EnvironmentSteps(steps // 20),
-            **schedule,
-        ),
         num_envs=num_envs,
+        training=steps,
+        heatup=steps // 5,
+        evaluation_interval=steps // 3,
+        evaluation_episodes=10,
+        progress_interval=steps // 20,
+        **schedule,
     )
-    made = rl.HRLGraphManager(params)
-    made.create_graph(Runtime(device="cpu", seed=seed))
-    return made
+    return builders.created(params, seed)
 
 
 def flat(agent, **settings):

@@ -13,8 +13,9 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.saved import Saved
-from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
+from tests.agents.goal_stacks import SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created
 
 
 class Towards(Saved):
@@ -59,7 +60,7 @@ def top(kind=TD3AgentParameters, *terms):
 @pytest.mark.parametrize("kind", [TD3AgentParameters, SACAgentParameters, DDPGAgentParameters])
 def test_terms_of_an_actors_loss_are_added_and_logged(kind):
     def trained(*terms):
-        manager = built(stack(top(kind, *terms), training=180))
+        manager = created(stack(top(kind, *terms), training=180))
         records = [each for each in manager.improve() if each.kind == "train"]
         agent, _ = agents_of(manager)
         manager.close()
@@ -77,9 +78,9 @@ def test_terms_of_an_actors_loss_are_added_and_logged(kind):
 
 def test_terms_of_an_actors_loss_resume_bit_for_bit(tmp_path):
     params = stack(top(TD3AgentParameters, TowardsParameters()))
-    assert_resumes(partial(built, params), tmp_path, after(120, amid))
+    assert_resumes(partial(created, params), tmp_path, after(120, amid))
 
 
 def test_two_terms_of_one_name_are_refused():
     with pytest.raises(ConfigurationError, match=r"have one name.*'towards', 'towards'"):
-        built(stack(top(TD3AgentParameters, TowardsParameters(), TowardsParameters(weight=2.0))))
+        created(stack(top(TD3AgentParameters, TowardsParameters(), TowardsParameters(weight=2.0))))

@@ -17,8 +17,9 @@ from coach_rl.core.signals import SILENT
 from coach_rl.extensions.episode_filters.episode_filter import EpisodeFilter
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from tests.agents import goal_stacks
-from tests.agents.goal_stacks import TORSO, agents_of, built
+from tests.agents.goal_stacks import TORSO
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created
 
 KEY = "observation"
 SETTINGS = {
@@ -119,7 +120,7 @@ PPO = rl.PPOAgentParameters(
 @cache
 def names_without_bonus():
     """The names of the scalars of a run without bonuses."""
-    with built(stack(td3(), td3())) as plain:
+    with created(stack(td3(), td3())) as plain:
         return {name for each in plain.improve() for name in each.scalars}
 
 
@@ -140,7 +141,7 @@ def test_bonus_is_added_to_stored_rewards_before_filters(level, agent, monkeypat
 
 def check_stored_rewards(level, agent, monkeypatch, **experiment):
     params = stack(agent if level == "top" else td3(), agent if level == "low" else td3())
-    manager = built(replace(params, **experiment))
+    manager = created(replace(params, **experiment))
     owner = manager.graph.agents[level]
     acted, observed, stored = {}, [], []
     act, observe, store = owner.act, owner.observe, owner.store
@@ -183,7 +184,7 @@ def test_returns_in_the_log_are_without_the_bonus():
         learning = rl.LearningParameters(learning_starts=20, batch=16, updates_per_step=1e-6)
         agent = td3(bonus=bonus, learning=learning, memory=rl.ReplayMemoryParameters())
         low = td3(learning=learning, memory=rl.ReplayMemoryParameters())
-        manager = built(stack(agent, low))
+        manager = created(stack(agent, low))
         returns.append(
             [
                 {key: value for key, value in each.scalars.items() if "return" in key}
@@ -197,7 +198,7 @@ def test_returns_in_the_log_are_without_the_bonus():
 
 
 def test_bonus_with_state_resumes_bit_for_bit(tmp_path):
-    build = partial(built, stack(td3(bonus=CountsParameters())))
+    build = partial(created, stack(td3(bonus=CountsParameters())))
 
     def check(whole, _):
         visits = whole.graph.agents["top"].state_dict()["bonus"]["visits"]
@@ -212,7 +213,7 @@ def test_won_episodes_are_stored_as_plain_lists_hold_them(monkeypatch):
 
 
 def check_won_episodes(monkeypatch, training, **experiment):
-    manager = built(replace(stack(winner(), training=training), **experiment))
+    manager = created(replace(stack(winner(), training=training), **experiment))
     top, low = agents_of(manager)
     held, expected, found = defaultdict(list), defaultdict(list), defaultdict(list)
     keep, store = top._keep, top.store
@@ -256,7 +257,7 @@ def test_held_back_transitions_resume_bit_for_bit(tmp_path):
     def is_held(manager):
         return amid(manager) and manager.state_dict()["agents"]["top"]["stores"]["held"]
 
-    assert_resumes(partial(built, WINNING), tmp_path, after(250, is_held))
+    assert_resumes(partial(created, WINNING), tmp_path, after(250, is_held))
 
 
 def test_rows_that_are_cut_off_lose_what_is_held():
@@ -333,15 +334,15 @@ HINDSIGHT = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
     [
         (wrong_shape, "bonus of agent 'a' must be a finite number .* of 3 .* of shape \\(\\)"),
         (
-            lambda: built(stack(td3(bonus=of_two))),
+            lambda: created(stack(td3(bonus=of_two))),
             "bonus of .*'top' must be a function of observations before, .* got of_two",
         ),
         (
-            lambda: built(stack(td3(bonus=ForgetfulParameters()))),
+            lambda: created(stack(td3(bonus=ForgetfulParameters()))),
             "bonus of .*'top' has a state \\(counts\\) that would not be saved; make Forgetful",
         ),
         (
-            lambda: built(stack(td3(), td3(bonus=effort, memory=HINDSIGHT))),
+            lambda: created(stack(td3(), td3(bonus=effort, memory=HINDSIGHT))),
             "hindsight rewards .* without the bonus; leave the bonus out",
         ),
     ],

@@ -18,8 +18,9 @@ from coach_rl.core.errors import (
     SpaceError,
 )
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.runtime import Runtime
-from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, built, stack
+from tests import builders
+from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, stack
+from tests.builders import created
 from tests.refusals import check_refused
 
 GOALS = replace(ABSOLUTE, threshold=(0.2, 0.2), reward="sparse", reached_within="ball")
@@ -34,29 +35,19 @@ def with_hindsight(goal=None, **more):
 
 def flat(goal, environment=None, agent=None):
     """A flat agent that learns in hindsight."""
-    params = rl.BasicGraphParameters(
-        agent=agent or with_hindsight(goal),
-        environment=environment or rl.GoalPointMassParameters(threshold=0.2, terminate=True),
-        num_envs=3,
-        schedule=rl.ScheduleParameters(
-            heatup=rl.EnvironmentSteps(30),
-            training=rl.EnvironmentSteps(90),
-            evaluation_interval=None,
-        ),
-    )
-    manager = rl.BasicRLGraphManager(params)
-    manager.create_graph(Runtime(seed=0, device="cpu"))
-    return manager
+    world = environment or rl.GoalPointMassParameters(threshold=0.2, terminate=True)
+    agent = agent or with_hindsight(goal)
+    return created(builders.flat(agent, world, num_envs=3, heatup=30, training=90))
 
 
 def low(goal, agent=TD3):
-    return built(stack(TD3, agent, goals=goal, training=90))
+    return created(stack(TD3, agent, goals=goal, training=90))
 
 
 def top(goal, agent=TD3):
     params = stack(agent, goals=GOALS, training=90)
     first, second = params.levels
-    return built(replace(params, levels=(replace(first, goal_space=goal), second)))
+    return created(replace(params, levels=(replace(first, goal_space=goal), second)))
 
 
 PLACES = {
@@ -290,7 +281,7 @@ def test_angles_at_the_top_are_shown_within_the_bounds_also_in_hindsight():
     params = stack(with_hindsight(), goals=replace(ANGLE, threshold=(0.3,)), training=90)
     first, second = params.levels
     levels = (replace(first, goal_space=ANGLE), second)
-    with built(replace(params, levels=levels, environment=dial())) as manager:
+    with created(replace(params, levels=levels, environment=dial())) as manager:
         list(manager.improve())
         batch = manager.graph.agents["top"].memory.sample(500)
     for seen in (batch.observation, batch.next_observation):

@@ -19,9 +19,10 @@ from coach_rl.core.errors import DivergedError
 from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories.prioritised import PrioritisedParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from tests.builders import flat
 
 HUGE = AdamParameters(learning_rate=1e38)
 SMALL = ReplayMemoryParameters(capacity=500)
@@ -51,20 +52,10 @@ def continuous(kind):
     )
 
 
-def manager(agent, environment, steps=2_000, divergence=STOP, **schedule):
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=environment,
-            num_envs=4,
-            divergence=divergence,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_episodes=EnvironmentEpisodes(1),
-                **schedule,
-            ),
-        )
-    )
+def manager(agent, environment, steps=2_000, divergence=STOP, **given):
+    every = {"evaluation_interval": EnvironmentSteps(10_000), "evaluation_episodes": 1}
+    given = {**every, "num_envs": 4, "divergence": divergence, "training": steps, **given}
+    return BasicRLGraphManager(flat(agent, environment, **given))
 
 
 def diverging(agent, environment, **schedule):

@@ -12,19 +12,16 @@ from coach_rl.core.errors import CoachWarning, NonFiniteError
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories import ReplayMemoryParameters
+from tests.builders import flat
 
 INFO = "/infos/x_velocity"
 
 
 def trajectories(agent, steps=48, then=lambda agent: None):
-    parameters = BasicGraphParameters(
-        agent=agent,
-        environment=MujocoParameters(level="half_cheetah"),
-        num_envs=4,
-        schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
-    )
+    world = MujocoParameters(level="half_cheetah")
+    parameters = flat(agent, world, num_envs=4, training=steps)
     with BasicRLGraphManager(parameters) as graph_manager:
         graph_manager.run()
         agent = graph_manager.graph.agents["main"]

@@ -7,25 +7,18 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.records import take
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
-    GraphManager,
-    GraphParameters,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests import builders
 from tests.agents.decisions import stored_by
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
@@ -90,42 +83,26 @@ class ChaseParameters:
 
 
 def ddpg(name="agent", **memory):
-    return DDPGAgentParameters(
-        name=name,
-        learning=LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16),
-        memory=ReplayMemoryParameters(capacity=600, **memory),
-        normalise_observations=5.0,
-        update_mode="eager",
-    )
+    kept = ReplayMemoryParameters(capacity=600, **memory)
+    return builders.ddpg(name=name, memory=kept, updates_per_step=0.1, normalise_observations=5.0)
 
 
 def ppo(name="agent"):
-    return PPOAgentParameters(
-        name=name,
-        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(24), epochs=1, minibatch=8),
-        network=ActorCriticParameters(torso=SMALL),
-        update_mode="eager",
-    )
+    return builders.ppo(24, name=name, epochs=1, minibatch=8)
 
 
 def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, world=Chase):
     top = LevelParameters(name="top", agent=agent, goal_space=space)
     low = LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
-    graph_manager = GraphManager(
-        GraphParameters(
-            levels=(top, low)[:levels],
-            environment=ChaseParameters(world=world),
-            num_envs=num_envs,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(300),
-                heatup=EnvironmentSteps(heatup),
-                evaluation_interval=EnvironmentSteps(300),
-                evaluation_episodes=EnvironmentEpisodes(2),
-            ),
-        )
+    params = builders.graph(
+        *(top, low)[:levels],
+        environment=ChaseParameters(world=world),
+        num_envs=num_envs,
+        training=300,
+        heatup=heatup,
+        evaluation_interval=300,
     )
-    graph_manager.create_graph(Runtime(seed=3, device="cpu"))
-    return graph_manager
+    return builders.created(params, seed=3)
 
 
 def check(stored, space=PLACES):

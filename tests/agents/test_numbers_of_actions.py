@@ -13,6 +13,7 @@ from coach_rl.core.options import OptionSpace
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 from tests.agents.small_agents import ppo
+from tests.builders import created, graph
 
 GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1), elements=(0, 1))
 
@@ -98,21 +99,10 @@ def test_agent_with_other_numbers_of_actions_than_rows_is_refused_and_named(plac
     check_refused_and_named(PLACES[place](policy), name)
 
 
-def check_refused_and_named(levels, name, **graph):
-    manager = rl.GraphManager(
-        rl.GraphParameters(
-            levels=levels,
-            **graph,
-            environment=rl.PointMassParameters(max_episode_steps=7),
-            num_envs=3,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(90_000), evaluation_interval=None
-            ),
-        )
-    )
-    with manager:
-        manager.create_graph(rl.Runtime(seed=0, device="cpu"))
-        with pytest.raises(ActionError) as caught:
-            manager.run()
+def check_refused_and_named(levels, name, **more):
+    world = rl.PointMassParameters(max_episode_steps=7)
+    params = graph(*levels, environment=world, num_envs=3, training=90_000, **more)
+    with created(params) as manager, pytest.raises(ActionError) as caught:
+        manager.run()
     assert name in str(caught.value)
     assert "3 rows were sent actions of shape (" in str(caught.value)

@@ -18,8 +18,9 @@ from coach_rl.core.errors import (
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
 from coach_rl.sessions.acting import Actor
-from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created
 from tests.refusals import check_refused
 
 PLACE = "achieved_goal"
@@ -167,7 +168,7 @@ def with_rewards(function, **level):
 
 @pytest.mark.parametrize("function", [cosine, potential])
 def test_reward_function_is_what_is_learned_and_logged(function):
-    manager = built(with_rewards(function, training=600))
+    manager = created(with_rewards(function, training=600))
     _, low = agents_of(manager)
     kept, store = [], low.store
 
@@ -202,7 +203,7 @@ def test_reward_function_is_what_is_learned_and_logged(function):
 
 
 def test_goals_may_reward_the_change_of_what_is_achieved():
-    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), goals=PROGRESS))
+    manager = created(stack(rl.TD3AgentParameters(**SETTINGS), goals=PROGRESS))
     _, low = agents_of(manager)
     kept, store = [], low.store
 
@@ -238,12 +239,12 @@ def test_stack_with_own_functions_resumes_bit_for_bit(name, tmp_path):
 
 
 def check_resumes(top, functions, tmp_path):
-    assert_resumes(partial(built, stack(top, **functions)), tmp_path, after(100, amid))
+    assert_resumes(partial(created, stack(top, **functions)), tmp_path, after(100, amid))
 
 
 @pytest.mark.parametrize("function", [by_distance, drawn])
 def test_horizon_function_sets_the_length_of_sub_episodes(function):
-    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), horizon_of=function, training=900))
+    manager = created(stack(rl.TD3AgentParameters(**SETTINGS), horizon_of=function, training=900))
     level = manager.graph.training.levels[1]
     ended, note = [], level.sub_episodes.note_ends
     (horizons,) = [part for part in level._parts if part.key == "horizons"]
@@ -264,7 +265,7 @@ def test_horizon_function_sets_the_length_of_sub_episodes(function):
 
 
 def test_agent_ends_its_goals_which_is_no_miss():
-    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), ImpatientParameters(**SETTINGS)))
+    manager = created(stack(rl.TD3AgentParameters(**SETTINGS), ImpatientParameters(**SETTINGS)))
     top, _ = agents_of(manager)
     below, store = [], top.store
 
@@ -288,7 +289,7 @@ def test_agent_ends_its_goals_which_is_no_miss():
     ids=["horizons", "ends"],
 )
 def test_evaluations_draw_the_same_numbers_each_time(changes):
-    manager = built(stack(rl.TD3AgentParameters(**SETTINGS), **changes))
+    manager = created(stack(rl.TD3AgentParameters(**SETTINGS), **changes))
     policies = manager.evaluations.policies()
     first, second = (manager.evaluations.scores_of(policies) for _ in range(2))
     assert first.levels == second.levels
@@ -296,7 +297,7 @@ def test_evaluations_draw_the_same_numbers_each_time(changes):
 
 
 def test_reward_function_of_infos_is_not_called_where_none_arrive():
-    manager = built(with_rewards(successes))
+    manager = created(with_rewards(successes))
     list(manager.improve())
     agent, space = Actor(manager.graph, num_envs=2, seed=0), manager.graph.evaluation.simulators
     observation = {
@@ -319,7 +320,7 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
     params = with_rewards(wanted_above, training=200)
     top, low = params.levels
     middle = replace(low, name="middle", goal_space=replace(RELATIVE, reward="sparse"), horizon=3)
-    manager = built(replace(params, levels=(top, middle, low)))
+    manager = created(replace(params, levels=(top, middle, low)))
     level = manager.graph.training.levels[2]
     (above,) = level._judge._above
     seen, wanted, values, judged = [], [], above.critic.values, level._judge.judgement
@@ -347,11 +348,11 @@ WITH_HER = rl.DDPGAgentParameters(memory=HER, **SETTINGS)
 
 
 def made(params):
-    built(params).close()
+    created(params).close()
 
 
 def run(params):
-    manager = built(params)
+    manager = created(params)
     try:
         list(manager.improve())
     finally:
@@ -447,7 +448,7 @@ def test_own_functions_that_do_not_fit_are_refused(call, kind, message):
 
 
 def test_description_names_the_functions():
-    manager = built(with_rewards(cosine, horizon_of=drawn))
+    manager = created(with_rewards(cosine, horizon_of=drawn))
     text = manager.graph.description()
     assert "rewarded by cosine" in text
     assert "horizon 7 decisions, or fewer by horizon_of" in text

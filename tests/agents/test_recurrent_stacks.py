@@ -13,8 +13,9 @@ import coach_rl as rl
 from coach_rl.core.clock import Phase
 from coach_rl.core.parts import wrap_method
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
+from tests import builders
+from tests.builders import created
 
 LAYERS = (rl.GRU, rl.LSTM, rl.MinGRU)
 CONTINUOUS = ("PPO", "DDPG", "TD3", "SAC")
@@ -65,15 +66,8 @@ def random_stack(rng):
 def compared_decisions(seed):
     """Play a stack; how many decisions of recurrent levels were compared."""
     rng = np.random.default_rng(seed)
-    manager = rl.HRLGraphManager(
-        rl.GraphParameters(
-            levels=random_stack(rng),
-            environment=rl.GoalPointMassParameters(),
-            num_envs=3,
-            schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(300)),
-        )
-    )
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    levels, world = random_stack(rng), rl.GoalPointMassParameters()
+    manager = created(builders.graph(*levels, environment=world, num_envs=3, training=300), seed)
     graph, compared = manager.graph, 0
     requests = {name: [] for name in graph.agents}
     for name, agent in graph.agents.items():

@@ -13,11 +13,10 @@ from coach_rl.agents.stages.stage import INSIDE, OUTSIDE, Stage, StageKind, Stag
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters
 from coach_rl.filters import InputFilter, ObservationClippingFilter
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from tests.builders import created, flat
 
 LAST = "last_action"
 SEEN = {"observation": spaces.Box(-9, 9, (1,), np.float32)}
@@ -60,15 +59,8 @@ SMALL = PPOAlgorithmParameters(rollout=EnvironmentSteps(40), minibatch=20, epoch
 
 
 def chain(seed, agent):
-    parameters = BasicGraphParameters(
-        agent=agent,
-        environment=ChainParameters(length=5),
-        schedule=ScheduleParameters(training=EnvironmentSteps(200), evaluation_interval=None),
-        num_envs=4,
-    )
-    manager = BasicRLGraphManager(parameters)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
+    world = ChainParameters(length=5)
+    return created(flat(agent, world, training=200, num_envs=4), seed)
 
 
 @pytest.mark.parametrize("limit", [None, 0.5])

@@ -23,6 +23,7 @@ from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.sessions.opening import rebuild
 from coach_rl.sessions.session import run_experiment
 from tests.agents.resuming import amid
+from tests.samples import drawn
 from tests.small_runs import QUIET, preset, state_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "research"
@@ -30,11 +31,6 @@ OTHERS = {"two_levels", "compared_rewards"}
 FILES = sorted({file.stem for file in FOLDER.glob("*.py")} - OTHERS)
 PROGRAMS = [*FILES, "ends_below above=hac", "ends_below above=timed"]
 """Programs, some with a setting of their panel."""
-EACH_TIME = {
-    "discriminated_skills", "ends_below above=hac", "expected_above", "learned_latent",
-    "map_of_goals", "planner_with_notes", "relabelled_goals", "won_episodes",
-}  # fmt: skip
-"""Those that are run each time; the others have less to save, or share it with these."""
 MOST_LINES = 40
 SHORT = 400
 """Environment steps after heat-up of runs that only need some of each kind of step."""
@@ -58,12 +54,7 @@ def learn_often(monkeypatch):
     monkeypatch.setitem(importlib.import_module("two_levels").SMALL, "learning", learning)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.slow) for name in PROGRAMS
-    ],
-)
+@pytest.fixture(scope="module", params=drawn(PROGRAMS, one_of=4))
 def program(request):
     return request.param
 

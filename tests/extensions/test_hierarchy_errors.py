@@ -44,6 +44,7 @@ from coach_rl.filters import (
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
 from tests.agents import small_agents as small
+from tests.builders import created
 from tests.extensions.groups import test_shared_agents as shared
 from tests.extensions.hac import test_hac_agent as hac
 from tests.extensions.hac import test_hindsight_filters as hindsight
@@ -206,7 +207,7 @@ def hac_learner(**changes):
 
 
 def hiro_stack(*args, **changes):
-    return lambda: hiro.built(hiro.stack(*args, **changes))
+    return lambda: created(hiro.stack(*args, **changes))
 
 
 def hiro_alone():
@@ -216,7 +217,7 @@ def hiro_alone():
 
 
 def guided(*, low=None, top=None, **changes):
-    return lambda: guide.built(guide.stack(guide.top_agent(**(top or {})), low, **changes))
+    return lambda: created(guide.stack(guide.top_agent(**(top or {})), low, **changes))
 
 
 def guided_low(**changes):
@@ -224,7 +225,7 @@ def guided_low(**changes):
 
 
 def in_hindsight(agent, **filters):
-    return lambda: hindsight.built(hindsight.stack(agent(**filters)))
+    return lambda: created(hindsight.stack(agent(**filters)))
 
 
 def hindsight_alone(**filters):
@@ -233,7 +234,7 @@ def hindsight_alone(**filters):
     )
     agent = DDPGAgentParameters(name="arm", memory=memory, **filters)
     params = replace(hindsight.stack(hindsight.hac()), levels=(LevelParameters(agent=agent),))
-    return lambda: hindsight.built(params)
+    return lambda: created(params)
 
 
 def critic_steps(place):
@@ -328,7 +329,7 @@ CASES = {
             "agent 'hac' acts in turn: ... hindsight",
         ),
         (
-            lambda: hiro.built(hiro.stack(in_turn(hiro.top_agent(name="hiro")))),
+            lambda: created(hiro.stack(in_turn(hiro.top_agent(name="hiro")))),
             "agent 'hiro' acts in turn: ... HIRO relabels the sub-goal of a single decision; leave",
         ),
         (hac_levels(parts=(rl.StopOnFailure(),)), "level 'top': hindsight actions ... choose one"),

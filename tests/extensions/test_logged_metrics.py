@@ -38,7 +38,6 @@ from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
     GraphParameters,
@@ -48,6 +47,7 @@ from coach_rl.graph_managers import (
     SignalParameters,
 )
 from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from tests.builders import flat
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 
 
@@ -196,15 +196,12 @@ def metrics_of_runs():
     """The names of every scalar and array of small runs."""
     names = set()
     for agent, environment in experiments_with_metrics():
-        parameters = BasicGraphParameters(
-            agent=agent,
-            environment=environment,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(128),
-                evaluation_interval=EnvironmentSteps(64),
-                evaluation_episodes=EnvironmentEpisodes(2),
-                progress_interval=EnvironmentSteps(64),
-            ),
+        parameters = flat(
+            agent,
+            environment,
+            training=128,
+            evaluation_interval=64,
+            progress_interval=64,
             num_envs=4,
             signals=SignalParameters(infos=infos_of(environment)),
             callbacks=parse_inspections("batch:stats"),

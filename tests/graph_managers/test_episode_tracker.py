@@ -3,32 +3,26 @@
 import numpy as np
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
+from tests.builders import flat, ppo
 
 
 def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
     environment = GymnasiumParameters(level="success_reporters:EveryOther", kwargs=kwargs)
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(100)), update_mode="eager"
-            ),
-            environment=environment,
-            evaluation_environment=environment if evaluated_elsewhere else None,
-            num_envs=num_envs,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(200),
-                evaluation_interval=None,
-                evaluation_episodes=EnvironmentEpisodes(testing_envs or num_envs),
-            ),
-        )
+    params = flat(
+        ppo(100),
+        environment,
+        evaluation_environment=environment if evaluated_elsewhere else None,
+        num_envs=num_envs,
+        training=200,
+        evaluation_episodes=testing_envs or num_envs,
     )
+    return BasicRLGraphManager(params)
 
 
 def evaluated(manager, episodes, seed):

@@ -18,16 +18,14 @@ from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
     BasicRLGraphManager,
     GraphManager,
-    GraphParameters,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.session import RunSettings, run_experiment
+from tests.builders import flat, graph
 from tests.graph_managers.small_runs import ppo
 
 LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
@@ -49,17 +47,7 @@ def walk(chance=0.04, *, limit=10_000, **kwargs):
     )
 
 
-def schedule(**changes):
-    return ScheduleParameters(
-        **{
-            "training": EnvironmentSteps(STEPS),
-            "heatup": EnvironmentSteps(60),
-            "evaluation_interval": None,
-            "evaluation_episodes": EnvironmentEpisodes(3),
-            "progress_interval": EnvironmentSteps(100),
-            **changes,
-        }
-    )
+SCHEDULE = {"training": STEPS, "heatup": 60, "evaluation_episodes": 3, "progress_interval": 100}
 
 
 def dqn():
@@ -80,32 +68,20 @@ def ddpg(**memory):
 
 def two_levels():
     goals = GoalSpace(key="observation", low=(-9.0, -9.0), high=(9.0, 9.0), threshold=(0.3, 0.3))
-    hindsight = HindsightParameters()
-    return GraphManager(
-        GraphParameters(
-            levels=(
-                LevelParameters(name="top", agent=ddpg()),
-                LevelParameters(
-                    name="low", agent=ddpg(hindsight=hindsight), goal_space=goals, horizon=4
-                ),
-            ),
-            environment=walk(discrete=False),
-            num_envs=4,
-            schedule=schedule(),
-        )
+    learner = ddpg(hindsight=HindsightParameters())
+    params = graph(
+        LevelParameters(name="top", agent=ddpg()),
+        LevelParameters(name="low", agent=learner, goal_space=goals, horizon=4),
+        environment=walk(discrete=False),
+        num_envs=4,
+        **SCHEDULE,
     )
+    return GraphManager(params)
 
 
-def one_level(agent, environment=None, evaluation_environment=None, **changes):
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=environment or walk(),
-            evaluation_environment=evaluation_environment,
-            num_envs=4,
-            schedule=schedule(**changes),
-        )
-    )
+def one_level(agent, environment=None, **changes):
+    given = {"num_envs": 4, **SCHEDULE, **changes}
+    return BasicRLGraphManager(flat(agent, environment or walk(), **given))
 
 
 RUNS = {

@@ -16,12 +16,11 @@ from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
-    GraphParameters,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
+from tests.builders import graph
 from tests.graph_managers.small_runs import parameters, ppo
 
 TASK = Runtime(seed=1, device="cpu")
@@ -30,13 +29,11 @@ PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elem
 
 
 def stacked(top=None, low=None, **more):
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="top", agent=top or ppo()),
-            LevelParameters(name="low", agent=low or ppo(), goal_space=PLACES, horizon=5, **more),
-        ),
-        environment=PointMassParameters(),
-        schedule=ScheduleParameters(training=400),
+    return graph(
+        LevelParameters(name="top", agent=top or ppo()),
+        LevelParameters(name="low", agent=low or ppo(), goal_space=PLACES, horizon=5, **more),
+        training=400,
+        evaluation_interval=10_000,
     )
 
 

@@ -17,7 +17,7 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.environments.toy import OneStepParameters, PointMassParameters
+from coach_rl.environments.toy import OneStepParameters
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import (
@@ -30,12 +30,11 @@ from coach_rl.filters import (
 from coach_rl.graph_managers import (
     BasicGraphParameters,
     BasicRLGraphManager,
-    GraphManager,
-    GraphParameters,
     LevelParameters,
     ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
+from tests.builders import created, flat, graph
 from tests.graph_managers.small_runs import parameters, ppo
 
 
@@ -58,22 +57,12 @@ def everything_on():
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(),)),
         update_mode="eager",
     )
-    return BasicGraphParameters(
-        agent=agent,
-        environment=MujocoParameters(level="hopper", threads=2),
-        num_envs=3,
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(900),
-            heatup=EnvironmentSteps(90),
-            evaluation_interval=EnvironmentSteps(200),
-            evaluation_episodes=EnvironmentEpisodes(2),
-        ),
-    )
+    hopper = MujocoParameters(level="hopper", threads=2)
+    return flat(agent, hopper, num_envs=3, training=900, heatup=90, evaluation_interval=200)
 
 
 def finished(params, seed=0):
-    manager = BasicRLGraphManager(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    manager = created(params, seed)
     records = list(manager.improve())
     state = manager.state_dict()
     manager.close()
@@ -226,23 +215,18 @@ def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
 
 def test_a_two_level_graph_runs_and_learns_on_both_levels():
     reach = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
-    params = GraphParameters(
-        levels=(
-            LevelParameters(name="high", agent=ppo(rollout=EnvironmentSteps(16))),
-            LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
-        ),
-        environment=PointMassParameters(),
+    params = graph(
+        LevelParameters(name="high", agent=ppo(rollout=16)),
+        LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
         num_envs=4,
         schedule=parameters().schedule,
     )
-    manager = GraphManager(params)
-    manager.create_graph(Runtime(device="cpu"))
+    manager = created(params)
     records = list(manager.improve())
     assert {r.level for r in records if r.kind == "train"} == {"high", "low"}
     assert records[-1].environment_steps == 400
     state = manager.state_dict()
-    other = GraphManager(params)
-    other.create_graph(Runtime(device="cpu"))
+    other = created(params)
     other.load_state_dict(state)
     assert_same_state(other.state_dict(), state)
     manager.close()

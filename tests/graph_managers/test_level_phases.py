@@ -2,29 +2,21 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
 import pytest
 
 from coach_rl import (
-    ActorParameters,
-    CriticParameters,
-    DDPGAgentParameters,
     EnvironmentEpisodes,
-    EnvironmentSteps,
     GoalPointMassParameters,
     GoalSpace,
     GraphManager,
-    GraphParameters,
     HindsightParameters,
-    LearningParameters,
     LevelParameters,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
     ReplayMemoryParameters,
     Runtime,
-    ScheduleParameters,
     SuccessRate,
     TorsoParameters,
 )
@@ -32,69 +24,52 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
+from tests import builders
+from tests.builders import created, ddpg, graph
 from tests.levels.testing_part import DrawnTests
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
 IN_HINDSIGHT = ReplayMemoryParameters(hindsight=HindsightParameters(goal_ends_episode=True))
 TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
-
-
-def hindsight(**changes):
-    return DDPGAgentParameters(
-        learning=LearningParameters(
-            batch=8, updates_per_step=0.5, learning_starts=10, report_every=20
-        ),
-        actor=ActorParameters(torso=TORSO),
-        critic=CriticParameters(torso=TORSO),
-        normalise_observations=5.0,
-        update_mode="eager",
-        **{"memory": IN_HINDSIGHT, **changes},
-    )
-
-
-def ppo():
-    return PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(24), epochs=1, minibatch=8),
-        update_mode="eager",
-    )
-
-
+hindsight = partial(
+    ddpg,
+    torso=TORSO,
+    memory=IN_HINDSIGHT,
+    updates_per_step=0.5,
+    learning_starts=10,
+    report_every=20,
+    normalise_observations=5.0,
+)
+ppo = partial(builders.ppo, 24, epochs=1, minibatch=8)
 AGENTS = {"hindsight": hindsight, "on-policy": ppo}
 
 
 def parameters(agent=hindsight, *, training=600, heatup=0, **levels):
     """A stack of two levels, or three where the middle one is named; changes of each by name."""
     names = ("top", "middle", "low") if "middle" in levels else ("top", "low")
-    return GraphParameters(
-        levels=tuple(
-            LevelParameters(
-                **{
-                    "name": name,
-                    "agent": agent(),
-                    "goal_space": PLACES,
-                    "horizon": 4,
-                    "parts": () if name == "low" else (DrawnTests(rate=0.3),),
-                    **levels.get(name, {}),
-                }
-            )
-            for name in names
-        ),
+    described = (
+        {
+            "name": name,
+            "agent": agent(),
+            "goal_space": PLACES,
+            "horizon": 4,
+            "parts": () if name == "low" else (DrawnTests(rate=0.3),),
+            **levels.get(name, {}),
+        }
+        for name in names
+    )
+    return graph(
+        *(LevelParameters(**each) for each in described),
         environment=GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
         num_envs=3,
-        schedule=ScheduleParameters(
-            training=training,
-            heatup=heatup,
-            evaluation_interval=EnvironmentSteps(300),
-            evaluation_episodes=EnvironmentEpisodes(2),
-            progress_interval=EnvironmentSteps(60),
-        ),
+        training=training,
+        heatup=heatup,
+        evaluation_interval=300,
+        progress_interval=60,
     )
 
 
-def built(params):
-    manager = GraphManager(params)
-    manager.create_graph(Runtime(seed=3, device="cpu"))
-    return manager
+built = partial(created, seed=3)
 
 
 def until(manager, steps):

@@ -1,66 +1,42 @@
 """Frozen levels, levels that do not fit, and the picture of a stack."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
     GraphManager,
-    GraphParameters,
     LevelParameters,
-    ScheduleParameters,
 )
+from tests import builders
+from tests.builders import graph
 from tests.levels.testing_part import DrawnTests
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
 
 
-def ppo():
-    return PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(16), epochs=1, minibatch=8),
-        input_filter=NORMALISED,
-        update_mode="eager",
-    )
-
-
-def ddpg():
-    return DDPGAgentParameters(
-        learning=LearningParameters(batch=8, learning_starts=10, updates_per_step=0.1),
-        normalise_observations=5.0,
-        update_mode="eager",
-    )
+ppo = partial(builders.ppo, 16, epochs=1, minibatch=8, input_filter=NORMALISED)
+ddpg = partial(builders.ddpg, learning_starts=10, updates_per_step=0.1, normalise_observations=5.0)
 
 
 def stack(*levels, environment=None, **more):
-    return GraphManager(
-        GraphParameters(
-            levels=levels,
-            environment=environment or PointMassParameters(),
-            num_envs=4,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(240),
-                heatup=EnvironmentSteps(60),
-                evaluation_interval=EnvironmentSteps(120),
-                evaluation_episodes=EnvironmentEpisodes(2),
-            ),
-            **more,
-        )
-    )
+    given = {"environment": environment or PointMassParameters(), "num_envs": 4, **more}
+    given |= {"training": 240, "heatup": 60, "evaluation_interval": 120}
+    return GraphManager(graph(*levels, **given))
 
 
 TOP = LevelParameters(name="top", agent=ppo())

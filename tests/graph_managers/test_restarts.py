@@ -1,6 +1,7 @@
 """Open episodes that restart when a state is loaded: nothing joins the gap, the rest continues."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,21 +11,19 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import InputFilter, RewardReturnScalingFilter
 from coach_rl.graph_managers import (
-    GraphManager,
-    GraphParameters,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests import builders
 from tests.agents.goal_stacks import RELATIVE as GOALS
 from tests.agents.goal_stacks import TORSO
+from tests.builders import graph
 from tests.graph_managers.small_runs import ppo
 
 REACHED = GoalSpace(
@@ -43,52 +42,32 @@ SETTINGS = {
     "critic": CriticParameters(torso=TORSO),
     "update_mode": "eager",
 }
-SCHEDULE = ScheduleParameters(
-    training=EnvironmentSteps(600),
-    heatup=EnvironmentSteps(60),
-    evaluation_interval=None,
-    evaluation_episodes=EnvironmentEpisodes(2),
-)
+STEPS = {"training": 600, "heatup": 60, "num_envs": 3}
 
 
 def hierarchy(kind=TD3AgentParameters):
     low = TD3AgentParameters(**SETTINGS, memory=ReplayMemoryParameters(capacity=2000, n_step=3))
     top = kind(**SETTINGS, memory=ReplayMemoryParameters(capacity=500))
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="top", agent=top),
-            LevelParameters(name="low", agent=low, goal_space=GOALS, horizon=7),
-        ),
+    return graph(
+        LevelParameters(name="top", agent=top),
+        LevelParameters(name="low", agent=low, goal_space=GOALS, horizon=7),
         environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
-        num_envs=3,
-        schedule=SCHEDULE,
+        **STEPS,
     )
 
 
 def hindsight():
     memory = ReplayMemoryParameters(capacity=2000, hindsight=HindsightParameters(goal=REACHED))
-    return GraphParameters(
-        levels=(LevelParameters(agent=TD3AgentParameters(**SETTINGS, memory=memory)),),
-        environment=GoalPointMassParameters(max_episode_steps=23),
-        num_envs=3,
-        schedule=SCHEDULE,
-    )
+    agent = TD3AgentParameters(**SETTINGS, memory=memory)
+    level = LevelParameters(agent=agent)
+    return graph(level, environment=GoalPointMassParameters(max_episode_steps=23), **STEPS)
 
 
 def on_policy():
-    agent = ppo(rollout=EnvironmentSteps(1000))
-    return GraphParameters(
-        levels=(LevelParameters(agent=agent),),
-        environment=PointMassParameters(),
-        num_envs=3,
-        schedule=SCHEDULE,
-    )
+    return graph(LevelParameters(agent=ppo(rollout=1000)), **STEPS)
 
 
-def created(params):
-    manager = GraphManager(params)
-    manager.create_graph(Runtime(seed=4, device="cpu"))
-    return manager
+created = partial(builders.created, seed=4)
 
 
 def played(manager, steps):
@@ -185,7 +164,7 @@ def test_no_rollout_row_is_joined_across_the_gap():
 
 def test_returns_that_a_reward_filter_adds_up_begin_anew():
     scaled = InputFilter(reward=(RewardReturnScalingFilter(),))
-    agent = replace(ppo(rollout=EnvironmentSteps(1000)), input_filter=scaled)
+    agent = ppo(rollout=1000, input_filter=scaled)
     params = replace(on_policy(), levels=(LevelParameters(agent=agent),))
     before, after = created(params), created(params)
     fresh = sums_of_returns(before)

@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
 from coach_rl.filters import InputFilter
@@ -18,10 +17,7 @@ VECTORIZATIONS = {"sync": "Counting", "subprocess": "Counting", "vector": "Count
 
 def counting(*infos, vectorization="sync", **changes):
     schedule = ScheduleParameters(
-        training=EnvironmentSteps(160),
-        evaluation_interval=EnvironmentSteps(80),
-        evaluation_episodes=EnvironmentEpisodes(3),
-        progress_interval=EnvironmentSteps(40),
+        training=160, evaluation_interval=80, evaluation_episodes=3, progress_interval=40
     )
     level = f"signalling:{VECTORIZATIONS[vectorization]}"
     environment = GymnasiumParameters(level=level, vectorization=vectorization, processes=1)

@@ -7,9 +7,9 @@ import numpy as np
 
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.saved import Saved
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.graph_managers import GraphParameters, LevelParameters, ScheduleParameters
+from coach_rl.graph_managers import LevelParameters
+from tests.builders import graph
 
 PLACE = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
 
@@ -69,22 +69,17 @@ class WalkerParameters:
 
 def experiment(*between, environment=None, walker=WalkerParameters, place=PLACE):
     """A planner above a pusher, and levels that pass its goals on; evaluated twice in 240 steps."""
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="high", agent=walker(name="planner")),
-            *(
-                LevelParameters(
-                    name=name, agent=walker(name="messenger"), goal_space=place, horizon=3
-                )
-                for name in between
-            ),
-            LevelParameters(name="low", agent=walker(name="pusher"), goal_space=place, horizon=25),
-        ),
+    middle = (
+        LevelParameters(name=name, agent=walker(name="messenger"), goal_space=place, horizon=3)
+        for name in between
+    )
+    return graph(
+        LevelParameters(name="high", agent=walker(name="planner")),
+        *middle,
+        LevelParameters(name="low", agent=walker(name="pusher"), goal_space=place, horizon=25),
         environment=environment or GoalPointMassParameters(terminate=True),
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(240),
-            evaluation_interval=EnvironmentSteps(120),
-            evaluation_episodes=EnvironmentEpisodes(3),
-        ),
+        training=240,
+        evaluation_interval=120,
+        evaluation_episodes=3,
         num_envs=2,
     )

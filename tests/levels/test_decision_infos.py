@@ -15,6 +15,7 @@ from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.world import WorldStep, plain_spaces
 from coach_rl.extensions.episode_filters.episode_filter import EpisodeFilter
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import created, graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
 GOALS = rl.GoalSpace(low=(-1, -1), high=(1, 1), threshold=(0, 0))
@@ -104,22 +105,9 @@ STACKS = {
 
 
 def built(levels, *, seed=0, **more):
-    manager = rl.GraphManager(
-        rl.GraphParameters(
-            levels=levels,
-            environment=CostlyParameters(),
-            num_envs=2,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(120),
-                evaluation_interval=rl.EnvironmentSteps(60),
-                evaluation_episodes=rl.EnvironmentEpisodes(1),
-                progress_interval=rl.EnvironmentSteps(2),
-            ),
-            **more,
-        )
-    )
-    manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
-    return manager
+    steps = {"training": 120, "evaluation_interval": 60, "evaluation_episodes": 1}
+    given = {**steps, "progress_interval": 2, "environment": CostlyParameters(), **more}
+    return created(graph(*levels, num_envs=2, **given), seed)
 
 
 def run(levels, **more):

@@ -31,6 +31,7 @@ from coach_rl.memories import replay_memory
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import RunSettings, run_experiment
+from tests.samples import drawn
 
 PRESETS = sorted(shipped_presets())
 FILES = sorted({preset.path for preset in shipped_presets().values()})
@@ -197,7 +198,7 @@ MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO
 """Numbers of agents that learn in presets whose upper level decides more often than others."""
 
 
-@pytest.mark.parametrize("name", [preset_case(name) for name in PRESETS])
+@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=3))
 def test_preset_trains_and_evaluates(name):
     manager = shortened(load_graph_manager(name, {}))
     manager.create_graph(ONE_THREAD)

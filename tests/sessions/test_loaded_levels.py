@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
 from coach_rl.architectures import ActorCriticParameters, TorsoParameters
 from coach_rl.cli.main import main
@@ -22,21 +20,19 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
+from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
 from coach_rl.graph_managers import (
-    GraphParameters,
     HRLGraphManager,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, loading_report
 from coach_rl.sessions.session import Audience, fork_experiment, resume_experiment, run_experiment
-from tests import small_runs
+from tests import builders, small_runs
 from tests.small_runs import QUIET, experiment, manifest_of
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
@@ -50,35 +46,20 @@ def ppo(**more):
 
 
 def ddpg(**more):
-    return DDPGAgentParameters(
-        **{
-            "learning": LearningParameters(batch=8, learning_starts=10, updates_per_step=0.2),
-            "normalise_observations": 5.0,
-            "update_mode": "eager",
-            **more,
-        }
-    )
+    given = {"learning_starts": 10, "updates_per_step": 0.2, "normalise_observations": 5.0}
+    return builders.ddpg(**given | more)
 
 
 def graph(low=None, top=None, *, steps=120, **of_low):
-    levels = (
+    given = {"agent": low or ddpg(), "goal_space": PLACES, "horizon": 4, **of_low}
+    params = builders.graph(
         LevelParameters(name="top", agent=top or ppo()),
-        LevelParameters(
-            **{"name": "low", "agent": low or ddpg(), "goal_space": PLACES, "horizon": 4, **of_low}
-        ),
+        LevelParameters(**{"name": "low", **given}),
+        num_envs=4,
+        training=steps,
+        progress_interval=4,
     )
-    return HRLGraphManager(
-        GraphParameters(
-            levels=levels,
-            environment=PointMassParameters(),
-            num_envs=4,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_interval=None,
-                progress_interval=EnvironmentSteps(4),
-            ),
-        )
-    )
+    return HRLGraphManager(params)
 
 
 def run(graph_manager, root, **audience):

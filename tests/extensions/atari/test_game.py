@@ -17,24 +17,24 @@ RIGHT = 2
 
 
 class TestContractUnderProtocolA(EnvironmentContract):
-    steps = 60
+    steps = 20
 
     def build(self, num_envs):
-        return build(num_envs, max_episode_steps=40)
+        return build(num_envs, max_episode_steps=12)
 
 
 class TestContractUnderProtocolB(EnvironmentContract):
-    steps = 60
+    steps = 20
 
     def build(self, num_envs):
-        return build(num_envs, level="breakout", protocol="B", max_episode_steps=40)
+        return build(num_envs, level="breakout", protocol="B", max_episode_steps=12)
 
 
 class TestContractOfMemory(EnvironmentContract):
-    steps = 60
+    steps = 20
 
     def build(self, num_envs):
-        return build(num_envs, level="breakout", shows="memory", max_episode_steps=40)
+        return build(num_envs, level="breakout", shows="memory", max_episode_steps=12)
 
 
 class Noted:
@@ -72,7 +72,7 @@ def test_sticky_frames_repeat_the_action_of_the_frame_before(monkeypatch):
     noted = Noted(playing, monkeypatch)
     rng = np.random.default_rng(3)
     chosen = []
-    for _ in range(1_000):
+    for _ in range(700):
         action = int(rng.integers(6))
         chosen += [playing._codes[action]] * 4
         _, _, terminated, _, _ = playing.step(np.int64(action))

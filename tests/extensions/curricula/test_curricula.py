@@ -12,8 +12,9 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
-from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, assert_resumes
+from tests.builders import agents_of, created
 from tests.extensions.learned_goals.test_learned_goals import finished, with_workers
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
@@ -51,7 +52,7 @@ def of(top=TD3, low=TD3, *, goals=GOALS, curriculum=None, **level):
 
 
 def run(params):
-    manager = built(params)
+    manager = created(params)
     records = list(manager.improve())
     return manager, records
 
@@ -115,7 +116,7 @@ def test_bounds_and_reach_limit_what_the_level_above_sends():
         bounds=rl.ConstantSchedule(value=0.25),
         center=(0.5, 0.0),
     )
-    manager = built(
+    manager = created(
         of(curriculum={name: getattr(half, name) for name in ("reach", "bounds", "center")})
     )
     space = manager.graph.training.levels[1].params.goal_space
@@ -129,7 +130,7 @@ def test_bounds_and_reach_limit_what_the_level_above_sends():
 
 def test_success_steps_are_those_of_a_plain_count():
     """The window begins with the last change, and is that of training alone."""
-    manager = built(of(curriculum={"reach": BY_SUCCESS, "threshold": SHRINKING}, training=900))
+    manager = created(of(curriculum={"reach": BY_SUCCESS, "threshold": SHRINKING}, training=900))
     graph, level = manager.graph, manager.graph.training.levels[1]
     note, tick, ended, stages, window, stage = level.sub_episodes.note, graph.tick, [], [], [], 0
 
@@ -165,7 +166,7 @@ def test_evaluations_judge_by_the_thresholds_that_the_curriculum_names(judged_by
     wide = rl.ConstantSchedule(value=3.0)
     half = rl.ConstantSchedule(value=0.5)
     curriculum = {"threshold": wide, "reach": half, "evaluations": judged_by}
-    manager = built(of(curriculum=curriculum))
+    manager = created(of(curriculum=curriculum))
     goals = manager.graph.evaluation.levels[1].params.goal_space
     assert goals.threshold == (wanted * 0.04, wanted * 0.04)
     assert goals.judge(np.zeros((1, 2)), np.full((1, 2), 0.1)).reached.tolist() == [wanted == 3.0]
@@ -180,7 +181,7 @@ def test_evaluations_judge_by_the_thresholds_that_the_curriculum_names(judged_by
 
 def test_horizon_of_a_curriculum_cuts_sub_episodes():
     third = rl.PiecewiseSchedule(points=((100, 0.3), (101, 1.0)))
-    manager = built(of(goals=replace(GOALS, threshold=(0.0, 0.0)), curriculum={"horizon": third}))
+    manager = created(of(goals=replace(GOALS, threshold=(0.0, 0.0)), curriculum={"horizon": third}))
     level, lengths = manager.graph.training.levels[1], []
     note = level.sub_episodes.note
 
@@ -208,7 +209,7 @@ def test_horizon_of_a_curriculum_cuts_sub_episodes():
 )
 def test_stack_with_a_curriculum_resumed_equals_whole_run(top, low, curriculum, tmp_path):
     params = of(top, low, curriculum=curriculum, training=200)
-    assert_resumes(partial(built, params), tmp_path, after(100))
+    assert_resumes(partial(created, params), tmp_path, after(100))
 
 
 COMBINED = {
@@ -271,7 +272,7 @@ def test_hindsight_actions_above_a_growing_reach_stand_for_what_was_achieved():
 @pytest.mark.parametrize(("names", "low"), [*zip(COMBINED, (1, HAC, 1, HAC), strict=True)])
 def test_hindsight_under_a_curriculum_resumes_and_collects_alike(names, low, tmp_path):
     params = above_hindsight(low, GOALS, COMBINED[names], training=120)
-    assert_resumes(partial(built, params), tmp_path, after(70))
+    assert_resumes(partial(created, params), tmp_path, after(70))
     alone, collected = finished(params), with_workers(params, "inline")
     assert alone[0] == collected[0]
     assert_same_state(alone[1], collected[1])
@@ -279,7 +280,7 @@ def test_hindsight_under_a_curriculum_resumes_and_collects_alike(names, low, tmp
 
 def test_goals_of_a_curriculum_keep_the_promises_of_goal_spaces():
     goals = replace(GOALS, key="observation", elements=(0, 1))
-    manager = built(of(goals=goals, curriculum={"threshold": SHRINKING}))
+    manager = created(of(goals=goals, curriculum={"threshold": SHRINKING}))
     check_goals(at(manager.graph.training.levels[1].params.goal_space, TD3))
     manager.close()
 
@@ -304,13 +305,13 @@ def test_hac_judges_by_the_thresholds_now():
 
 
 def made(*arguments, **given):
-    return lambda: built(of(*arguments, **given)).close()
+    return lambda: created(of(*arguments, **given)).close()
 
 
 def changed(params, index=0, **changes):
     levels = list(params.levels)
     levels[index] = replace(levels[index], **changes)
-    return lambda: built(replace(params, levels=tuple(levels))).close()
+    return lambda: created(replace(params, levels=tuple(levels))).close()
 
 
 @parameter_class
@@ -390,7 +391,7 @@ REFUSED = [  # call, kind of error, message
         "Curriculum.threshold of level 'low' waits for ... 'middle', which does not exist",
     ),
     (
-        lambda: built(replace(of(curriculum=REACH), source=ASYNCHRONOUS)).close(),
+        lambda: created(replace(of(curriculum=REACH), source=ASYNCHRONOUS)).close(),
         ConfigurationError,
         "level 'low' changes while it trains, and source.mode='asynchronous'",
     ),

@@ -9,6 +9,7 @@ import coach_rl as rl
 from coach_rl.core import End, LevelPart, LevelPartParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoals
+from tests.agents.goal_stacks import stack
 from tests.extensions.exporting.test_export import exported, play_both, run_of
 from tests.random_graphs import GOALS, KEY, STACKED, ppo, random_levels
 from tests.refusals import check_refused
@@ -35,22 +36,7 @@ FOUR = {"low": (-1.0,) * 4, "high": (1.0,) * 4, "threshold": (0.0,) * 4}
 
 def two_levels(top, low, goals, training=240):
     """A run of two levels."""
-    levels = (
-        rl.LevelParameters(name="top", agent=top),
-        rl.LevelParameters(name="low", agent=low, goal_space=goals, horizon=7),
-    )
-    return rl.GraphManager(
-        rl.GraphParameters(
-            levels=levels,
-            environment=rl.GoalPointMassParameters(
-                threshold=0.2, terminate=True, max_episode_steps=23
-            ),
-            num_envs=3,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(training), evaluation_interval=None
-            ),
-        )
-    )
+    return rl.GraphManager(stack(top, low, goals=goals, training=training))
 
 
 LEARNED = {

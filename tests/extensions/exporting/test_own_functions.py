@@ -15,6 +15,7 @@ from coach_rl.core.spaces import choice_sizes
 from coach_rl.extensions.exporting.decisions import Request
 from coach_rl.extensions.exporting.numpy_functions import UntraceableError, traced
 from coach_rl.extensions.scripts.exported import RandomDecision
+from tests.builders import graph
 from tests.extensions.exporting.test_export import exported, play_both, run_of, without_chance
 from tests.refusals import check_refused
 from tests.small_runs import experiment, ppo
@@ -156,16 +157,7 @@ def options(low=push, **given):
             **given,
         ),
     )
-    return rl.GraphManager(
-        rl.GraphParameters(
-            levels=levels,
-            environment=rl.PointMassParameters(),
-            num_envs=3,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(120), evaluation_interval=None
-            ),
-        )
-    )
+    return rl.GraphManager(graph(*levels, num_envs=3, training=120))
 
 
 OPTIONS = {

@@ -6,10 +6,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments import parameters
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -18,10 +18,9 @@ from coach_rl.environments.toy import PointMassParameters
 from coach_rl.extensions.films.camera import LEVEL_COLOURS
 from coach_rl.extensions.films.episode_recorder import EpisodeRecorder, VideoParameters
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
     GraphManager,
-    ScheduleParameters,
 )
+from tests.builders import flat, ppo
 from tests.extensions.films import maze_walkers
 
 EPISODES = EnvironmentEpisodes(3)
@@ -144,22 +143,14 @@ def test_episode_recorder_without_opengl_warns(easel, monkeypatch):
 
 def learning():
     """PPO on a maze, with everything that draws random numbers."""
-    return BasicGraphParameters(
-        agent=PPOAgentParameters(
-            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(64), epochs=1, minibatch=32),
-            update_mode="eager",
-        ),
-        environment=parameters(
-            "point_maze_u", max_episode_steps=20, kwargs={"width": 32, "height": 32}
-        ),
+    return flat(
+        ppo(64, epochs=1, minibatch=32),
+        parameters("point_maze_u", max_episode_steps=20, kwargs={"width": 32, "height": 32}),
         num_envs=2,
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(192),
-            heatup=EnvironmentSteps(16),
-            evaluation_interval=EnvironmentSteps(64),
-            evaluation_episodes=EnvironmentEpisodes(2),
-            progress_interval=EnvironmentSteps(50),
-        ),
+        training=192,
+        heatup=16,
+        evaluation_interval=64,
+        progress_interval=50,
     )
 
 

@@ -11,7 +11,6 @@ from decisions import context
 from gymnasium import spaces
 from resuming import after, assert_resumes
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
 from coach_rl.core.goals import GoalSpace
@@ -21,21 +20,19 @@ from coach_rl.core.records import End, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.members.action_parts import ActionPart
 from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
     GraphParameters,
     HRLGraphManager,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.telemetry.log_files import CsvSink
+from tests import builders
+from tests.builders import flat
 
 LIMIT, LAST = 7, 5
 NEVER_SEEN = 99.0  # the reward of an agent whose episode is over
@@ -149,11 +146,7 @@ def _nothing_built():
 
 
 def ppo(name="left", rollout=32):
-    return PPOAgentParameters(
-        name=name,
-        algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(rollout), epochs=2, minibatch=16),
-        update_mode="eager",
-    )
+    return builders.ppo(rollout, name=name, epochs=2)
 
 
 def ddpg(name="right", learning_starts=30):
@@ -177,24 +170,18 @@ RIGHT = GroupMember(
 
 
 def experiment(*members, num_envs=3, steps=600, heatup=60, world=TwoLives):
-    return BasicGraphParameters(
-        agent=AgentGroupParameters(members=members or (LEFT, RIGHT)),
-        environment=TwoLivesParameters(world=world),
+    return flat(
+        AgentGroupParameters(members=members or (LEFT, RIGHT)),
+        TwoLivesParameters(world=world),
         num_envs=num_envs,
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(steps),
-            heatup=EnvironmentSteps(heatup),
-            evaluation_interval=EnvironmentSteps(200),
-            evaluation_episodes=EnvironmentEpisodes(2),
-            progress_interval=EnvironmentSteps(200),
-        ),
+        training=steps,
+        heatup=heatup,
+        evaluation_interval=200,
+        progress_interval=200,
     )
 
 
-def created(params, seed=5):
-    manager = BasicRLGraphManager(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
+created = partial(builders.created, seed=5)
 
 
 def group_of(manager):
@@ -647,20 +634,14 @@ def test_an_end_in_the_middle_of_a_decision_is_the_end_of_the_member():
         )
     )
     goals = GoalSpace(low=(2.0, 2.0), high=(3.0, 3.0), threshold=(0.1, 0.1))
-    manager = HRLGraphManager(
-        GraphParameters(
-            levels=(
-                LevelParameters(name="top", agent=group),
-                LevelParameters(name="low", agent=ddpg("low"), goal_space=goals, horizon=4),
-            ),
-            environment=OneStepEndParameters(),
-            num_envs=2,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(2 * 48), evaluation_interval=None
-            ),
-        )
+    params = builders.graph(
+        LevelParameters(name="top", agent=group),
+        LevelParameters(name="low", agent=ddpg("low"), goal_space=goals, horizon=4),
+        environment=OneStepEndParameters(),
+        num_envs=2,
+        training=2 * 48,
     )
-    with manager:
+    with created(params) as manager:
         manager.run()
         for name, kind in (("one", "terminated"), ("two", "truncated")):
             kept = trajectories_of(manager.graph.agents["top"].members[name])

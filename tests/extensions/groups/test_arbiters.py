@@ -23,7 +23,7 @@ from coach_rl.core.parts import description_of, trajectories_of
 from coach_rl.core.records import HIDDEN_STATE, Outcome
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.environments.pettingzoo import PettingZooParameters
 from coach_rl.environments.toy import PointMassParameters
@@ -39,13 +39,12 @@ from coach_rl.extensions.scripts.scripted_agent import (
     ScriptedRows,
 )
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
     GraphManager,
     GraphParameters,
     LevelParameters,
     ScheduleParameters,
 )
+from tests.builders import created, flat, graph
 
 NAMES = ("a", "b", "c")
 CLOCK = Clock(phase=Phase.TRAIN)
@@ -398,16 +397,6 @@ PLACES = GoalSpace(
 ACTOR, CRITIC = ActorParameters(torso=SMALL), CriticParameters(torso=SMALL)
 
 
-def evaluated_twice(*, training, heatup, progress):
-    return ScheduleParameters(
-        training=EnvironmentSteps(training),
-        heatup=EnvironmentSteps(heatup),
-        evaluation_interval=EnvironmentSteps(training // 2),
-        evaluation_episodes=EnvironmentEpisodes(2),
-        progress_interval=EnvironmentSteps(progress),
-    )
-
-
 def running(arbiter, seed, *, shares=None, num_envs=3):
     agents = (ppo("a", 12), ppo("b", 12) if shares else ddpg("b", 20, capacity=500))
     rewards = (None, "agents/b/reward")
@@ -415,16 +404,9 @@ def running(arbiter, seed, *, shares=None, num_envs=3):
         GroupMember(agent=agent, observations=("observation",), reward=reward, shares=shares)
         for agent, reward in zip(agents, rewards, strict=True)
     )
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9),
-            environment=RelayParameters(),
-            num_envs=num_envs,
-            schedule=evaluated_twice(training=300, heatup=30, progress=3),
-        )
-    )
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
+    group = AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
+    steps = {"training": 300, "heatup": 30, "evaluation_interval": 150, "progress_interval": 3}
+    return created(flat(group, RelayParameters(), num_envs=num_envs, **steps), seed)
 
 
 def in_the_middle(arbiter, seed):
@@ -440,21 +422,18 @@ def in_the_middle(arbiter, seed):
     )
     members = tuple(GroupMember(agent=agent) for agent in (ddpg("a", 10), hiro))
     group = AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
-    levels = (
+    params = graph(
         LevelParameters(name="top", agent=ddpg("top", 10)),
         LevelParameters(name="middle", agent=group, goal_space=PLACES, horizon=3),
         LevelParameters(name="low", agent=ppo("low", 30), goal_space=PLACES, horizon=2),
+        environment=PointMassParameters(max_episode_steps=17),
+        num_envs=4,
+        training=600,
+        heatup=40,
+        evaluation_interval=300,
+        progress_interval=4,
     )
-    manager = GraphManager(
-        GraphParameters(
-            levels=levels,
-            environment=PointMassParameters(max_episode_steps=17),
-            num_envs=4,
-            schedule=evaluated_twice(training=600, heatup=40, progress=4),
-        )
-    )
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
+    return created(params, seed)
 
 
 def amid_decisions(manager):
@@ -503,22 +482,16 @@ def test_members_in_the_middle_of_a_stack_resume_bit_for_bit(arbiter, tmp_path):
 def heard(maker, arbiter, steps):
     """The transitions of speaker and listener in an environment of that kind."""
     agents = (ppo(name, 1_000, normalised=False) for name in ("speaker_0", "listener_0"))
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=AgentGroupParameters(
-                members=tuple(GroupMember.of(agent) for agent in agents), arbiter=arbiter
-            ),
-            environment=PettingZooParameters(
-                level=f"mpe2.simple_speaker_listener_v4:{maker}", kwargs={"max_cycles": 5}
-            ),
-            num_envs=2,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(2 * steps), evaluation_interval=None
-            ),
-        )
+    members = tuple(GroupMember.of(agent) for agent in agents)
+    params = flat(
+        AgentGroupParameters(members=members, arbiter=arbiter),
+        PettingZooParameters(
+            level=f"mpe2.simple_speaker_listener_v4:{maker}", kwargs={"max_cycles": 5}
+        ),
+        num_envs=2,
+        training=2 * steps,
     )
-    with manager:
-        manager.create_graph(Runtime(seed=3, device="cpu"))
+    with created(params, seed=3) as manager:
         manager.run()
         members = manager.graph.agents["main"].members
         return {name: trajectories_of(agent) for name, agent in members.items()}

@@ -13,6 +13,7 @@ from coach_rl.extensions.films.episode_recorder import EpisodePlayer
 from coach_rl.extensions.films.video import Film
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.stack import Stack
+from tests.builders import graph
 from tests.refusals import check_refused
 
 GOALS = rl.GoalSpace(
@@ -46,21 +47,15 @@ NAMES = {"top": ("left", "right"), "left": ("low",), "right": ("low",)}
 
 def manager_of(*levels, **settings):
     """A run of these levels on point masses."""
-    schedule = rl.ScheduleParameters(
-        training=rl.EnvironmentSteps(800),
-        evaluation_interval=None,
-        evaluation_episodes=rl.EnvironmentEpisodes(2),
-        progress_interval=rl.EnvironmentSteps(400),
-    )
     given = {
-        "levels": levels,
         **below(**NAMES),
         "environment": rl.PointMassParameters(max_episode_steps=30),
         "num_envs": 4,
-        "schedule": schedule,
+        "training": 800,
+        "progress_interval": 400,
         **settings,
     }
-    return rl.GraphManager(rl.GraphParameters(**given))
+    return rl.GraphManager(graph(*levels, **given))
 
 
 def training(*levels, **settings):

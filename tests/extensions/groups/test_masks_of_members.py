@@ -9,9 +9,9 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.runtime import Runtime
 from tests.agents.masked_world import ACTIONS
 from tests.agents.test_action_masks import MASKED, context, dqn, ppo
+from tests.builders import created, flat
 from tests.refusals import check_refused
 
 
@@ -53,20 +53,9 @@ def test_members_of_a_group_take_allowed_actions_alone(by_info):
         rl.GroupMember.of(replace(ppo(), name="one")),
         rl.GroupMember.of(replace(dqn(), name="two")),
     )
-    run = rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=rl.AgentGroupParameters(members=members),
-            environment=environment,
-            num_envs=3,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(1_500),
-                heatup=rl.EnvironmentSteps(150),
-                evaluation_interval=rl.EnvironmentSteps(500),
-                evaluation_episodes=rl.EnvironmentEpisodes(5),
-            ),
-        )
-    )
-    run.create_graph(Runtime(device="cpu", seed=0))
+    group = rl.AgentGroupParameters(members=members)
+    steps = {"training": 1_500, "heatup": 150, "evaluation_interval": 500, "evaluation_episodes": 5}
+    run = created(flat(group, environment, num_envs=3, **steps))
     (group,) = run.graph.agents.values()
     for name, size in (("one", 3), ("two", 4)):
         member = group.members[name]

@@ -11,20 +11,17 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.testing.states import flat_state
 from coach_rl.graph_managers import (
-    GraphManager,
-    GraphParameters,
     LevelParameters,
-    ScheduleParameters,
 )
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.agents.small_agents import ddpg, ppo
+from tests.builders import created, graph
 
 PLACE = spaces.Box(-9, 9, (1,), np.float32)
 PUSH = spaces.Box(-1, 1, (1,), np.float32)
@@ -87,22 +84,9 @@ def manager(agent, top=None, num_envs=3, seed=2, horizon=4):
             LevelParameters(name="top", agent=top),
             replace(low, goal_space=GOALS, horizon=horizon),
         )
-    graph_manager = GraphManager(
-        GraphParameters(
-            levels=levels,
-            environment=TwinsParameters(),
-            num_envs=num_envs,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(300),
-                heatup=EnvironmentSteps(30),
-                evaluation_interval=EnvironmentSteps(150),
-                evaluation_episodes=EnvironmentEpisodes(2),
-                progress_interval=EnvironmentSteps(5),
-            ),
-        )
-    )
-    graph_manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return graph_manager
+    given = {"heatup": 30, "evaluation_interval": 150, "progress_interval": 5}
+    params = graph(*levels, environment=TwinsParameters(), num_envs=num_envs, training=300, **given)
+    return created(params, seed)
 
 
 def walker(name):

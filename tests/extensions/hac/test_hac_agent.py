@@ -9,16 +9,15 @@ import pytest
 import torch
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.continuous_control import CriticParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
@@ -28,24 +27,18 @@ from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import LevelParameters, ScheduleParameters
-from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import TransitionBatch
 from tests.agents.resuming import after, assert_resumes, rows_below
+from tests.builders import ddpg
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+
+TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}
 
 
 def agent(kind="ddpg", **changes):
-    torso = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
-    learner = LEARNERS[kind](
-        learning=LearningParameters(
-            batch=8, updates_per_step=0.25, learning_starts=10, report_every=10
-        ),
-        memory=ReplayMemoryParameters(capacity=2_000),
-        actor=ActorParameters(torso=torso),
-        critic=CriticParameters(torso=torso),
-        update_mode="eager",
-    )
+    learner = ddpg(LEARNERS[kind], torso=TORSO, learning_starts=10, report_every=10)
     return HACAgentParameters(
         **{"learner": learner, "ratio": 3.0, "bound_values": kind != "sac", **changes}
     )
@@ -66,10 +59,7 @@ def parameters(levels=None, *, steps=450, **changes):
         "num_envs": 3,
         "testing_rate": 0.5,
         "schedule": ScheduleParameters(
-            training=EnvironmentSteps(steps),
-            evaluation_interval=EnvironmentSteps(300),
-            evaluation_episodes=EnvironmentEpisodes(3),
-            progress_interval=EnvironmentSteps(100),
+            training=steps, evaluation_interval=300, evaluation_episodes=3, progress_interval=100
         ),
     }
     return HACGraphParameters(**{**values, **changes})

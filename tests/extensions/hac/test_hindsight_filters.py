@@ -13,8 +13,6 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
@@ -29,12 +27,10 @@ from coach_rl.filters import (
     StatelessInputStage,
 )
 from coach_rl.graph_managers import (
-    GraphParameters,
-    HRLGraphManager,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from tests.builders import created, graph
 
 GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
 SUB_GOALS = replace(GOALS, key="observation", elements=(0, 1), threshold=(0.05, 0.05))
@@ -64,34 +60,21 @@ def dqn(**changes):
 
 
 def stack(top, low=None, *, sub_goals=SUB_GOALS, training=600):
-    return GraphParameters(
-        levels=(
-            LevelParameters(
-                name="top",
-                agent=top,
-                goal_space=GOALS,
-                horizon=6,
-                parts=(SubGoalTesting(rate=0.3),),
-            ),
-            LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
-        ),
+    tests = (SubGoalTesting(rate=0.3),)
+    return graph(
+        LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, parts=tests),
+        LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
         environment=GoalPointMassParameters(terminate=True, threshold=0.2),
         num_envs=3,
-        schedule=ScheduleParameters(training=EnvironmentSteps(training), evaluation_interval=None),
+        training=training,
     )
-
-
-def built(params):
-    manager = HRLGraphManager(params)
-    manager.create_graph(Runtime(device="cpu"))
-    return manager
 
 
 @pytest.mark.parametrize("agent", [hac, td3])
 @pytest.mark.parametrize("sub_goals", [SUB_GOALS, WAYS], ids=["places", "ways"])
 def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(agent, sub_goals):
     stretched = OutputFilter(action=(LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
-    manager = built(stack(agent(output_filter=stretched), sub_goals=sub_goals))
+    manager = created(stack(agent(output_filter=stretched), sub_goals=sub_goals))
     manager.run()
     top = manager.graph.agents["top"]
     batch = mapped(np.asarray, top.memory.sample(2_000))
@@ -123,7 +106,7 @@ class OneWay:
 
 def test_at_the_lowest_level_output_filters_need_no_way_back():
     one_way = OutputFilter(action=(OneWay(),))
-    manager = built(stack(hac(), hac(output_filter=one_way), training=200))
+    manager = created(stack(hac(), hac(output_filter=one_way), training=200))
     manager.run()
     manager.close()
 
@@ -138,7 +121,7 @@ class Halved:
 
 def test_input_filters_of_other_keys_are_not_refused():
     halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
-    manager = built(
+    manager = created(
         stack(hac(), hac(input_filter=halved), training=200)
     )  # the lower level's goal: observation
     manager.run()
@@ -161,4 +144,4 @@ def test_without_hindsight_every_filter_is_welcome():
         output_filter=masked,
         **SETTINGS,
     )
-    built(stack(plain)).close()
+    created(stack(plain)).close()

@@ -6,8 +6,9 @@ import numpy as np
 
 import coach_rl as rl
 from coach_rl.core.records import End, missed
-from tests.agents.goal_stacks import RELATIVE, SETTINGS, agents_of, built, stack
+from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
 from tests.agents.test_own_goal_rewards import PLACE, ImpatientParameters
+from tests.builders import agents_of, created
 
 
 def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
@@ -24,7 +25,7 @@ def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
     top, low = params.levels
     own = replace(RELATIVE, relative=False, reach=None, reward="sparse")
     top = replace(top, goal_space=own, horizon=5, parts=(rl.SubGoalTesting(rate=0.5),))
-    manager = built(replace(params, levels=(top, low)))
+    manager = created(replace(params, levels=(top, low)))
     list(manager.improve())
     found = agents_of(manager)[0].memory.sampler(400)
     below, action = found["/below"].numpy(), found["/actions"].numpy()

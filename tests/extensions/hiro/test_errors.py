@@ -13,7 +13,8 @@ from coach_rl import (
 )
 from coach_rl.extensions.hiro.hiro_agent import SubGoalCorrectionParameters
 from coach_rl.extensions.hiro.sub_goal_guide import AdjacencyParameters
-from tests.agents.test_bonuses import WonParameters, built, stack, td3
+from tests.agents.test_bonuses import WonParameters, stack, td3
+from tests.builders import created
 from tests.graph_managers.test_level_phases import PLACES
 from tests.graph_managers.test_level_phases import built as phased
 from tests.graph_managers.test_level_phases import parameters as phases
@@ -31,12 +32,12 @@ STEPS = rl.ReplayMemoryParameters(units=(SubGoalCorrectionParameters(),))
             "near must be at most far = 0.5, got 1.0",
         ),
         (
-            lambda: built(stack(td3(memory=STEPS, stores=WonParameters()))),
+            lambda: created(stack(td3(memory=STEPS, stores=WonParameters()))),
             ConfigurationError,
             "'correction' needs the steps below",
         ),
         (
-            lambda: built(stack(td3(memory=STEPS), td3(stores=WonParameters()))),
+            lambda: created(stack(td3(memory=STEPS), td3(stores=WonParameters()))),
             ConfigurationError,
             "level 'low' below, which holds back or drops",
         ),

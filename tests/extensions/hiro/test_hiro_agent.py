@@ -18,8 +18,6 @@ from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import End
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.extensions.hiro.hiro_agent import (
@@ -35,10 +33,7 @@ from coach_rl.filters import (
     RewardRescaleFilter,
 )
 from coach_rl.graph_managers import (
-    GraphParameters,
-    HRLGraphManager,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
@@ -47,6 +42,7 @@ from tests.agents.decisions import context, transition
 from tests.agents.goal_stacks import RELATIVE as GOALS
 from tests.agents.goal_stacks import TORSO
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created, graph
 
 SETTINGS = {
     "learning": LearningParameters(
@@ -78,33 +74,18 @@ def top_agent(capacity=500, **changes):
 
 def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=3, **low_level):
     """Rows out of phase: sub-goals are reached early, episodes end at their goal or step 23."""
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="top", agent=top or top_agent()),
-            LevelParameters(
-                name="low", agent=low or low_agent(), goal_space=goals, horizon=7, **low_level
-            ),
-        ),
+    level = {"goal_space": goals, "horizon": 7, **low_level}
+    return graph(
+        LevelParameters(name="top", agent=top or top_agent()),
+        LevelParameters(name="low", agent=low or low_agent(), **level),
         environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
         num_envs=num_envs,
-        schedule=ScheduleParameters(
-            heatup=EnvironmentSteps(heatup),
-            training=EnvironmentSteps(training),
-            evaluation_interval=EnvironmentSteps(150),
-            evaluation_episodes=EnvironmentEpisodes(5),
-            progress_interval=EnvironmentSteps(10),
-        ),
+        heatup=heatup,
+        training=training,
+        evaluation_interval=150,
+        evaluation_episodes=5,
+        progress_interval=10,
     )
-
-
-def built(params, seed=0):
-    manager = HRLGraphManager(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
-
-
-def agents_of(manager):
-    return list(manager.graph.agents.values())
 
 
 def drawn(agent, size=16):
@@ -128,7 +109,7 @@ def drawn(agent, size=16):
 def ran():
     """A stack after a run."""
     torch.set_num_threads(1)
-    manager = built(stack())
+    manager = created(stack())
     manager.run()
     yield manager
     manager.close()
@@ -228,7 +209,7 @@ def test_log_probs_are_in_the_units_the_level_below_acts_in():
         ),
         output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-30.0, high=30.0),)),
     )
-    manager = built(stack(low=low))
+    manager = created(stack(low=low))
     manager.run()
     top, agent = agents_of(manager)
     columns, interval = drawn(top, 8)
@@ -283,7 +264,7 @@ def test_what_was_asked_for_is_what_the_level_below_was_shown(ran):
 
 def recorded(params, monkeypatch):
     """Run it; what the level below stored during each decision above, by row, as it happened."""
-    manager = built(params)
+    manager = created(params)
     top, low = agents_of(manager)
     during, decisions = defaultdict(list), []
     store_low, store_top = low.store, top.store
@@ -335,7 +316,7 @@ def test_intervals_are_the_steps_of_each_decision(monkeypatch):
 
 
 def test_overwritten_steps_are_counted_and_their_sub_goals_left():
-    manager = built(stack(low=low_agent(capacity=120)))
+    manager = created(stack(low=low_agent(capacity=120)))
     manager.run()
     top, low = agents_of(manager)
     columns, interval = drawn(top, 300)
@@ -480,7 +461,7 @@ def test_batches_hold_the_corrected_sub_goals(ran):
 
 def test_sub_goals_go_through_the_output_filter_and_back():
     filtered = top_agent(output_filter=OutputFilter(action=(LinearBoxToBoxMap(),)))
-    manager = built(stack(filtered))
+    manager = created(stack(filtered))
     manager.run()
     top, _ = agents_of(manager)
     actions = top.memory.sample(200).action.numpy()
@@ -503,7 +484,7 @@ def test_the_level_below_need_not_see_where_it_is():
             observation={"achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),)}
         )
     )
-    manager = built(stack(low=blind))
+    manager = created(stack(low=blind))
     manager.run()
     top, low = agents_of(manager)
     columns, interval = drawn(top, 100)
@@ -530,7 +511,7 @@ def test_three_levels_and_sac_below():
     low = replace(params.levels[1], agent=SACAgentParameters(
         **{key: value for key, value in SETTINGS.items() if key != "exploration"}
     ))  # fmt: skip
-    manager = built(replace(params, levels=(params.levels[0], middle, low)))
+    manager = created(replace(params, levels=(params.levels[0], middle, low)))
     records = list(manager.improve())
     learned = {r.level: r.scalars for r in records if r.kind == "train"}
     assert set(learned) == {"top", "middle", "low"}
@@ -547,7 +528,7 @@ def test_without_correction_it_is_td3():
     )
     states = []
     for top in (plain, top_agent(correction=None)):
-        manager = built(stack(top))
+        manager = created(stack(top))
         manager.run()
         states.append(manager.state_dict()["agents"]["top"])
         manager.close()
@@ -560,11 +541,11 @@ def test_hiro_stopped_in_mid_sub_episode_resumes_bit_for_bit(tmp_path):
     def check(whole, _):
         assert whole.graph.agents["top"].training_steps > 0
 
-    build = partial(built, stack())
+    build = partial(created, stack())
     assert_resumes(build, tmp_path, after(36, amid), after(250, amid), check=check)
 
 
 def test_hiro_frozen_level_below_without_correction_runs():
-    manager = built(stack(top_agent(correction=None), frozen=True))
+    manager = created(stack(top_agent(correction=None), frozen=True))
     manager.run()
     manager.close()

@@ -17,7 +17,8 @@ from coach_rl.extensions.hiro.steps_below import SubGoalRelabelling
 from coach_rl.memories.batches import LOW_BEGIN
 from coach_rl.memories.samplers import SamplerUnit
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, agents_of, built, stack
+from tests.builders import agents_of, created
+from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, stack
 
 
 class Halves(SubGoalRelabelling):
@@ -51,7 +52,7 @@ def above(kind=rl.TD3AgentParameters, **changes):
 
 def recorded(params, monkeypatch):
     """A stack after a run, and of each row of it the decisions, each with the steps below."""
-    manager = built(params)
+    manager = created(params)
     top, low = agents_of(manager)
     during, decisions = defaultdict(list), defaultdict(list)
     store_low, store_top = low.store, top.store
@@ -159,7 +160,7 @@ class EndsParameters:
 def test_stack_with_a_relabelling_unit_resumes_bit_for_bit(tmp_path):
     units = (HalvesParameters(), rl.SubGoalCorrectionParameters())
     memory = replace(UNIT, units=units)
-    build = partial(built, stack(above(rl.SACAgentParameters, memory=memory)))
+    build = partial(created, stack(above(rl.SACAgentParameters, memory=memory)))
     assert_resumes(build, tmp_path, after(250, amid))
 
 
@@ -182,17 +183,17 @@ LOW_STEPS = replace(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: built(stack(low=above())), "level 'low': Halves needs a level below it"),
+        (lambda: created(stack(low=above())), "level 'low': Halves needs a level below it"),
         (
-            lambda: built(stack(above(), low=rl.PPOAgentParameters())),
+            lambda: created(stack(above(), low=rl.PPOAgentParameters())),
             "'top': Halves relabels sub-goals by level 'low' below, .* got PPOAgent",
         ),
-        (lambda: built(stack(above(), frozen=True)), "remembers nothing while it is frozen"),
+        (lambda: created(stack(above(), frozen=True)), "remembers nothing while it is frozen"),
         (
-            lambda: built(with_goals_above(above(memory=IN_HINDSIGHT))),
+            lambda: created(with_goals_above(above(memory=IN_HINDSIGHT))),
             "'top': sampler unit 'halves' and hindsight actions both replace sub-goals",
         ),
-        (lambda: built(stack(above(memory=LOW_STEPS))), "has no end, which a sampler"),
+        (lambda: created(stack(above(memory=LOW_STEPS))), "has no end, which a sampler"),
     ],
 )
 def test_relabelling_unit_out_of_place_is_refused(call, message):

@@ -23,15 +23,9 @@ from coach_rl.extensions.hiro.sub_goal_guide import (
     SubGoalGuideParameters,
     trajectories,
 )
-from tests.agents.goal_stacks import (
-    ABSOLUTE,
-    RELATIVE,
-    SETTINGS,
-    agents_of,
-    built,
-    stack,
-)
+from tests.agents.goal_stacks import ABSOLUTE, RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created
 
 ADJACENT = AdjacencyParameters(cell=0.2, every=60, epochs=2, layers=(16,), embedding=4)
 HRAC = SubGoalGuideParameters(adjacency=ADJACENT)
@@ -57,7 +51,7 @@ def top_agent(kind=TD3AgentParameters, guide=(HIGL,), **changes):
 @pytest.fixture(scope="module")
 def ran():
     """A stack after a run, and what its upper level has logged."""
-    manager = built(stack(top_agent()))
+    manager = created(stack(top_agent()))
     records = [each for each in manager.improve() if each.kind == "train" and each.level == "top"]
     yield manager, records
     manager.close()
@@ -80,7 +74,7 @@ def test_losses_equal_a_plain_loop(goals, decisions):
     adjacency = replace(ADJACENT, near=0.01, far=0.03, weight=3.0)
     landmarks = replace(HIGL.landmarks, weight=5.0, decisions=decisions)
     params = replace(HIGL, adjacency=adjacency, landmarks=landmarks)
-    manager = built(stack(top_agent(guide=(params,)), goals=goals))
+    manager = created(stack(top_agent(guide=(params,)), goals=goals))
     manager.run()
     agent, _ = agents_of(manager)
     guide = agent.actor_terms["guide"]
@@ -111,7 +105,7 @@ def test_losses_equal_a_plain_loop(goals, decisions):
 
 
 def test_nothing_is_asked_before_adjacency_was_learned():
-    manager = built(stack(top_agent()))
+    manager = created(stack(top_agent()))
     agent, _ = agents_of(manager)
     adjacency = agent.actor_terms["guide"].adjacency
     adjacency.network.online.mul_(50)  # or a network with little to say would be no proof
@@ -147,7 +141,7 @@ def test_penalty_brings_sub_goals_nearer(ran):
 
 
 def test_trajectories_are_the_places_visited_until_the_world_begins_anew(monkeypatch):
-    manager = built(stack(top_agent(guide=())))
+    manager = created(stack(top_agent(guide=())))
     _, low = agents_of(manager)
     walks, store = {row: [[]] for row in range(3)}, low.store
 
@@ -176,7 +170,7 @@ def test_trajectories_are_the_places_visited_until_the_world_begins_anew(monkeyp
 
 
 def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
-    manager = built(stack(top_agent(guide=(HRAC,))))
+    manager = created(stack(top_agent(guide=(HRAC,))))
     agent, low = agents_of(manager)
     rounds, learn = [], agent.actor_terms["guide"].adjacency.learn
 
@@ -222,7 +216,7 @@ def guided_stacks(draw):
 @given(params=guided_stacks(), moment=st.integers(100, 150))
 def test_guided_stack_stopped_in_mid_decisions_resumes_bit_for_bit(params, moment):
     with TemporaryDirectory() as folder:
-        assert_resumes(partial(built, params), Path(folder), after(moment, amid))
+        assert_resumes(partial(created, params), Path(folder), after(moment, amid))
 
 
 @settings(max_examples=2, deadline=None, phases=[Phase.generate])
@@ -237,7 +231,7 @@ def test_a_guide_of_no_weight_changes_nothing(params):
     networks = []
     for each in ((weightless,), ()):
         levels = (replace(top, agent=replace(top.agent, actor_terms=each)), low)
-        manager = built(replace(params, levels=levels))
+        manager = created(replace(params, levels=levels))
         manager.run()
         learners = [agent.learner for agent in agents_of(manager)]
         networks.append([each.online for one in learners for each in one.networks.values()])
@@ -254,7 +248,7 @@ def test_compiled_equals_eager_to_rounding(ran):
     before, low_before = agents_of(ran[0])
 
     def trained(mode):
-        other = built(stack(top_agent(update_mode=mode)))
+        other = created(stack(top_agent(update_mode=mode)))
         agent, low = agents_of(other)
         low.load_state_dict(low_before.state_dict())
         agent.memory.load_state_dict(before.memory.state_dict())
@@ -296,7 +290,7 @@ def test_the_log_tells_of_both(ran):
 
 
 def test_an_actor_that_rests_plans_no_landmarks(monkeypatch):
-    manager = built(stack(top_agent()))
+    manager = created(stack(top_agent()))
     agent, _ = agents_of(manager)
     planned, targets = [], agent.actor_terms["guide"].planner.targets
     monkeypatch.setattr(

@@ -24,8 +24,9 @@ from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
-from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
+from tests.agents.goal_stacks import SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created
 from tests.refusals import check_refused
 from tests.small_runs import lines_of
 
@@ -144,7 +145,7 @@ def latents(manager, observation):
 @pytest.mark.parametrize("low", [TD3, FILTERED], ids=["as seen", "filtered"])
 @pytest.mark.parametrize("space", ["absolute", "relative", "scaled", "directions"])
 def test_drawn_rewards_are_those_of_the_networks_now(space, low):
-    manager = built(of(SPACES[space], low, training=400))
+    manager = created(of(SPACES[space], low, training=400))
     _, agent = agents_of(manager)
     for _ in manager.improve():
         pass
@@ -177,7 +178,7 @@ def test_drawn_rewards_are_those_of_the_networks_now(space, low):
 
 @pytest.mark.parametrize("space", ["absolute", "relative", "directions"])
 def test_rewards_as_they_are_observed_are_those_of_the_networks_then(space):
-    manager = built(of(SPACES[space]))
+    manager = created(of(SPACES[space]))
     _, agent = agents_of(manager)
     kept, store = [], agent.store
 
@@ -207,7 +208,7 @@ def test_rewards_as_they_are_observed_are_those_of_the_networks_then(space):
 
 @pytest.mark.parametrize("space", [SCALED, replace(SCALED, relative=False)])
 def test_drawn_actions_above_stand_for_what_was_sent(space):
-    manager = built(of(space, training=900))
+    manager = created(of(space, training=900))
     top, low = agents_of(manager)
     level, sent = manager.graph.training.levels[1], []
     send = level.send
@@ -236,7 +237,7 @@ def test_drawn_actions_above_stand_for_what_was_sent(space):
 
 
 def test_hindsight_takes_goals_that_are_achieved_by_the_networks_now():
-    manager = built(of(RELATIVE, WITH_HER, training=400))
+    manager = created(of(RELATIVE, WITH_HER, training=400))
     for _ in manager.improve():
         pass
     _, agent = agents_of(manager)
@@ -258,7 +259,7 @@ def test_hindsight_takes_goals_that_are_achieved_by_the_networks_now():
 
 
 def test_later_observations_are_of_the_same_episode():
-    manager = built(of(SLOW, training=300))
+    manager = created(of(SLOW, training=300))
     for _ in manager.improve():
         pass
     _, agent = agents_of(manager)
@@ -307,12 +308,12 @@ STACKS = {
 
 @pytest.mark.parametrize("kinds", STACKS.values(), ids=STACKS)
 def test_stack_with_learned_goals_resumes_bit_for_bit(kinds, tmp_path):
-    build = partial(built, levels_of(kinds, training=240))
+    build = partial(created, levels_of(kinds, training=240))
     assert_resumes(build, tmp_path, after(100, amid), kinds=("train", "level"))
 
 
 def finished(params):
-    manager = built(params)
+    manager = created(params)
     records = [
         (each.kind, each.level, each.environment_steps, each.scalars)
         for each in manager.improve()
@@ -349,11 +350,11 @@ def test_workers_elsewhere_keep_unfiltered_observations_as_those_here_do():
 
 @pytest.mark.parametrize("kinds", [STACKS["both"], STACKS["directions"]], ids=["both", "one"])
 def test_evaluations_elsewhere_judge_by_the_networks_of_the_run(kinds):
-    manager = built(levels_of(kinds))
+    manager = created(levels_of(kinds))
     for _ in manager.improve():
         pass
     here = manager.evaluations.scores_of(manager.evaluations.policies())
-    other = built(levels_of(kinds), seed=0)
+    other = created(levels_of(kinds), seed=0)
     before = other.evaluations.scores_of(other.evaluations.policies())
     there = other.evaluations.scores_of(manager.evaluations.policies())
     assert here.levels == there.levels
@@ -391,12 +392,12 @@ class ShownGoals(LinearGoals):
 
 
 def made(*arguments, **given):
-    return lambda: built(of(*arguments, **given)).close()
+    return lambda: created(of(*arguments, **given)).close()
 
 
 def changed(params, **changes):
     top, *below = params.levels
-    return lambda: built(replace(params, levels=(replace(top, **changes), *below))).close()
+    return lambda: created(replace(params, levels=(replace(top, **changes), *below))).close()
 
 
 SEQUENCES = rl.ReplayMemoryParameters(n_step=3)
@@ -472,7 +473,7 @@ REFUSED = [  # call, kind of error, message
         "level 'low': BlendedGoals.achieved reads the observation key 'achieved_goal' ... `keys`",
     ),
     (
-        lambda: list(built(of(Silent(**BOX, key=KEY))).improve()),
+        lambda: list(created(of(Silent(**BOX, key=KEY))).improve()),
         RunError,
         "SilentGoals.learn must return whether anything changed ... got None",
     ),
@@ -498,7 +499,7 @@ REFUSED = [  # call, kind of error, message
         "keeps goals that the level below achieved, and LinearGoals moves them",
     ),
     (
-        lambda: built(
+        lambda: created(
             replace(
                 of(LINEAR),
                 source=CollectionParameters(workers=1, mode="asynchronous", ticks=2, staleness=4),
@@ -559,7 +560,7 @@ def test_loaded_agents_judge_by_what_was_learned(run_folder):
 def test_frozen_levels_of_other_runs_keep_their_goals(run_folder):
     top, *below = levels_of((SLOW, SCALED)).levels
     frozen = tuple(replace(each, load=str(run_folder), frozen=True) for each in below)
-    manager = built(replace(levels_of((SLOW, SCALED)), levels=(top, *frozen)), seed=5)
+    manager = created(replace(levels_of((SLOW, SCALED)), levels=(top, *frozen)), seed=5)
     rl.load_levels(manager)
     for _ in manager.improve():
         pass
@@ -599,7 +600,7 @@ def test_films_of_learned_goals_have_no_mark_for_them(tmp_path):
 
 
 def test_description_names_the_learned_space():
-    manager = built(of(SLOW))
+    manager = created(of(SLOW))
     text = manager.graph.description()
     assert "goals: 3 latents of LESSONGoals in [-2, 2] by 'observation'" in text
     manager.close()

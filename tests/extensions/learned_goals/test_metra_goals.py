@@ -16,8 +16,9 @@ from coach_rl.extensions.learned_goals.learned_goals import GoalBatch
 from coach_rl.extensions.testing import check_goals
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.extensions.workers.collection import CollectionParameters
-from tests.agents.goal_stacks import SETTINGS, agents_of, built, stack
+from tests.agents.goal_stacks import SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import agents_of, created
 from tests.extensions.learned_goals.test_learned_goals import finished
 from tests.extensions.testing.test_goal_contract import at
 from tests.refusals import check_refused
@@ -119,7 +120,7 @@ def of(space=METRA, low=SAC, top=None, **given):
 
 @pytest.mark.parametrize("space", [METRA, replace(METRA, constraint="none")], ids=str)
 def test_drawn_rewards_are_the_way_that_latents_went_along_the_skill(space):
-    manager = built(of(space, training=400))
+    manager = created(of(space, training=400))
     for _ in manager.improve():
         pass
     _, agent = agents_of(manager)
@@ -140,7 +141,7 @@ def test_drawn_rewards_are_the_way_that_latents_went_along_the_skill(space):
 
 
 def test_rewards_as_they_are_observed_are_logged_and_stored():
-    manager = built(of())
+    manager = created(of())
     _, agent = agents_of(manager)
     kept, store = [], agent.store
 
@@ -197,7 +198,7 @@ STACKS = {
 
 @pytest.mark.parametrize("params", STACKS.values(), ids=STACKS)
 def test_stack_with_skills_resumes_bit_for_bit(params, tmp_path):
-    build = partial(built, params)
+    build = partial(created, params)
     assert_resumes(build, tmp_path, after(100, amid), kinds=("train", "level"))
 
 
@@ -210,7 +211,7 @@ def test_workers_judge_by_the_networks_of_the_run(on):
 
 
 def test_evaluations_elsewhere_judge_by_the_networks_of_the_run():
-    manager, other = built(of()), built(of())
+    manager, other = created(of()), created(of())
     for _ in manager.improve():
         pass
     here = manager.evaluations.scores_of(manager.evaluations.policies())
@@ -231,7 +232,7 @@ def test_frozen_skills_of_another_run_stay_as_they_are(tmp_path):
         root=tmp_path,
         settings=settings,
     ).folder.path
-    above = built(of(top=SAC, load=str(run), frozen=True))
+    above = created(of(top=SAC, load=str(run), frozen=True))
     rl.load_levels(above)
     _, low = agents_of(above)
     phi_of_run = low.goals.phi.online.clone()
@@ -263,7 +264,7 @@ REFUSED = [  # call, kind of error, message
     (lambda: replace(METRA, bounds_rate=0.1), ParameterError, "leave out relative, observed"),
     (lambda: replace(METRA, multiplier=0.0), ParameterError, "multiplier"),
     (
-        lambda: built(of(low=replace(SAC, memory=HER))).close(),
+        lambda: created(of(low=replace(SAC, memory=HER))).close(),
         ConfigurationError,
         "hindsight takes places that were achieved as goals; leave out memory.hindsight",
     ),

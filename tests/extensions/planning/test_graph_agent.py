@@ -45,6 +45,7 @@ from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing import assert_same_state
 from tests.agents import decisions
 from tests.agents.resuming import after, assert_resumes
+from tests.builders import created, graph
 
 PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
 
@@ -70,22 +71,15 @@ def experiment(steps, level="point_maze_u", low=SCRIPT, **fields):
     planner = GraphAgentParameters(
         **{"places": GridPlaces(spacing=0.5), "report_every": 100, **fields}
     )
-    return HRLGraphManager(
-        GraphParameters(
-            levels=(
-                LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
-                LevelParameters(
-                    name="low",
-                    agent=low,
-                    goal_space=world.task.subgoal_space,
-                    horizon=15,
-                ),
-            ),
-            environment=world,
-            num_envs=8,
-            schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
-        )
+    sub_goals = world.task.subgoal_space
+    params = graph(
+        LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
+        LevelParameters(name="low", agent=low, goal_space=sub_goals, horizon=15),
+        environment=world,
+        num_envs=8,
+        training=steps,
     )
+    return HRLGraphManager(params)
 
 
 def at(own=PLACES, sub_goal=PLACES):
@@ -594,9 +588,7 @@ def built(name, seed):
     """One of the runs, with records all the time."""
     parameters = RUNS[name]().parameters
     schedule = replace(parameters.schedule, progress_interval=EnvironmentSteps(10))
-    manager = HRLGraphManager(replace(parameters, schedule=schedule))
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    return manager
+    return created(replace(parameters, schedule=schedule), seed)
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,0 +1,107 @@
+"""Small experiments and agents; a test gives only what is special about its own."""
+
+from dataclasses import fields
+from typing import Any
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+from coach_rl.agents.td3_agent import TD3AgentParameters
+from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.core.runtime import Runtime
+from coach_rl.environments.toy import PointMassParameters
+from coach_rl.graph_managers import (
+    BasicGraphParameters,
+    BasicRLGraphManager,
+    GraphManager,
+    GraphParameters,
+    LevelParameters,
+    ScheduleParameters,
+)
+from coach_rl.memories import ReplayMemoryParameters
+
+RELU = TorsoParameters(middleware=(16,), activation="relu")
+"""The torso of small actors and critics."""
+
+
+def parted(given: dict[str, Any], kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is given without the fields of a parameter class, and those."""
+    names = {each.name for each in fields(kind)} & given.keys()
+    rest = {name: value for name, value in given.items() if name not in names}
+    return rest, {name: given[name] for name in names}
+
+
+def described(given: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a graph's parameters, with those of its schedule gathered in `schedule`.
+
+    Unless they are given: a point mass, and evaluations of two episodes, but only by request.
+    """
+    own, schedule = parted(given, ScheduleParameters)
+    schedule = {"evaluation_interval": None, "evaluation_episodes": 2, **schedule}
+    return {
+        "environment": PointMassParameters(),
+        "schedule": ScheduleParameters(**schedule),
+        **own,
+    }
+
+
+def graph(*levels: LevelParameters, **given: Any) -> GraphParameters:
+    """Parameters of levels, top first; fields of the graph and of its schedule may be given."""
+    return GraphParameters(levels=levels, **described(given))
+
+
+def flat(agent: Any, environment: Any = None, **given: Any) -> BasicGraphParameters:
+    """Parameters of one level; fields of the graph and of its schedule may be given."""
+    if environment is not None:
+        given["environment"] = environment
+    return BasicGraphParameters(agent=agent, **described(given))
+
+
+def created(params: GraphParameters, seed: int = 0) -> GraphManager:
+    """The graph manager, with its graph built on the CPU."""
+    is_flat = isinstance(params, BasicGraphParameters)
+    manager = (BasicRLGraphManager if is_flat else GraphManager)(params)
+    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    return manager
+
+
+def agents_of(manager: GraphManager) -> list[Any]:
+    """The agents of the levels, top first."""
+    return list(manager.graph.agents.values())
+
+
+def ppo(rollout: int = 32, **given: Any) -> PPOAgentParameters:
+    """PPO with small batches; fields of the agent and of its algorithm may be given."""
+    own, algorithm = parted(given, PPOAlgorithmParameters)
+    algorithm = {"rollout": rollout, "minibatch": 16, **algorithm}
+    return PPOAgentParameters(
+        **{"algorithm": PPOAlgorithmParameters(**algorithm), "update_mode": "eager", **own}
+    )
+
+
+def ddpg(kind: Any = DDPGAgentParameters, *, torso: Any = RELU, **given: Any) -> Any:
+    """DDPG, or another off-policy agent with an actor, that learns seldom and soon.
+
+    Args:
+        kind: The class of the parameters.
+        torso: That of actor and critic.
+        given: Fields of the agent and of its learning.
+    """
+    own, learning = parted(given, LearningParameters)
+    learning = {"batch": 8, "updates_per_step": 0.25, "learning_starts": 20, **learning}
+    return kind(
+        **{
+            "learning": LearningParameters(**learning),
+            "memory": ReplayMemoryParameters(capacity=2_000),
+            "actor": ActorParameters(torso=torso),
+            "critic": CriticParameters(torso=torso),
+            "update_mode": "eager",
+            **own,
+        }
+    )
+
+
+def td3(**given: Any) -> Any:
+    """TD3 that learns seldom and soon; see `ddpg`."""
+    return ddpg(TD3AgentParameters, **given)
