@@ -85,6 +85,15 @@ class TorsoParameters:
         """The torso for observations of `space`; a normaliser sees them first where given."""
         return Torso(self, space, rng, normaliser)
 
+    def embed(
+        self,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> "ObservationEmbedder":
+        """The torso's first part; a subclass for other layers returns an embedder of its own."""
+        return ObservationEmbedder(self, space, rng, normaliser)
+
 
 class ObservationEmbedder(nn.Module):
     """Observation keys, each embedded, concatenated in the space's order.
@@ -108,19 +117,31 @@ class ObservationEmbedder(nn.Module):
         self.embedders = nn.ModuleList()
         self.output_size = 0
         for key, part in space.spaces.items():
-            normalised = normaliser is not None and key in normaliser.mean
-            is_scaled = not normalised and _has_bounds_of_bytes(part)
-            encoder, width = _encoder(part, key, params, rng, is_scaled=is_scaled)
-            first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
-            layers = dense_layers(width, params.embedder, params, rng)
-            self.embedders.append(nn.Sequential(*first, encoder, *layers))
-            self.output_size += params.embedder[-1] if layers else width
+            layers, width = self.layers_of(key, part, params, rng, normaliser)
+            self.embedders.append(layers)
+            self.output_size += width
         self.recurrence: StatefulLayer | None = None
         stateful = params.recurrence
         if stateful is not None:
             layer = stateful.build(self.output_size, rng, orthogonal=params.orthogonal)
             self.recurrence = layer
             self.output_size = layer.output_size
+
+    def layers_of(
+        self,
+        key: str,
+        part: Space,
+        params: TorsoParameters,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None,
+    ) -> tuple[nn.Sequential, int]:
+        """The layers of an observation key, and their number of outputs."""
+        normalised = normaliser is not None and key in normaliser.mean
+        is_scaled = not normalised and _has_bounds_of_bytes(part)
+        encoder, width = _encoder(part, key, params, rng, is_scaled=is_scaled)
+        first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
+        layers = dense_layers(width, params.embedder, params, rng)
+        return nn.Sequential(*first, encoder, *layers), (params.embedder or (width,))[-1]
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, output_size] of observations [B, ...] each."""
@@ -152,7 +173,7 @@ class Torso(nn.Module):
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
         super().__init__()
-        self.embedder = ObservationEmbedder(params, space, rng, normaliser)
+        self.embedder = params.embed(space, rng, normaliser)
         size = self.embedder.output_size
         self.middleware = nn.Sequential(*dense_layers(size, params.middleware, params, rng))
         self.output_size = params.middleware[-1] if params.middleware else size

@@ -1,0 +1,1 @@
+"""Tasks of the DeepMind Control Suite; their environment is `environments/dm_control`."""
