@@ -111,7 +111,13 @@ class ControlTask(gymnasium.Env[Any, Array]):
         is_late = self._steps == self._most_steps
         # A time limit leaves the discount at 1.
         terminated = is_over and discount == 0.0
-        return self._shown(observation), reward, terminated, (is_over or is_late) and not terminated, {}
+        return (
+            self._shown(observation),
+            reward,
+            terminated,
+            (is_over or is_late) and not terminated,
+            {},
+        )
 
     def render(self) -> Array:
         """A picture for films, uint8 [480, 480, 3]."""

@@ -133,9 +133,7 @@ class Pixels(nn.Module):
 class Convolutions(nn.Sequential):
     """Convolutions with an activation each, and their outputs in a row: [B, features]."""
 
-    def __init__(
-        self, channels: int, params: PictureTorsoParameters, rng: torch.Generator
-    ) -> None:
+    def __init__(self, channels: int, params: PictureTorsoParameters, rng: torch.Generator) -> None:
         super().__init__()
         for outputs, kernel, stride in params.convolutions:
             layer = convolution(
@@ -163,7 +161,9 @@ class BorrowedConvolutions(BorrowedLayers):
 
     def borrow(self, critics: CriticEnsemble) -> None:
         embedder = critics.embedder
-        layers = {} if embedder is None else dict(zip(embedder.keys, embedder.embedders, strict=True))
+        layers = (
+            {} if embedder is None else dict(zip(embedder.keys, embedder.embedders, strict=True))
+        )
         self._found = tuple(
             each for each in layers.get(self.key, ()) if isinstance(each, Convolutions)
         )

@@ -169,9 +169,13 @@ def shifted(pictures: Tensor, shifts: Tensor) -> Tensor:
     from_y = _moved(height, shifts[:, 0])  # [B, height]
     from_x = _moved(width, shifts[:, 1])  # [B, width]
     first = torch.arange(batch * stack, device=pictures.device).view(batch, stack, 1) * height
-    rows = planes.view(batch * stack * height, -1).index_select(0, (first + from_y[:, None]).flatten())
+    rows = planes.view(batch * stack * height, -1).index_select(
+        0, (first + from_y[:, None]).flatten()
+    )
     numbers = rows.shape[1] // width  # of a pixel
-    columns = (from_x[:, :, None] * numbers + torch.arange(numbers, device=pictures.device)).flatten(1)
+    columns = (
+        from_x[:, :, None] * numbers + torch.arange(numbers, device=pictures.device)
+    ).flatten(1)
     index = columns[:, None].expand(-1, stack * height, -1)  # [B, S height, width numbers]
     return rows.view(index.shape).gather(2, index).view(planes.shape).movedim(1, -1)
 
