@@ -57,7 +57,8 @@ class ControlTask(gymnasium.Env[Any, Array]):
         require_task(task)
         domain, _, name = short_name(task).partition("-")
         self._env: Any = load_suite().load(domain, name, task_kwargs={"random": 0})
-        self._physics_state = PhysicsState(self._env)
+        self.physics_state = PhysicsState(self._env)
+        """Saves and restores what steps depend on."""
         self._repeat = action_repeat
         self._camera = camera
         self._film: Camera | None = None
@@ -144,11 +145,11 @@ class SavedControlTask(ControlTask):
 
     def save_state(self) -> State:
         """See `OffersState`; `np_random` is saved beside it."""
-        return {"task": self._physics_state.save(), "steps": self._steps}
+        return {"task": self.physics_state.save(), "steps": self._steps}
 
     def restore_state(self, state: State) -> None:
         """Continue where the state was saved."""
-        self._physics_state.restore(state["task"])
+        self.physics_state.restore(state["task"])
         self._steps = int(state["steps"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from coach_rl.core.records import Array
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.state import State
 
 _RANDOM = "_random"
@@ -26,22 +26,27 @@ class PhysicsState:
     def __init__(self, env: Any) -> None:
         self._env = env
         self._model = env.physics.model.ptr
-        self._made_model = _arrays(self._model)
+        self._arrays = _arrays(self._model)
+        self._made_model = {name: array.copy() for name, array in self._arrays.items()}
         self._made_task = {name: _copied(value) for name, value in vars(env.task).items()}
         self._size = mujoco.mj_stateSize(self._model, _KIND)
+
+    def physics(self) -> FloatArray:
+        """All that an integration step reads, float64 [S]."""
+        numbers = np.empty(self._size, np.float64)
+        mujoco.mj_getState(self._model, self._env.physics.data.ptr, numbers, _KIND)
+        return numbers
 
     def save(self) -> State:
         """A state for `restore` that shares no memory with the task."""
         env = self._env
-        numbers = np.empty(self._size, np.float64)
-        mujoco.mj_getState(self._model, env.physics.data.ptr, numbers, _KIND)
         name, keys, place, has_normal, normal = env.task.random.get_state()
         made = self._made_model
         return {
-            "physics": numbers,
+            "physics": self.physics(),
             "model": {
                 name: array.copy()
-                for name, array in _views(self._model).items()
+                for name, array in self._arrays.items()
                 if not np.array_equal(array, made[name], equal_nan=True)
             },
             "task": {
@@ -63,7 +68,7 @@ class PhysicsState:
     def restore(self, state: State) -> None:
         """Continue where a task that was made alike was saved."""
         env = self._env
-        for name, array in _views(self._model).items():
+        for name, array in self._arrays.items():
             array[...] = state["model"].get(name, self._made_model[name])
         attributes = vars(env.task)
         for name, value in {**self._made_task, **state["task"]}.items():
@@ -83,18 +88,14 @@ _KIND = mujoco.mjtState.mjSTATE_INTEGRATION
 """All that an integration step reads, the warm start of its solver too."""
 
 
-def _views(model: mujoco.MjModel) -> dict[str, Array]:
-    """The arrays of a model that are not empty and can be written to, by name."""
+def _arrays(model: mujoco.MjModel) -> dict[str, Array]:
+    """The arrays of a model that are not empty and can be written to, by name; not copied."""
     found = {}
     for name in dir(model):
         value = None if name.startswith("_") else getattr(model, name)
         if isinstance(value, np.ndarray) and value.size and value.flags.writeable:
             found[name] = value
     return found
-
-
-def _arrays(model: mujoco.MjModel) -> dict[str, Array]:
-    return {name: array.copy() for name, array in _views(model).items()}
 
 
 def _copied(value: Any) -> Any:

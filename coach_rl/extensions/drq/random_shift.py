@@ -2,7 +2,7 @@
 
     memory=ReplayMemoryParameters(parts=(RandomShiftParameters(),))
 
-For any agent with a replay memory. Pictures in the memory stay as they are.
+For any agent with a replay memory but recurrent ones. Pictures in the memory stay as they are.
 """
 
 from collections.abc import Sequence
@@ -50,9 +50,9 @@ class RandomShiftParameters(MemoryPartParameters):
 
     def check(self, memory: ReplaySettings) -> None:
         require(
-            self.copies == 1 or memory.draws.is_single,
-            "RandomShiftParameters.targets and losses must be 1 where sequences are drawn, got "
-            f"{self.targets} and {self.losses}",
+            memory.draws.is_single,
+            "RandomShiftParameters needs transitions that are drawn one by one, got "
+            f"draws={memory.draws}: the pictures of a sequence would not be moved alike",
         )
         require(
             self.copies == 1 or memory.hindsight is None,
