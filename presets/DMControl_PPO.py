@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 import coach_rl as rl
-from coach_rl.presets.control_tasks import ControlPanel, Marks
+from coach_rl.presets.control_tasks import ControlPanel
 from coach_rl.presets.panels import flat
-
-MARKS: Marks = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,5 +56,5 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         agent,
         panel.environment,
         panel.schedule(panel.evaluation_interval),
-        validation=panel.validation(MARKS),
+        validation=None,
     )

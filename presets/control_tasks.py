@@ -81,5 +81,4 @@ class OffPolicyControlPanel(ControlPanel):
             self.environment,
             self.schedule(self.evaluation_interval, heatup=self.heatup),
             validation=self.validation(marks),
-            threads=2,
         )
