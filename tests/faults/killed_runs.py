@@ -310,11 +310,7 @@ def campaign(
 
 def runs() -> dict[str, KilledRun]:
     """The golden runs, with checkpoints all the time; and two more: workers, compiled updates."""
-    available = {
-        name: killed_run(run)
-        for name, run in RUNS.items()
-        if is_installed(run)
-    }
+    available = {name: killed_run(run) for name, run in RUNS.items() if is_installed(run)}
     for name, base, change in (
         ("CartPole_PPO, worker processes", "CartPole_PPO", "environment.vectorization=subprocess"),
         ("Mujoco_PPO, compiled", "Mujoco_PPO", "agent.update_mode=compiled"),

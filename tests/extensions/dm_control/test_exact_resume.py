@@ -1,6 +1,5 @@
 """Restored tasks continue exactly, in new processes too; see `benchmarks/control_restores.py`."""
 
-import numpy as np
 import pytest
 
 from benchmarks import control_restores
