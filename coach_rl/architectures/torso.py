@@ -117,31 +117,19 @@ class ObservationEmbedder(nn.Module):
         self.embedders = nn.ModuleList()
         self.output_size = 0
         for key, part in space.spaces.items():
-            layers, width = self.layers_of(key, part, params, rng, normaliser)
-            self.embedders.append(layers)
-            self.output_size += width
+            normalised = normaliser is not None and key in normaliser.mean
+            is_scaled = not normalised and _has_bounds_of_bytes(part)
+            encoder, width = _encoder(part, key, params, rng, is_scaled=is_scaled)
+            first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
+            layers = dense_layers(width, params.embedder, params, rng)
+            self.embedders.append(nn.Sequential(*first, encoder, *layers))
+            self.output_size += params.embedder[-1] if layers else width
         self.recurrence: StatefulLayer | None = None
         stateful = params.recurrence
         if stateful is not None:
             layer = stateful.build(self.output_size, rng, orthogonal=params.orthogonal)
             self.recurrence = layer
             self.output_size = layer.output_size
-
-    def layers_of(
-        self,
-        key: str,
-        part: Space,
-        params: TorsoParameters,
-        rng: torch.Generator,
-        normaliser: ObservationNormaliser | None,
-    ) -> tuple[nn.Sequential, int]:
-        """The layers of an observation key, and their number of outputs."""
-        normalised = normaliser is not None and key in normaliser.mean
-        is_scaled = not normalised and _has_bounds_of_bytes(part)
-        encoder, width = _encoder(part, key, params, rng, is_scaled=is_scaled)
-        first = [Normalise(normaliser, key)] if normaliser is not None and normalised else []
-        layers = dense_layers(width, params.embedder, params, rng)
-        return nn.Sequential(*first, encoder, *layers), (params.embedder or (width,))[-1]
 
     def forward(self, observation: dict[str, Tensor]) -> Tensor:
         """[B, output_size] of observations [B, ...] each."""

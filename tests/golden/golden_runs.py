@@ -226,7 +226,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "DMControl_Pixels_SAC": dict(
         steps=80,
         changes=ONE
-        + "environment.max_episode_steps=10; environment.picture_size=40; evaluation_interval=60; heatup=20; batch=4; "
+        + "environment.max_episode_steps=10; environment.picture_size=40; heatup=20; batch=4; "
+        + "evaluation_interval=60; "
         + "layers=(16,); features=4; updates_per_step=0.5; agent.memory.capacity=200; "
         + "agent.learning.learning_starts=20; agent.learning.report_every=10; "
         + "agent.actor.torso.convolutions=((4, 5, 3), (4, 3, 2)); "

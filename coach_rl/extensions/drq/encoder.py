@@ -11,6 +11,7 @@ It is that of SAC+AE (Yarats et al. 2019, arXiv:1910.01741). Differences: dense 
 gain sqrt(2), as all of this engine's.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from coach_rl.architectures.continuous_control import BorrowedLayers, CriticEnse
 from coach_rl.architectures.layers import Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
+from coach_rl.architectures.user_module import selected
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
@@ -72,7 +74,7 @@ class PictureTorsoParameters(TorsoParameters):
 
 
 class PictureEmbedder(ObservationEmbedder):
-    """The first part of a `PictureTorsoParameters`.
+    """The first part of a `PictureTorsoParameters`: features of pictures behind other observations.
 
     Raises:
         SpaceError: A picture is too small for the convolutions, or there is none.
@@ -85,38 +87,20 @@ class PictureEmbedder(ObservationEmbedder):
         rng: torch.Generator,
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
-        super().__init__(params, space, rng, normaliser)
-        if not any(isinstance(each, Pixels) for each in self.modules()):
+        shown = selected(space, params.keys).spaces
+        pictures = {key: part for key, part in shown.items() if is_picture(part)}
+        if not pictures:
             raise SpaceError(
                 "PictureTorsoParameters needs a picture among the observations, bytes [height, "
                 f"width, channels] or a stack of those, got {' '.join(str(space).split())}; use "
                 "TorsoParameters for others"
             )
-
-    def layers_of(
-        self,
-        key: str,
-        part: Space,
-        params: TorsoParameters,
-        rng: torch.Generator,
-        normaliser: ObservationNormaliser | None,
-    ) -> tuple[nn.Sequential, int]:
-        """See `ObservationEmbedder`; a picture's layers end in its features."""
-        if not is_picture(part):
-            return super().layers_of(key, part, params, rng, normaliser)
-        assert isinstance(params, PictureTorsoParameters)
-        size = _feature_maps(key, part, params.convolutions)
-        convolutions: nn.Module
-        if params.convolutions_of == "own":
-            convolutions = Convolutions(_channels(part), params, rng)
-        else:
-            convolutions = BorrowedConvolutions(key)
-        dense = linear(
-            size, params.features, rng=rng, gain=HIDDEN_GAIN, orthogonal=params.orthogonal
-        )
-        norm = nn.LayerNorm(params.features)
-        layers = nn.Sequential(Pixels(), convolutions, dense, norm, Activate("tanh"))
-        return layers, params.features
+        others = {key: part for key, part in shown.items() if key not in pictures}
+        super().__init__(replace(params, keys=None), spaces.Dict(others), rng, normaliser)
+        for key, part in pictures.items():
+            self.keys.append(key)
+            self.embedders.append(_layers(key, part, params, rng))
+            self.output_size += params.features
 
 
 class Pixels(nn.Module):
@@ -191,6 +175,22 @@ def is_picture(space: Space) -> bool:
     """Return whether observations are pictures or stacks of pictures."""
     shape = space.shape or ()
     return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(shape) in PICTURE_AXES
+
+
+def _layers(
+    key: str, space: Space, params: PictureTorsoParameters, rng: torch.Generator
+) -> nn.Sequential:
+    """The layers from a picture to its features."""
+    size = _feature_maps(key, space, params.convolutions)
+    convolutions: nn.Module
+    if params.convolutions_of == "own":
+        convolutions = Convolutions(_channels(space), params, rng)
+    else:
+        convolutions = BorrowedConvolutions(key)
+    dense = linear(size, params.features, rng=rng, gain=HIDDEN_GAIN, orthogonal=params.orthogonal)
+    return nn.Sequential(
+        Pixels(), convolutions, dense, nn.LayerNorm(params.features), Activate("tanh")
+    )
 
 
 def _channels(space: Space) -> int:

@@ -145,7 +145,7 @@ def test_episodes_of_one_row_differ():
 
 
 def test_unknown_tasks_and_settings_are_refused():
-    with pytest.raises(UnknownNameError, match="cheetah-walk.*did you mean 'cheetah-run'"):
+    with pytest.raises(UnknownNameError, match=r"cheetah-walk.*did you mean 'cheetah-run'"):
         DMControlParameters(level="cheetah-walk")
     with pytest.raises(ParameterError, match="kwargs and action_mask have no meaning"):
         DMControlParameters(kwargs={"time_limit": 3})

@@ -68,7 +68,7 @@ def test_encoder_equals_plain_layers():
     values = stacked.to(torch.float32).permute(0, 3, 1, 2).contiguous() / 255
     values = torch.relu(second(torch.relu(first(values)))).flatten(1)
     features = torch.tanh(nn.functional.layer_norm(linear(values), (5,)))
-    torch.testing.assert_close(found, torch.cat([features, seen["speed"]], dim=1))
+    torch.testing.assert_close(found, torch.cat([seen["speed"], features], dim=1))
 
 
 def test_pixels_of_one_picture_have_their_channels_in_order():
@@ -86,7 +86,7 @@ def pair():
 
 def test_borrowed_convolutions_are_those_of_the_critics_as_they_are_now():
     actor, critics = pair()
-    assert not any("embedders.0.1" in name for name in actor.named(actor.online))
+    assert not any("embedders.1.1" in name for name in actor.named(actor.online))
     before = actor.module(shown(4))[0]
     named = critics.named(critics.online)
     kernels = next(value for name, value in named.items() if value.ndim == 4)
@@ -106,7 +106,7 @@ def test_actor_of_borrowed_convolutions_equals_one_with_copies_of_them():
         for module in (own, critics.module)
     )
     copy.load_state_dict(source.state_dict())
-    rest = {name: value for name, value in own.state_dict().items() if ".0.1." not in name}
+    rest = {name: value for name, value in own.state_dict().items() if ".1.1." not in name}
     own.load_state_dict(rest | actor.named(actor.online), strict=False)
     torch.testing.assert_close(own(shown(4)), actor.module(shown(4)))
 
