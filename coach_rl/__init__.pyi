@@ -72,6 +72,15 @@ from coach_rl.environments.atari.games import (
 from coach_rl.environments.atari.parameters import (
     AtariParameters as AtariParameters,
 )
+from coach_rl.environments.dm_control.control_task import (
+    ControlTask as ControlTask,
+)
+from coach_rl.environments.dm_control.parameters import (
+    DMControlParameters as DMControlParameters,
+)
+from coach_rl.environments.dm_control.tasks import (
+    BENCHMARK_TASKS as BENCHMARK_TASKS,
+)
 from coach_rl.environments.faults import (
     FaultParameters as FaultParameters,
 )
@@ -177,6 +186,12 @@ from coach_rl.extensions.discrete_maps.discrete_maps import (
 from coach_rl.extensions.distributional.heads import (
     CategoricalHead as CategoricalHead,
     QuantileHead as QuantileHead,
+)
+from coach_rl.extensions.drq.encoder import (
+    PictureTorsoParameters as PictureTorsoParameters,
+)
+from coach_rl.extensions.drq.random_shift import (
+    RandomShiftParameters as RandomShiftParameters,
 )
 from coach_rl.extensions.episode_filters.episode_filter import (
     EpisodeFilter as EpisodeFilter,

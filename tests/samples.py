@@ -1,19 +1,33 @@
-"""Long lists of cases, of which each day runs others.
+"""Long lists of cases, of which each version of the code runs others.
 
 A case that isn't drawn is marked slow, so `make slow` runs what `make test` leaves out. The report
-of pytest begins with the seed; `COACH_TEST_SEED=N` draws the same cases again, and
-`COACH_TEST_SEED=every` all cases.
+of pytest begins with the seed, which follows from the sizes of all files of code;
+`COACH_TEST_SEED=N` draws the cases of another one, and `COACH_TEST_SEED=every` all cases.
 """
 
 import os
 import random
+import zlib
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-SEED = os.environ.setdefault("COACH_TEST_SEED", str(datetime.now(UTC).toordinal()))
+CHECKOUT = Path(__file__).parent.parent
+
+
+def seed_of_code() -> int:
+    """A number that changes with any file of the package, its presets and its environments."""
+    found = sorted(
+        f"{path.relative_to(CHECKOUT).as_posix()} {path.stat().st_size}"
+        for folder in ("coach_rl", "environments", "filters", "presets")
+        for path in (CHECKOUT / folder).rglob("*.py")
+    )
+    return zlib.crc32("\n".join(found).encode())
+
+
+SEED = os.environ.setdefault("COACH_TEST_SEED", str(seed_of_code()))
 """Seed of what is drawn. Processes that run tests side by side inherit it."""
 
 
@@ -34,7 +48,7 @@ def drawn(cases: Iterable[Any], *, one_of: int, is_rest: bool = False) -> list[A
 
 
 def is_drawn(case: Any, one_of: int) -> bool:
-    """Whether the day's seed draws a case; no other case matters to it."""
+    """Whether the seed draws a case; no other case matters to it."""
     return random.Random(f"{SEED} {values_of(case)[0]}").randrange(one_of) == 0
 
 

@@ -26,6 +26,7 @@ from coach_rl.architectures.continuous_control import (
     CriticParameters,
     Critics,
     DeterministicActor,
+    lend,
 )
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
@@ -139,6 +140,7 @@ class ActorCriticLearner(ABC, Generic[Batch]):
         self._terms = tuple(agent.actor_terms.values())
         for name in agent.actor_terms:
             require_memoryless((actor, critics), f"agent '{agent.name}' with its {name}")
+        lend(actor, critics)
         self.actor = NetworkWrapper(actor, device=agent.device, with_target=actor_follows)
         self.critics = NetworkWrapper(critics, device=agent.device, with_target=True)
         self.policy = recurrent_forward(

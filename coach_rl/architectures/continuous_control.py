@@ -1,5 +1,6 @@
 """Actors and critics: of actions in a Box, deterministic and squashed Gaussian, and Q(s, a)."""
 
+from abc import ABC, abstractmethod
 from dataclasses import field
 from functools import partial
 from typing import Any
@@ -213,6 +214,25 @@ class ChoiceCritics(CriticEnsemble):
         return self.bounded(self.values(observation, None, self.members))
 
 
+class BorrowedLayers(nn.Module, ABC):
+    """A part of an actor's network that runs layers of the critics, which alone train them."""
+
+    @abstractmethod
+    def borrow(self, critics: CriticEnsemble) -> None:
+        """Find the layers, without making them parts of this module; before anything is run.
+
+        Raises:
+            ConfigurationError: The critics have none that fit.
+        """
+
+
+def lend(actor: Actor, critics: CriticEnsemble) -> None:
+    """Give the critics to the parts of an actor that borrow layers of them."""
+    for part in actor.modules():
+        if isinstance(part, BorrowedLayers):
+            part.borrow(critics)
+
+
 class DenseCritics(nn.Module):
     """Outputs [K, B, P] by K middlewares, run as one batched product.
 
@@ -232,7 +252,7 @@ class DenseCritics(nn.Module):
         super().__init__()
         torso = params.torso
         assert isinstance(torso, TorsoParameters)
-        self.embedder = ObservationEmbedder(torso, observation_space, rng, normaliser)
+        self.embedder = torso.embed(observation_space, rng, normaliser)
         self.activation = ACTIVATIONS[torso.activation]
         self.action_layers = frozenset(() if action_space is None else params.action_layers)
         actions = 0 if action_space is None else int(np.prod(action_space.shape or ()))

@@ -60,6 +60,15 @@ class TorsoParameters:
         """The torso for observations of `space`; a normaliser sees them first where given."""
         return Torso(self, space, rng, normaliser)
 
+    def embed(
+        self,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> "ObservationEmbedder":
+        """The torso's first part; a subclass for other layers returns an embedder of its own."""
+        return ObservationEmbedder(self, space, rng, normaliser)
+
 
 class ObservationEmbedder(nn.Module):
     """Observation keys, each embedded, concatenated in the space's order.
@@ -127,7 +136,7 @@ class Torso(nn.Module):
         normaliser: ObservationNormaliser | None = None,
     ) -> None:
         super().__init__()
-        self.embedder = ObservationEmbedder(params, space, rng, normaliser)
+        self.embedder = params.embed(space, rng, normaliser)
         size = self.embedder.output_size
         self.middleware = nn.Sequential(*dense_layers(size, params.middleware, params, rng))
         self.output_size = params.middleware[-1] if params.middleware else size

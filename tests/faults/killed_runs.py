@@ -11,7 +11,6 @@ their rows are made again.
 
 import argparse
 import csv
-import importlib.util
 import json
 import shutil
 import signal
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from golden_runs import RUNS, GoldenRun
+from golden_runs import RUNS, GoldenRun, is_installed
 from killed_processes import Ended, Moment, coach, moments
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -311,11 +310,7 @@ def campaign(
 
 def runs() -> dict[str, KilledRun]:
     """The golden runs, with checkpoints all the time; and two more: workers, compiled updates."""
-    available = {
-        name: killed_run(run)
-        for name, run in RUNS.items()
-        if run.package is None or importlib.util.find_spec(run.package) is not None
-    }
+    available = {name: killed_run(run) for name, run in RUNS.items() if is_installed(run)}
     for name, base, change in (
         ("CartPole_PPO, worker processes", "CartPole_PPO", "environment.vectorization=subprocess"),
         ("Mujoco_PPO, compiled", "Mujoco_PPO", "agent.update_mode=compiled"),

@@ -20,6 +20,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes.util import find_library
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ class GoldenRun:
     """The task, where it isn't the preset's own."""
     package: str | None = None
     """A package that the preset needs beside the plain installation."""
+    library: str | None = None
+    """A library of the system that it needs, such as EGL."""
     tolerance: float = 1e-5
     """Largest relative difference, for the rounding of another processor."""
 
@@ -124,6 +127,7 @@ def two_members(rollout: int, *, num_envs: int) -> str:
     )
 
 
+CONTROL = "environment.max_episode_steps=50; "
 ATARI = "environment.max_episode_steps=50; "
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
@@ -215,6 +219,28 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
         + "stack.0.agent.actions=None; stack.0.parts=(StopOnFailure(),); "
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+    ),
+    "DMControl_PPO": dict(
+        level="cheetah-run", steps=256, changes=PPO + CONTROL, package="dm_control"
+    ),
+    "DMControl_Pixels_SAC": dict(
+        steps=80,
+        changes=ONE
+        + "environment.max_episode_steps=10; environment.picture_size=40; heatup=20; batch=4; "
+        + "evaluation_interval=60; "
+        + "layers=(16,); features=4; updates_per_step=0.5; agent.memory.capacity=200; "
+        + "agent.learning.learning_starts=20; agent.learning.report_every=10; "
+        + "agent.actor.torso.convolutions=((4, 5, 3), (4, 3, 2)); "
+        + "agent.critic.torso.convolutions=((4, 5, 3), (4, 3, 2))",
+        package="dm_control",
+        library="EGL",
+        tolerance=0.05,  # pictures by another OpenGL
+    ),
+    "DMControl_SAC": dict(
+        level="cartpole-swingup", steps=160, changes=MUJOCO + CONTROL, package="dm_control"
+    ),
+    "DMControl_TD3": dict(
+        level="finger-spin", steps=160, changes=MUJOCO + CONTROL, package="dm_control"
     ),
     "LunarLander_DQN": dict(steps=200, changes=OFF_POLICY, package="Box2D"),
     "Mujoco_DDPG": dict(level="hopper", steps=160, changes=MUJOCO),
@@ -563,8 +589,9 @@ def _beyond(
 
 
 def is_installed(run: GoldenRun) -> bool:
-    """Whether the package that a run needs beside the plain installation is there."""
-    return run.package is None or importlib.util.find_spec(run.package) is not None
+    """Whether what a run needs beside the plain installation is there: package and library."""
+    has_package = run.package is None or importlib.util.find_spec(run.package) is not None
+    return has_package and (run.library is None or find_library(run.library) is not None)
 
 
 def rounded(value: Any) -> Any:
