@@ -107,7 +107,7 @@ class DiskRing(Table):
         self._names = itertools.count()
         self._closing = ThreadPoolExecutor(1, thread_name_prefix="replay memory")
         self._all_own = True
-        """False where files may be in another folder."""
+        """False where entries may be in files of another folder, or in none yet."""
 
     @cached_property
     def _dtype(self) -> np.dtype[np.void]:
@@ -191,7 +191,7 @@ class DiskRing(Table):
         for row, chunks in enumerate(self._chunks):
             shift = int(ends[row] - self._next[row])
             for chunk in chunks:
-                if chunk.checksum is not None:
+                if chunk.checksum is not None and chunk.path is not None:
                     begin = chunk.begin + shift
                     end = chunk.end + shift
                     found.append(EntryFile(chunk.path, row, begin, end, chunk.checksum.result()))
@@ -222,7 +222,7 @@ class DiskRing(Table):
                     self._begins[row] = chunk.begin
                 self._chunks[row].append(chunk)
                 self._next[row] = chunk.end
-        self._all_own = False
+        self._all_own = False  # a forked run has no folder before its state is loaded
         for row, begin, columns in entries.parts(since):
             count = len(next(iter(columns.values())))
             where = positions(row, begin, begin + count)
@@ -247,11 +247,18 @@ class DiskRing(Table):
         return found
 
     def _own_all(self) -> None:
-        """Make the files of other folders, which may be deleted there, its own."""
+        """Make the files of other folders, which may be deleted there, its own.
+
+        Raises:
+            RunError: The disk refuses.
+        """
         if self._all_own:
             return
-        for chunk in itertools.chain.from_iterable(self._chunks):
-            chunk.own(self._new_path())
+        try:
+            for chunk in itertools.chain.from_iterable(self._chunks):
+                chunk.own(self._new_path())
+        except OSError as error:
+            raise _refused(error) from error
         self._all_own = True
 
     def _write_row(self, row: int, slot: int, count: int, values: Mapping[str, Array]) -> None:
@@ -292,17 +299,18 @@ class DiskRing(Table):
         Raises:
             RunError: There is no room for it.
         """
-        self._own_all()
         chunks = self._chunks[row]
-        if chunks and chunks[-1].checksum is None:
-            self._close(row, chunks[-1])
+        length = self._file_entries
         try:
-            made = Chunk.opened(number, self._new_path(), self._file_entries, self._dtype)
+            if chunks and chunks[-1].checksum is None:
+                self._own_all()
+                self._close(row, chunks[-1])
+            if self._all_own:
+                made = Chunk.opened(number, self._new_path(), length, self._dtype)
+            else:
+                made = Chunk.waiting(number, length, self._dtype)
         except OSError as error:
-            raise RunError(
-                f"the replay memory cannot write to the disk: {error}; free space there and resume "
-                "the run"
-            ) from error
+            raise _refused(error) from error
         if not chunks:
             self._begins[row] = number
         chunks.append(made)
@@ -316,3 +324,9 @@ class DiskRing(Table):
 
     def _new_path(self) -> Path:
         return self._folder / f"{next(self._names):06d}.bin"
+
+
+def _refused(error: OSError) -> RunError:
+    return RunError(
+        f"the replay memory cannot write to the disk: {error}; free space there and resume the run"
+    )

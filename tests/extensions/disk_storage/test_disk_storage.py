@@ -9,6 +9,7 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
+from coach_rl.core.errors import CheckpointError, RunError
 from coach_rl.core.scratch import NAME, Scratch
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs import checkpoint as checkpoints
@@ -276,7 +277,7 @@ def test_damaged_file_in_a_checkpoint_is_an_error(tmp_path):
     content = path.read_bytes()
     path.unlink()  # the memory has another name for the same content
     path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
-    with pytest.raises(rl.CheckpointError, match="does not match its checksum"):
+    with pytest.raises(CheckpointError, match="does not match its checksum"):
         read_checkpoint(tmp_path / "step_1")
 
 
@@ -331,7 +332,7 @@ def test_full_disk_while_storing_stops_with_an_error_and_keeps_checkpoints(tmp_p
     advance([memory], stream, rows, 100)
     write_checkpoint(tmp_path / "step_1", memory.state_dict(), {})
     monkeypatch.setattr(os, "posix_fallocate", full_disk)
-    with pytest.raises(rl.RunError, match="No space left on device.*free space there and resume"):
+    with pytest.raises(RunError, match="No space left on device.*free space there and resume"):
         advance([memory], stream, rows, 20)
     monkeypatch.undo()
     again = built("frames")
@@ -346,7 +347,7 @@ def test_full_disk_while_a_checkpoint_is_written_leaves_the_memory_as_it_was(tmp
     rows = rows_of("frames")
     advance([memory, plain], stream, rows, 100)
     monkeypatch.setattr("coach_rl.runs.packing.write_segment", full_disk)
-    with pytest.raises(rl.CheckpointError, match="No space left on device"):
+    with pytest.raises(CheckpointError, match="No space left on device"):
         write_checkpoint(tmp_path / "step_1", memory.state_dict(), {})
     assert not list(tmp_path.glob("step_*"))
     monkeypatch.undo()
@@ -368,7 +369,7 @@ def test_disk_too_small_for_the_memory_is_refused(monkeypatch):
         "coach_rl.extensions.disk_storage.disk_tables.shutil.disk_usage",
         lambda _: shutil._ntuple_diskusage(100, 90, 10),
     )
-    with pytest.raises(rl.RunError, match="takes .* and 10 .* free"):
+    with pytest.raises(RunError, match="takes .* and 10 .* free"):
         advance([memory], world("frames"), rows_of("frames"), 1)
 
 
