@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import coach_rl as rl
-from coach_rl.presets.atari_games import PICTURE, AtariPanel
+from coach_rl.presets.atari_games import AtariPanel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             storage=rl.DiskStorage() if panel.storage == "disk" else "cpu",
             n_step=panel.n_step,
             prioritised=rl.PrioritisedParameters() if panel.prioritised else None,
-            frame_stack=(PICTURE,),
+            frame_stack=panel.stacked,
             draws=draws or rl.SingleTransitions(),
         ),
         exploration=rl.EpsilonGreedy(epsilon=falling),

@@ -23,6 +23,14 @@ from coach_rl.environments.gymnasium.rows import (
     history_of,
     require_one_layout,
 )
+from coach_rl.environments.gymnasium.shared_observations import (
+    LEAST_BYTES,
+    SharedObservations,
+    SharingRows,
+    bytes_of,
+    new_shared_file,
+    with_shared,
+)
 from coach_rl.environments.processors import usable_processors
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import Progress, StartMethod, WorkerProcess
@@ -121,6 +129,8 @@ class WorkerRows:
         self._shown: Observation | None = None
         """[N, ...] what each row showed last; None before that is known."""
         self._workers: list[RowsWorker] = []
+        self._shared: dict[int, SharedObservations] = {}
+        """Observations that are shared with a worker, where they are large."""
         try:
             for share in shares:
                 worker = self._started(share.tolist(), RowLimit(limits, start_method), start_method)
@@ -132,6 +142,8 @@ class WorkerRows:
             self.close()
             raise
         self.layout = layouts[0]
+        for number in range(count):
+            self._share(number)
 
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         """Reset all rows; workers that were lost are started again."""
@@ -167,11 +179,14 @@ class WorkerRows:
         split = self._split(rows)
         parts = {number: _part(action, here) for number, here in split.indices.items()}
         replies = self._replies(
-            LocalRows.step, {number: (split.places[number], part) for number, part in parts.items()}
+            SharingRows.step,
+            {number: (split.places[number], part) for number, part in parts.items()},
         )
         answers = [
             self._step_again(number, reply, rows[split.indices[number]], parts[number])
             if isinstance(reply, WorkerLost)
+            else with_shared(reply, self._shared[number])
+            if number in self._shared
             else reply
             for number, reply in zip(parts, replies, strict=True)
         ]
@@ -219,7 +234,7 @@ class WorkerRows:
 
     def _started(self, rows: list[int], limit: RowLimit, start_method: StartMethod) -> RowsWorker:
         """A new worker for these rows."""
-        make = partial(LocalRows, self._recipe, rows, keeps_actions=self._keeps_actions)
+        make = partial(SharingRows, self._recipe, rows, keeps_actions=self._keeps_actions)
         try:
             process = WorkerProcess(make, start_method=start_method, time_limit=limit)
         except ConfigurationError as error:
@@ -240,6 +255,19 @@ class WorkerRows:
         self._workers[number].process.restart()
         (layout,) = self._layouts({number: ()})
         require_one_layout(layout, self.layout, level=self._recipe.level)
+        self._share(number)
+
+    def _share(self, number: int) -> None:
+        """Share observations with a worker that has started, where they are large."""
+        count = len(self._workers[number].rows)
+        if bytes_of(self.layout, count) < LEAST_BYTES:
+            return
+        path = new_shared_file(self.layout, count)
+        try:
+            self._shared[number] = SharedObservations(self.layout, count, path)
+            self._call(SharingRows.share, {number: (path,)})
+        finally:
+            path.unlink()
 
     def _layouts(self, started: Mapping[int, tuple[()]]) -> list[Layout]:
         """The layouts of workers that have started.

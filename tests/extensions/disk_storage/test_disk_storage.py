@@ -14,7 +14,15 @@ from coach_rl.core.scratch import NAME, Scratch
 from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs import checkpoint as checkpoints
 from coach_rl.runs.checkpoint import read_checkpoint, remove_checkpoint, write_checkpoint
-from tests.memories.replay_worlds import ACTED, CPU, OBSERVED, Cameras, Stream, observed, same_batches
+from tests.memories.replay_worlds import (
+    ACTED,
+    CPU,
+    OBSERVED,
+    Cameras,
+    Stream,
+    observed,
+    same_batches,
+)
 
 ROWS = 3
 CAPACITY = 120
@@ -332,7 +340,7 @@ def test_full_disk_while_storing_stops_with_an_error_and_keeps_checkpoints(tmp_p
     advance([memory], stream, rows, 100)
     write_checkpoint(tmp_path / "step_1", memory.state_dict(), {})
     monkeypatch.setattr(os, "posix_fallocate", full_disk)
-    with pytest.raises(RunError, match="No space left on device.*free space there and resume"):
+    with pytest.raises(RunError, match=r"No space left on device.*free space there and resume"):
         advance([memory], stream, rows, 20)
     monkeypatch.undo()
     again = built("frames")
@@ -369,7 +377,7 @@ def test_disk_too_small_for_the_memory_is_refused(monkeypatch):
         "coach_rl.extensions.disk_storage.disk_tables.shutil.disk_usage",
         lambda _: shutil._ntuple_diskusage(100, 90, 10),
     )
-    with pytest.raises(RunError, match="takes .* and 10 .* free"):
+    with pytest.raises(RunError, match=r"takes .* and 10 .* free"):
         advance([memory], world("frames"), rows_of("frames"), 1)
 
 
@@ -399,7 +407,11 @@ def test_temporary_folder_goes_with_the_memory():
     scratch = Scratch()
     memory = built("frames", scratch=scratch)
     advance([memory], world("frames"), rows_of("frames"), 10)
-    (folder,) = {Path(chunk.path).parent for row in memory.store._rings["camera"]._frames._chunks for chunk in row}
+    (folder,) = {
+        Path(chunk.path).parent
+        for row in memory.store._rings["camera"]._frames._chunks
+        for chunk in row
+    }
     assert folder.is_dir()
     del memory, scratch
     gc.collect()
