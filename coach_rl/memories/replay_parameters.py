@@ -75,7 +75,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     storage: Storage | StorageParameters = "cpu"
     """cpu: in ordinary memory. pinned: the same, and batches go to a CUDA device through
     page-locked memory, beside the program. device: on the learner's device. none: nothing is
-    kept, for agents that only act; evaluations of a run are made so. Or a storage of another kind."""
+    kept, for agents that only act; evaluations of a run are made so. Or a storage of another
+    kind."""
     n_step: Positive[int] = 1
     """Rewards summed before bootstrapping."""
     discount_by_duration: bool = False

@@ -108,7 +108,7 @@ class Table:
         entries: Array = self._columns[path].take(positions, axis=0)
         return entries
 
-    def clear(self) -> None:  # noqa: B027 - tables whose entries are overwritten need nothing
+    def clear(self) -> None:
         """Forget the entries."""
 
     def files(self, ends: IntArray) -> tuple[EntryFile, ...]:  # noqa: ARG002 - for subclasses

@@ -184,7 +184,7 @@ class DiskRing(Table):
         """See `Table.files`; waits until they are on the disk.
 
         Raises:
-            OSError: The disk refuses.
+            OSError: The disk refuses; the next call tries again.
         """
         self._own_all()
         found = []
@@ -194,7 +194,12 @@ class DiskRing(Table):
                 if chunk.checksum is not None and chunk.path is not None:
                     begin = chunk.begin + shift
                     end = chunk.end + shift
-                    found.append(EntryFile(chunk.path, row, begin, end, chunk.checksum.result()))
+                    try:
+                        checksum = chunk.checksum.result()
+                    except OSError:
+                        chunk.checksum = self._closing.submit(chunk.finish)
+                        raise
+                    found.append(EntryFile(chunk.path, row, begin, end, checksum))
         return tuple(found)
 
     def load(
