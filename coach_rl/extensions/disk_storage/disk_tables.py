@@ -188,18 +188,21 @@ class DiskRing(Table):
         """
         self._own_all()
         found = []
+        failures: list[BaseException] = []
         for row, chunks in enumerate(self._chunks):
             shift = int(ends[row] - self._next[row])
             for chunk in chunks:
-                if chunk.checksum is not None and chunk.path is not None:
-                    begin = chunk.begin + shift
-                    end = chunk.end + shift
-                    try:
-                        checksum = chunk.checksum.result()
-                    except OSError:
-                        chunk.checksum = self._closing.submit(chunk.finish)
-                        raise
-                    found.append(EntryFile(chunk.path, row, begin, end, checksum))
+                if chunk.checksum is None or chunk.path is None:
+                    continue
+                if failure := chunk.checksum.exception():
+                    failures.append(failure)
+                    chunk.checksum = self._closing.submit(chunk.finish)
+                    continue
+                begin = chunk.begin + shift
+                end = chunk.end + shift
+                found.append(EntryFile(chunk.path, row, begin, end, chunk.checksum.result()))
+        if failures:
+            raise failures[0]
         return tuple(found)
 
     def load(
