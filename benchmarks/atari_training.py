@@ -2,11 +2,12 @@
 
     python -m benchmarks.atari_training PPO DQN --peer /path/to/python --rounds 5
 
-Equal work under protocol B: PPO plays 1,024 steps in 8 rows and learns from them in 4 epochs of
-minibatches of 256; DQN plays 800 steps in 8 rows with a gradient step from 32 transitions after
-every four. The networks are those of Mnih et al. 2015, on one thread. Each side is a process of its
-own, Stable-Baselines3 in the Python that is named, with the fused Adam kernel. They take turns, so
-that the machine's other work slows all of them; processor time counts, and ratios of a round.
+Equal work under protocol B: a round of PPO plays 1,024 steps (`--steps`) in 8 rows and learns from
+them in 4 epochs of minibatches of 256; one of DQN plays as many with a gradient step from 32
+transitions after every four. The networks are those of Mnih et al. 2015, on one thread. Each side
+is a process of its own, Stable-Baselines3 in the Python that is named, with the fused Adam kernel.
+They take turns, so that the machine's other work slows all of them; processor time counts, and
+ratios of a round.
 """
 
 import argparse
@@ -22,14 +23,13 @@ import torch
 
 Round = Callable[[], object]
 ROWS = 8
-PPO_STEPS = 1024
-DQN_STEPS = 800
+MINIBATCH = 256
 LEARNING_STARTS = 1_600
 MEMORY = 20_000
 SIDES = ("coach_rl", "stable_baselines3", "bare")
 
 
-def coach_rl(algorithm: str, game: str, mode: str) -> Round:
+def coach_rl(algorithm: str, game: str, steps: int, mode: str) -> Round:
     """Rounds of this engine, with the shipped preset."""
     presets = importlib.import_module("coach_rl.configuration.presets")
     preset_file = importlib.import_module("coach_rl.configuration.preset_file")
@@ -37,21 +37,22 @@ def coach_rl(algorithm: str, game: str, mode: str) -> Round:
     panel: dict[str, object] = {"level": game, "protocol": "B", "agent.update_mode": mode}
     if algorithm == "DQN":
         panel |= {"learning_starts": LEARNING_STARTS, "memory": MEMORY}
+    else:
+        panel |= {"rollout": steps}
     preset = preset_file.load_preset(presets.find_preset(f"Atari_{algorithm}"))
     manager = preset.configure(panel)
     manager.create_graph(rl.Runtime(seed=0, device="cpu", threads=1))
 
-    def played(steps: int) -> None:
-        for _ in manager.train_and_act(rl.EnvironmentSteps(steps)):
+    def played(count: int) -> None:
+        for _ in manager.train_and_act(rl.EnvironmentSteps(count)):
             pass
 
-    if algorithm == "PPO":
-        return lambda: played(PPO_STEPS)
-    played(LEARNING_STARTS)
-    return lambda: played(DQN_STEPS)
+    if algorithm == "DQN":
+        played(LEARNING_STARTS)
+    return lambda: played(steps)
 
 
-def stable_baselines3(algorithm: str, game: str, _mode: str) -> Round:
+def stable_baselines3(algorithm: str, game: str, steps: int, _mode: str) -> Round:
     """Rounds of Stable-Baselines3."""
     gymnasium = importlib.import_module("gymnasium")
     gymnasium.register_envs(importlib.import_module("ale_py"))
@@ -68,8 +69,8 @@ def stable_baselines3(algorithm: str, game: str, _mode: str) -> Round:
     if algorithm == "PPO":
         model = sb3.PPO(
             "CnnPolicy",
-            n_steps=PPO_STEPS // ROWS,
-            batch_size=256,
+            n_steps=steps // ROWS,
+            batch_size=MINIBATCH,
             n_epochs=4,
             learning_rate=2.5e-4,
             clip_range=0.1,
@@ -77,7 +78,7 @@ def stable_baselines3(algorithm: str, game: str, _mode: str) -> Round:
             vf_coef=0.5,
             **settings,
         )
-        return lambda: model.learn(PPO_STEPS, reset_num_timesteps=False)
+        return lambda: model.learn(steps, reset_num_timesteps=False)
     model = sb3.DQN(
         "CnnPolicy",
         buffer_size=MEMORY,
@@ -90,10 +91,10 @@ def stable_baselines3(algorithm: str, game: str, _mode: str) -> Round:
         **settings,
     )
     model.learn(LEARNING_STARTS + ROWS)
-    return lambda: model.learn(DQN_STEPS, reset_num_timesteps=False)
+    return lambda: model.learn(steps, reset_num_timesteps=False)
 
 
-def bare(algorithm: str, _game: str, _mode: str) -> Round:
+def bare(algorithm: str, _game: str, steps: int, _mode: str) -> Round:
     """The forward and backward passes of a round alone, channels last, with a fused Adam."""
     layers = torch.nn.Sequential(
         *(torch.nn.Conv2d(4, 32, 8, 4), torch.nn.ReLU()),
@@ -104,7 +105,7 @@ def bare(algorithm: str, _game: str, _mode: str) -> Round:
     ).to(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(layers.parameters(), fused=True)
 
-    shown = torch.randint(0, 256, (256, 84, 84, 4), dtype=torch.uint8)
+    shown = torch.randint(0, 256, (MINIBATCH, 84, 84, 4), dtype=torch.uint8)
 
     def pictures(count: int) -> torch.Tensor:
         return shown[:count].permute(0, 3, 1, 2).float() / 255
@@ -124,22 +125,22 @@ def bare(algorithm: str, _game: str, _mode: str) -> Round:
                 layers(pictures(ROWS))
 
     def ppo() -> None:
-        act(PPO_STEPS // ROWS)
-        for _ in range(4 * PPO_STEPS // 256):
-            learn(256, passes_before=0)
+        act(steps // ROWS)
+        for _ in range(4 * steps // MINIBATCH):
+            learn(MINIBATCH, passes_before=0)
 
     def dqn() -> None:
-        act(DQN_STEPS // ROWS)
-        for _ in range(DQN_STEPS // 4):
+        act(steps // ROWS)
+        for _ in range(steps // 4):
             learn(32, passes_before=1)  # of the target network
 
     return ppo if algorithm == "PPO" else dqn
 
 
-def serve(side: str, algorithm: str, game: str, mode: str) -> None:
+def serve(algorithm: str, given: argparse.Namespace) -> None:
     """Take a round for each line of the input; print its seconds of processor time."""
     torch.set_num_threads(1)
-    play = globals()[side](algorithm, game, mode)
+    play = globals()[given.side](algorithm, given.game, given.steps, given.mode)
     play()
     print("ready", flush=True)
     for _ in sys.stdin:
@@ -163,7 +164,7 @@ def compare(algorithm: str, given: argparse.Namespace) -> None:
     for side in SIDES:
         python = given.peer if side == "stable_baselines3" else sys.executable
         words = [python, "-m", "benchmarks.atari_training", algorithm, "--side", side]
-        words += ["--game", given.game, "--mode", given.mode]
+        words += ["--game", given.game, "--mode", given.mode, "--steps", str(given.steps)]
         processes[side] = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -178,11 +179,10 @@ def compare(algorithm: str, given: argparse.Namespace) -> None:
         print(f"{algorithm} {number}: {shown}", flush=True)
     for process in processes.values():
         process.communicate()
-    steps = PPO_STEPS if algorithm == "PPO" else DQN_STEPS
     ours = rounds["coach_rl"]
     for side, seconds in rounds.items():
         ratio = statistics.median(b / a for a, b in zip(ours, seconds, strict=True))
-        rate = steps / statistics.median(seconds)
+        rate = given.steps / statistics.median(seconds)
         print(f"| {algorithm} | {side} | {rate:,.0f} | {ratio:.2f} |", flush=True)
 
 
@@ -191,13 +191,14 @@ def main() -> None:
     parser.add_argument("algorithms", nargs="+", choices=("PPO", "DQN"))
     parser.add_argument("--peer", default=sys.executable, help="Python with Stable-Baselines3")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=1024, help="of a round")
     parser.add_argument("--game", default="pong")
     parser.add_argument("--mode", default="eager", help="how our gradient steps run")
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     given = parser.parse_args()
     for algorithm in given.algorithms:
         if given.side:
-            serve(given.side, algorithm, given.game, given.mode)
+            serve(algorithm, given)
         else:
             compare(algorithm, given)
 
