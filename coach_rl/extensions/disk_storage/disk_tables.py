@@ -253,16 +253,12 @@ class DiskRing(Table):
         """Make the files of other folders, which may be deleted there, its own.
 
         Raises:
-            RunError: The disk refuses.
+            OSError: The disk refuses.
         """
-        if self._all_own:
-            return
-        try:
+        if not self._all_own:
             for chunk in itertools.chain.from_iterable(self._chunks):
                 chunk.own(self._new_path())
-        except OSError as error:
-            raise _refused(error) from error
-        self._all_own = True
+            self._all_own = True
 
     def _write_row(self, row: int, slot: int, count: int, values: Mapping[str, Array]) -> None:
         """Write consecutive entries of a row.
@@ -313,7 +309,10 @@ class DiskRing(Table):
             else:
                 made = Chunk.waiting(number, length, self._dtype)
         except OSError as error:
-            raise _refused(error) from error
+            raise RunError(
+                f"the replay memory cannot write to the disk: {error}; free space there and resume "
+                "the run"
+            ) from error
         if not chunks:
             self._begins[row] = number
         chunks.append(made)
@@ -327,9 +326,3 @@ class DiskRing(Table):
 
     def _new_path(self) -> Path:
         return self._folder / f"{next(self._names):06d}.bin"
-
-
-def _refused(error: OSError) -> RunError:
-    return RunError(
-        f"the replay memory cannot write to the disk: {error}; free space there and resume the run"
-    )
