@@ -6,6 +6,7 @@ shows, then replies; this process copies it before the next request.
 
 import mmap
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -87,9 +88,12 @@ def new_shared_file(layout: Layout, count: int) -> Path:
     Raises:
         OSError: It cannot be made.
     """
-    folder = _FAST if os.access(_FAST, os.W_OK) else None
-    with tempfile.NamedTemporaryFile(prefix="coach_", dir=folder, delete=False) as file:
-        file.write(bytes(bytes_of(layout, count)))
+    size = bytes_of(layout, count)
+    has_room = os.access(_FAST, os.W_OK) and shutil.disk_usage(_FAST).free >= 2 * size
+    with tempfile.NamedTemporaryFile(
+        prefix="coach_", dir=_FAST if has_room else None, delete=False
+    ) as file:
+        file.write(bytes(size))
     return Path(file.name)
 
 

@@ -266,6 +266,9 @@ class WorkerRows:
         try:
             self._shared[number] = SharedObservations(self.layout, count, path)
             self._call(SharingRows.share, {number: (path,)})
+        except WorkerLost as lost:
+            level = shown_level(self._recipe.level)
+            raise EnvironmentFault(f"a worker of '{level}' failed at its start: {lost}") from lost
         finally:
             path.unlink()
 
