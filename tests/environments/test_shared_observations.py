@@ -44,7 +44,7 @@ def shared(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("start_method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("start_method", ["forkserver", "fork"])
 def test_shared_pictures_equal_those_of_one_process(start_method, shared):
     plain = built("sync")
     spread = built("subprocess", processes=2, start_method=start_method)
@@ -77,6 +77,17 @@ def test_small_observations_pass_through_the_pipe(shared):
     environment.reset(seed=0)
     environment.close()
     assert not shared
+
+
+def test_shared_file_without_room_in_memory_is_in_the_temporary_folder(monkeypatch, tmp_path):
+    environment = built("sync", num_envs=1)
+    layout = environment._rows.layout
+    environment.close()
+    monkeypatch.setattr(shared_observations, "_FAST", tmp_path / "missing")
+    monkeypatch.setattr(shared_observations.tempfile, "tempdir", str(tmp_path))
+    path = shared_observations.new_shared_file(layout, 2)
+    assert path.parent == tmp_path
+    assert path.stat().st_size == shared_observations.bytes_of(layout, 2) >= 2 * (96 * 96 + 24)
 
 
 def test_worker_that_dies_shares_again_when_restarted(shared):
