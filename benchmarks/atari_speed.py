@@ -2,19 +2,27 @@
 
 python -m benchmarks.atari_speed [GAME] [--steps 3000]
 
-Processor time on one core, random actions, protocol B's plain repeats of actions, best of three
-turns. The bare loop plays four frames, reads two in grey and shrinks them by our `AreaMean`.
-Gymnasium's `AtariPreprocessing` is measured where opencv is installed.
+Processor time on one core, random actions, protocol B's plain repeats of actions. The kinds take
+turns, and the median of their ratios to the bare loop in the same turn is printed. The bare loop
+plays four frames, reads two in grey and shrinks them by our `AreaMean`; with eight emulators in
+turn it has as much to load into the processor's cache as eight rows. Gymnasium's
+`AtariPreprocessing` is measured where opencv is installed.
+
+The last lines are about worker processes: how many steps eight rows would make in two processes on
+two free cores, by the processor time of each, beside one row in this process.
 """
 
 import argparse
 import importlib.util
+import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
+import psutil  # type: ignore[import-untyped]  # has no types
 
 from coach_rl.environments.atari.emulator import Emulator
 from coach_rl.environments.atari.game import PICTURE_SIZE, AtariGame
@@ -22,7 +30,7 @@ from coach_rl.environments.atari.parameters import AtariParameters
 from coach_rl.environments.atari.pictures import AreaMean
 
 ROWS = 8
-TURNS = 3
+WORKERS = 2
 
 
 def played(env: gymnasium.Env[Any, Any], steps: int) -> Callable[[], None]:
@@ -38,16 +46,19 @@ def played(env: gymnasium.Env[Any, Any], steps: int) -> Callable[[], None]:
     return loop
 
 
-def bare(game: str, steps: int) -> Callable[[], None]:
-    """A loop around the emulator."""
-    emulator = Emulator(game)
-    shrink = AreaMean(emulator.height, emulator.width, PICTURE_SIZE)
-    newest = np.zeros((2, emulator.height, emulator.width), np.uint8)
-    chosen = np.random.default_rng(0).choice(emulator.minimal_actions, steps).tolist()
+def bare(game: str, steps: int, count: int = 1) -> Callable[[], None]:
+    """A loop around so many emulators in turn."""
+    emulators = [Emulator(game) for _ in range(count)]
+    first = emulators[0]
+    shrink = AreaMean(first.height, first.width, PICTURE_SIZE)
+    newest = np.zeros((2, first.height, first.width), np.uint8)
+    chosen = np.random.default_rng(0).choice(first.minimal_actions, steps).tolist()
 
     def loop() -> None:
-        emulator.restart()
-        for action in chosen:
+        for emulator in emulators:
+            emulator.restart()
+        for number, action in enumerate(chosen):
+            emulator = emulators[number % count]
             for frame in range(4):
                 emulator.play(action)
                 if frame >= 2:
@@ -99,30 +110,78 @@ def gymnasium_wrapper(game: str, steps: int) -> Callable[[], None]:
     return played(env, steps)
 
 
+def bare_rows(game: str, steps: int) -> Callable[[], None]:
+    """The loop around eight emulators."""
+    return bare(game, steps, ROWS)
+
+
 def seconds(loop: Callable[[], None]) -> float:
-    """The least processor time of a turn."""
-    found = []
-    for _ in range(TURNS):
+    """The processor time of a turn."""
+    begin = time.process_time()
+    loop()
+    return time.process_time() - begin
+
+
+def in_workers(game: str, steps: int) -> Callable[[], float]:
+    """A function that returns the time of a turn of eight rows in worker processes.
+
+    The processor time of this process and that of the worker that took longest, which would run
+    beside the others on cores of their own.
+    """
+    settings = AtariParameters(
+        level=game, protocol="B", vectorization="subprocess", processes=WORKERS
+    )
+    environment = settings.build(num_envs=ROWS)
+    environment.reset(seed=0)
+    processes = psutil.Process().children(recursive=True)
+    actions = np.random.default_rng(0).integers(
+        environment.spaces.action.n, size=(steps // ROWS, ROWS)
+    )
+
+    def used() -> list[float]:
+        return [sum(each.cpu_times()[:2]) for each in processes]
+
+    def turn() -> float:
+        before = used()
         begin = time.process_time()
-        loop()
-        found.append(time.process_time() - begin)
-    return min(found)
+        for chosen in actions:
+            environment.send(chosen)
+            environment.recv()
+        own = time.process_time() - begin
+        return own + max(b - a for a, b in zip(before, used(), strict=True))
+
+    return turn
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("game", nargs="?", default="pong")
     parser.add_argument("--steps", type=int, default=3_000)
+    parser.add_argument("--turns", type=int, default=5)
     given = parser.parse_args()
-    kinds = {"bare loop": bare, "AtariGame": single, f"{ROWS} rows of the engine": rows}
+    kinds = {
+        "bare loop": bare,
+        f"bare loop, {ROWS} emulators in turn": bare_rows,
+        "`AtariGame`": single,
+        f"{ROWS} rows of `AtariParameters`": rows,
+    }
     if importlib.util.find_spec("cv2") is not None:
-        kinds["Gymnasium's AtariPreprocessing"] = gymnasium_wrapper
-    base = None
-    for name, make in kinds.items():
-        used = seconds(make(given.game, given.steps))
-        base = base or used
-        speed = given.steps / used
-        print(f"| {name} | {speed:,.0f} | {base / used:.2f} |", flush=True)
+        kinds["Gymnasium's `AtariPreprocessing`"] = gymnasium_wrapper
+    turns: dict[str, Callable[[], float]] = {
+        name: partial(seconds, make(given.game, given.steps)) for name, make in kinds.items()
+    }
+    workers = f"{ROWS} rows in {WORKERS} worker processes"
+    turns[workers] = in_workers(given.game, given.steps)
+    used: dict[str, list[float]] = {name: [] for name in turns}
+    for _ in range(given.turns):
+        for name, turn in turns.items():
+            used[name].append(turn())
+    for name, found in used.items():
+        ratio = statistics.median(b / a for a, b in zip(found, used["bare loop"], strict=True))
+        print(f"| {name} | {given.steps / min(found):,.0f} | {ratio:.2f} |")
+    one = used["`AtariGame`"]
+    ratio = statistics.median(b / a for a, b in zip(used[workers], one, strict=True))
+    print(f"{workers} beside one row: {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -183,6 +183,9 @@ from coach_rl.extensions.discrete_maps.discrete_maps import (
     FullDiscreteActionSpaceMap as FullDiscreteActionSpaceMap,
     PartialDiscreteActionSpaceMap as PartialDiscreteActionSpaceMap,
 )
+from coach_rl.extensions.disk_storage.disk_tables import (
+    DiskStorage as DiskStorage,
+)
 from coach_rl.extensions.distributional.heads import (
     CategoricalHead as CategoricalHead,
     QuantileHead as QuantileHead,

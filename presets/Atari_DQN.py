@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import coach_rl as rl
-from coach_rl.presets.atari_games import PICTURE, AtariPanel
+from coach_rl.presets.atari_games import AtariPanel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class Panel(AtariPanel):
     """If True, transitions are sampled in proportion to their errors."""
     memory: int = 100_000
     """Transitions kept, of one picture each: 0.7 GB; 1_000_000 in most papers."""
+    storage: Literal["cpu", "disk"] = "cpu"
+    """The place of the pictures; disk: in files of the run, which its checkpoints share."""
     batch: int = 32
     """Batch size."""
     updates_per_step: float = 0.25
@@ -77,9 +79,10 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         ),
         memory=rl.ReplayMemoryParameters(
             capacity=panel.memory,
+            storage=rl.DiskStorage() if panel.storage == "disk" else "cpu",
             n_step=panel.n_step,
             prioritised=rl.PrioritisedParameters() if panel.prioritised else None,
-            frame_stack=(PICTURE,),
+            frame_stack=panel.stacked,
             draws=draws or rl.SingleTransitions(),
         ),
         exploration=rl.EpsilonGreedy(epsilon=falling),

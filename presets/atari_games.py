@@ -3,7 +3,7 @@
 Meant to be imported by presets, the shipped ones and yours.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import coach_rl as rl
@@ -36,6 +36,8 @@ class AtariPanel(RunPanel):
     torso: Literal["nature", "impala"] = "nature"
     """Three convolutions (Mnih et al. 2015), or fifteen with residual blocks (Espeholt et al.
     2018)."""
+    shows: Literal["picture", "memory"] = "picture"
+    """What agents see: pictures, or the 128 bytes of the console's memory."""
     recurrence: LayerKind = "none"
     """The recurrent layer behind the convolutions."""
     frames: int | None = None
@@ -51,21 +53,38 @@ class AtariPanel(RunPanel):
         return self.recurrence != "none"
 
     @property
+    def stacked(self) -> tuple[str, ...]:
+        """The observation keys with stacks of pictures."""
+        return (PICTURE,) if self.shows == "picture" else ()
+
+    @property
     def input_filter(self) -> rl.InputFilter:
         """Stacks of pictures, and rewards clipped to -1, 0 and 1 for learning."""
         size = self.frames or (1 if self.is_recurrent else 4)
         stack = rl.ObservationStackingFilter(stack_size=size)
         return rl.InputFilter(
-            observation={PICTURE: (stack,)},
+            observation={key: (stack,) for key in self.stacked},
             reward=(rl.RewardClippingFilter(low=-1.0, high=1.0),),
         )
 
     def network(self, *, orthogonal: bool) -> AnyTorsoParameters:
-        """The torso, with a layer of 512 units behind the convolutions.
+        """The torso, with a layer of 512 units behind the convolutions; two such of the memory.
 
         Raises:
-            ParameterError: IMPALA's has no recurrent layer.
+            ParameterError: IMPALA's has no recurrent layer, and sees pictures.
         """
+        if self.shows == "memory":
+            if self.torso == "impala" or self.frames is not None:
+                raise rl.ParameterError(
+                    "torso='impala' and frames are for pictures; leave them out with shows='memory'"
+                )
+            return rl.TorsoParameters(
+                embedder=(512,),
+                recurrence=recurrent_layer(self.recurrence, size=128),
+                middleware=() if self.is_recurrent else (512,),
+                activation="relu",
+                orthogonal=orthogonal,
+            )
         if self.torso == "impala":
             if self.is_recurrent:
                 raise rl.ParameterError(
@@ -93,14 +112,12 @@ class AtariPanel(RunPanel):
             random_actions: Probability of a random action in evaluations.
         """
         game = rl.AtariParameters(
-            level=self.level, protocol=self.protocol, all_actions=self.all_actions
-        )
-        evaluated = rl.AtariParameters(
             level=self.level,
             protocol=self.protocol,
+            shows=self.shows,
             all_actions=self.all_actions,
-            random_actions=random_actions,
         )
+        evaluated = replace(game, random_actions=random_actions)
         lives = (rl.TerminalInfo(info="life_lost"),) if self.protocol == "B" else ()
         return rl.BasicRLGraphManager(
             rl.BasicGraphParameters(

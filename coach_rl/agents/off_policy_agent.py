@@ -275,6 +275,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
             place=context.place,
             output_filter=self.output_filter,
             owner=context.place.owner(self.name),
+            scratch=context.runtime.scratch,
         )
         learning = self.params.learning
         params.draws.check_batch(learning.batch, f"agent '{self.name}'")

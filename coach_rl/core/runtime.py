@@ -16,6 +16,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class, with_values
 from coach_rl.core.parts import walk
 from coach_rl.core.ranges import NonNegative, Positive, Threads
+from coach_rl.core.scratch import Scratch
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import SILENT, Signals
 
@@ -89,6 +90,8 @@ class Runtime:
     """Channel for the signals of the part that is built; see docs/record_stream.md."""
     divergence: DivergenceParameters = _live(STOP)
     """The response to losses, gradients and parameters that are not finite."""
+    scratch: Scratch | None = _live(None)
+    """Where parts have folders for large files; None: in temporary ones."""
     acts_only: bool = _live(False)
     """If True, agents act in a process that learns nothing, and need no memory."""
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +16,19 @@ State = dict[str, Any]
 
 PART_BYTES = 1 << 22
 """Size of the parts in which appended entries are read."""
+
+
+class EntryFile(NamedTuple):
+    """A file on the disk that holds consecutive entries of one row, and never changes."""
+
+    path: Path
+    row: int
+    begin: int
+    """Number of its first entry."""
+    end: int
+    """The number behind its last."""
+    sha256: str
+    """Its checksum."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +58,9 @@ class Appended:
     read: Callable[[int, int, int], Mapping[str, Array]]
     """Columns [T, ...] of the entries `begin` to `end` of a row: `read(row, begin, end)`. Raises
     `RunError` where they have been dropped since."""
+    files: tuple[EntryFile, ...] = ()
+    """Files that hold entries already, in the order of each row: arrays of `dtype`. Checkpoints
+    link them in place of writing what is in them."""
     generation: int = 0
     """Raised whenever an entry does change, or the numbers start from 0 again."""
 

@@ -8,7 +8,7 @@ frame of the next episode has the same number; it is stored in a pool.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
@@ -19,7 +19,7 @@ from torch import Tensor
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.state import Appended, State
-from coach_rl.memories.tables import Field, Table, entry_dtype, require_kept
+from coach_rl.memories.tables import Field, Tables, entry_dtype, require_kept
 
 FRAMES = "frames"
 FIRST_POOL = 64
@@ -34,7 +34,7 @@ class FrameRing:
         field: Of a whole stack [..., k], oldest frame first.
         num_rows: N.
         row_capacity: Transitions kept per row, C.
-        make_table: Makes a table of so many entries, where the frames are to lie.
+        tables: Makes tables where the frames are to lie.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class FrameRing:
         field: Field,
         num_rows: int,
         row_capacity: int,
-        make_table: Callable[[int], Table],
+        tables: Tables,
     ) -> None:
         self.key = key
         self.field = field
@@ -52,8 +52,8 @@ class FrameRing:
         self._size = field.shape[-1]
         self._length = frames_per_row(row_capacity, self._size)
         self._frame = Field(field.shape[:-1], field.dtype)
-        self._make_table = make_table
-        self._frames = make_table(num_rows * self._length)
+        self._make_table = tables.table
+        self._frames = tables.ring(num_rows, self._length, dict)
         self._frames.allocate(FRAMES, self._frame)
         self._generation = 0
         self._slots: list[deque[int]] = [deque() for _ in range(num_rows)]
@@ -129,6 +129,7 @@ class FrameRing:
         self._row_oldest[:] = 0
         self._ended[:] = 0
         self._generation += 1
+        self._frames.clear()
         self._make_pool()
 
     def state_dict(self, counts: IntArray) -> State:
@@ -149,6 +150,7 @@ class FrameRing:
                 ends=np.where(counts > 0, counts + self._size - 1, 0),
                 capacity=len(counts) * self._length,
                 read=partial(self._read_frames, self._generation, counts),
+                files=self._frames.files(counts + self._size),
                 generation=self._generation,
             ),
             "newest": self._frames.read(FRAMES, used * self._length + counts[used] % self._length),
@@ -173,9 +175,8 @@ class FrameRing:
         """
         frames: Appended = state["frames"]
         lasts: Appended = state["lasts"]
-        for row, begin, columns in frames.parts():
-            steps = begin + 1 - self._size + np.arange(len(columns[FRAMES]))
-            self._write(np.full(len(steps), row), steps, columns[FRAMES])
+        for _ in self._frames.load(frames, self._positions):
+            pass
         used = np.flatnonzero(counts)
         self._write(used, counts[used], state["newest"])
         kept = list(lasts.parts())  # read before their places are given away
@@ -193,8 +194,12 @@ class FrameRing:
         self, generation: int, counts: IntArray, row: int, begin: int, end: int
     ) -> dict[str, Array]:
         require_kept(generation == self._generation and begin >= counts[row] - self._row_capacity)
+        return {FRAMES: self._frames.read(FRAMES, self._positions(row, begin, end))}
+
+    def _positions(self, row: int, begin: int, end: int) -> IntArray:
+        """Where the frames with these numbers are."""
         steps = np.arange(begin, end) + 1 - self._size
-        return {FRAMES: self._frames.read(FRAMES, row * self._length + steps % self._length)}
+        return row * self._length + steps % self._length
 
     def _read_lasts(self, generation: int, row: int, begin: int, end: int) -> dict[str, Array]:
         slots = self._slots[row]

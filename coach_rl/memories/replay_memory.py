@@ -140,8 +140,10 @@ class ReplayLayout:
     """Transitions kept per row."""
     keeps: bool
     """False for an agent that only acts: nothing is kept, no room is taken."""
+    is_on_host: bool
+    """True if the big columns are in the machine's memory."""
     is_on_device: bool
-    """True if the big columns lie on the learner's device."""
+    """True if they are on the learner's device."""
     is_prioritised: bool
     """True if a priority is kept of each transition."""
     observation_space: spaces.Dict
@@ -228,9 +230,7 @@ class ReplayLayout:
         host = entries * small
         if self.is_prioritised:
             host += tree_bytes(entries) + entries * SAVED_PRIORITY
-        if self.is_on_device:
-            return MemorySize(host=host, device=big)
-        return MemorySize(host=host + big, device=0)
+        return MemorySize(host=host + self.is_on_host * big, device=self.is_on_device * big)
 
     def columns(self, transition: Transition) -> dict[str, Array]:
         """Everything that is kept of a transition, [R, ...] each."""

@@ -13,6 +13,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameErro
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import KeepingParameters, MovableParameters, parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.scratch import Scratch
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import extra
@@ -45,7 +46,7 @@ from coach_rl.memories.samplers import (
     UnitContext,
     Window,
 )
-from coach_rl.memories.tables import DeviceTable, PinnedTable, Table
+from coach_rl.memories.tables import DeviceTable, PinnedTable, StorageParameters, Table, Tables
 
 END = "sample"
 """The end of a chain of sampler units, behind the last one."""
@@ -71,10 +72,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
 
     capacity: Positive[int] = 1_000_000
     """Transitions kept over all rows; each of N rows gets a ring of capacity // N."""
-    storage: Storage = "cpu"
+    storage: Storage | StorageParameters = "cpu"
     """cpu: in ordinary memory. pinned: the same, and batches go to a CUDA device through
     page-locked memory, beside the program. device: on the learner's device. none: nothing is
-    kept, for agents that only act; evaluations of a run are made so."""
+    kept, for agents that only act; evaluations of a run are made so. Or a storage of another
+    kind."""
     n_step: Positive[int] = 1
     """Rewards summed before bootstrapping."""
     discount_by_duration: bool = False
@@ -118,6 +120,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         place: LevelPlace = ALONE,
         output_filter: OutputFilter | None = None,
         owner: str = "",
+        scratch: Scratch | None = None,
     ) -> ReplayMemory:
         """The memory; ConfigurationError when it can't fit the machine or the spaces.
 
@@ -132,6 +135,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             output_filter: What the agent's actions pass on their way out; None: nothing.
             owner: The agent, for warnings where its transitions and hindsight differ; empty: it
                 gets none.
+            scratch: A folder for files; None: a temporary one.
         """
         self._check(observation_space, num_envs, device)
         hindsight = self._relabelling(place)
@@ -148,6 +152,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             num_rows=num_envs,
             row_capacity=self.capacity // num_envs,
             keeps=self.storage != "none",
+            is_on_host=self.storage in ("cpu", "pinned"),
             is_on_device=self.storage == "device",
             is_prioritised=self.prioritised is not None,
             observation_space=observation_space,
@@ -163,7 +168,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         store = RingStore(
             num_rows=layout.num_rows,
             row_capacity=layout.row_capacity,
-            make_table=partial(_table, self.storage, device),
+            tables=self._tables(device, scratch or Scratch()),
             fields=layout.fields,
             ledger=layout.ledger,
             stacks=layout.stacks,
@@ -216,6 +221,13 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                     f"frame_stack needs a stack along the last axis, '{key}' has shape {shape}; "
                     "put ObservationStackingFilter into the agent's InputFilter"
                 )
+
+    def _tables(self, device: torch.device, scratch: Scratch) -> Tables:
+        match self.storage:
+            case "cpu" | "pinned" | "device" | "none":
+                return Tables(partial(_table, self.storage, device))
+            case storage:
+                return storage.build(device, scratch)
 
     def _relabelling(self, place: LevelPlace) -> Hindsight | None:
         """The relabelling of a level's goals; None where they stay as they were."""

@@ -6,7 +6,7 @@ transitions so far holds steps [max(0, count - C), count). Episodes are interval
 steps; both are stored for each position, `end` as `OPEN` until the episode is over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from coach_rl.memories.batches import (
     Columns,
 )
 from coach_rl.memories.frame_ring import FrameRing
-from coach_rl.memories.tables import Field, Table, entry_dtype, require_kept
+from coach_rl.memories.tables import Field, Tables, entry_dtype, require_kept
 
 LEDGER = {
     REWARDS: Field((), np.float32),
@@ -40,8 +40,6 @@ BEGINS = "/begins"
 OLDEST_FRAMES = "/oldest_frames/"
 """Saved column, an observation key follows: the earliest frame of each transition's stacks."""
 
-MakeTable = Callable[[int], Table]
-
 
 class RingStore:
     """N rings of C transitions each.
@@ -49,7 +47,7 @@ class RingStore:
     Args:
         num_rows: N.
         row_capacity: C.
-        make_table: Makes a table of so many entries, where the big columns are to lie.
+        tables: Makes tables where the big columns are to lie.
         fields: The big columns: observations, actions and whatever belongs to them.
         ledger: Small columns on the host beside those of `LEDGER`.
         stacks: Columns of observations whose frames are kept once each, by key; their last axis is
@@ -61,7 +59,7 @@ class RingStore:
         *,
         num_rows: int,
         row_capacity: int,
-        make_table: MakeTable,
+        tables: Tables,
         fields: Mapping[str, Field],
         ledger: Mapping[str, Field],
         stacks: Mapping[str, Field],
@@ -69,7 +67,7 @@ class RingStore:
         self.num_rows = num_rows
         self.row_capacity = row_capacity
         length = num_rows * row_capacity
-        self.table = make_table(length)
+        self.table = tables.ring(num_rows, row_capacity, self._saved_on_host)
         for path, field in fields.items():
             self.table.allocate(path, field)
         self.ledger: dict[str, Array] = {
@@ -93,7 +91,7 @@ class RingStore:
                 field=field,
                 num_rows=num_rows,
                 row_capacity=row_capacity,
-                make_table=make_table,
+                tables=tables,
             )
             self._rings[key] = ring
             self._framed[f"{OBSERVATIONS}{key}"] = ring, False
@@ -180,12 +178,12 @@ class RingStore:
         positions = row * self.row_capacity + steps % self.row_capacity
         for path, column in self.ledger.items():
             column[positions] = values[path]
-        self.table.write(positions, values)
         self._ends[positions] = OPEN
         ended = np.flatnonzero(values[TERMINATED] | values[TRUNCATED])
         # Step i of the block is in episode number |{e in ended: e < i}| of those that begin below.
         begin_of = np.concatenate([[self._row_begins[row]], before + ended + 1])  # [E + 1]
         self._begins[positions] = begin_of[np.searchsorted(ended, np.arange(time), side="left")]
+        self.table.write(positions, values)
         self.counts[row] += time
         self._length += min(before + time, self.row_capacity) - min(before, self.row_capacity)
         for index in ended:
@@ -265,6 +263,7 @@ class RingStore:
         self._length = 0
         self._cut = []
         self._generation += 1
+        self.table.clear()
         for ring in self._rings.values():
             ring.clear()
 
@@ -284,6 +283,7 @@ class RingStore:
                 ends=self.counts.copy(),
                 capacity=self.num_rows * self.row_capacity,
                 read=partial(self._read_steps, self._generation),
+                files=self.table.files(self.counts),
                 generation=self._generation,
             ),
             "frames": {key: ring.state_dict(self.counts) for key, ring in self._rings.items()},
@@ -307,11 +307,9 @@ class RingStore:
             return
         self._allocate_missing(transitions.dtype)
         host = self._saved_on_host()
-        for row, begin, columns in transitions.parts():
-            positions = self._positions(row, begin, begin + len(columns[REWARDS]))
+        for positions, columns in self.table.load(transitions, self._positions):
             for path, column in host.items():
                 column[positions] = columns[path]
-            self.table.write(positions, columns)
         self._cut = [(row, step) for row, step in state["cut"].tolist()]
         for row, step in self._cut:
             self.ledger[TRUNCATED][row * self.row_capacity + step % self.row_capacity] = True

@@ -1,8 +1,12 @@
-"""Preallocated columns of equal length, addressed by position: on the host or on a device."""
+"""Preallocated columns of equal length, addressed by position: on the host or on a device.
 
-from collections.abc import Mapping, Sequence
+A storage of another kind, such as one on the disk, is a `StorageParameters` whose `build` returns
+`Tables` with rings of its own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +15,8 @@ from torch import Tensor
 
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import Array, IntArray
+from coach_rl.core.scratch import Scratch
+from coach_rl.core.state import Appended, EntryFile
 from coach_rl.memories.batches import Columns
 
 
@@ -102,6 +108,36 @@ class Table:
         entries: Array = self._columns[path].take(positions, axis=0)
         return entries
 
+    def clear(self) -> None:
+        """Forget the entries."""
+
+    def files(self, ends: IntArray) -> tuple[EntryFile, ...]:  # noqa: ARG002 - for subclasses
+        """Files that hold entries already.
+
+        Args:
+            ends: Number, as `Appended` counts, of the next entry that each row writes, [N].
+        """
+        return ()
+
+    def load(
+        self, entries: Appended, positions: Callable[[int, int, int], IntArray]
+    ) -> Iterator[tuple[IntArray, Mapping[str, Array]]]:
+        """Write saved entries to an empty table, part by part.
+
+        Args:
+            entries: The entries.
+            positions: Where those from `begin` to `end` of a row belong, [T]:
+                `positions(row, begin, end)`.
+
+        Yields:
+            Positions [T] and all columns [T, ...] of each part.
+        """
+        for row, begin, columns in entries.parts():
+            count = len(next(iter(columns.values())))
+            where = positions(row, begin, begin + count)
+            self.write(where, columns)
+            yield where, columns
+
     def _zeros(self, length: int, field: Field) -> Any:
         return np.zeros((length, *field.shape), field.dtype)
 
@@ -162,6 +198,52 @@ class DeviceTable(Table):
     def _zeros(self, length: int, field: Field) -> Tensor:
         dtype = torch_dtype(field.dtype)
         return torch.zeros((length, *field.shape), dtype=dtype, device=self._device)
+
+
+MakeTable = Callable[[int], Table]
+Beside = Callable[[], Mapping[str, Array]]
+"""Further columns of the entries, which are on the host, by path; each as long as the table."""
+
+
+class Tables:
+    """Makes the tables of a memory.
+
+    Args:
+        table: Makes a table of so many entries.
+    """
+
+    def __init__(self, table: MakeTable) -> None:
+        self.table = table
+
+    def ring(
+        self,
+        num_rows: int,
+        row_length: int,
+        beside: Beside,  # noqa: ARG002 - for subclasses
+    ) -> Table:
+        """A table in which each of N rows writes its positions one after the other, in a circle.
+
+        A row may write its newest entry again.
+
+        Args:
+            num_rows: N.
+            row_length: Positions of a row, which follow those of the row before.
+            beside: What is saved with the entries.
+        """
+        return self.table(num_rows * row_length)
+
+
+class StorageParameters(Protocol):
+    """A frozen description of a storage of another kind than memory."""
+
+    def build(self, device: torch.device, scratch: Scratch) -> Tables:
+        """The tables of a memory.
+
+        Args:
+            device: The learner's, where batches go.
+            scratch: A folder for files.
+        """
+        ...
 
 
 def torch_dtype(dtype: npt.DTypeLike) -> torch.dtype:

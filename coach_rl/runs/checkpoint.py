@@ -157,7 +157,7 @@ def read_checkpoint(path: Path, *, memories: bool = True) -> Checkpoint:
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read {path / _TENSORS}: {error}") from error
     segments = read_json(path / _SEGMENTS) if memories else {}
-    unpacker = Unpacker(path, tensors, segments)
+    unpacker = Unpacker(path, tensors, segments, about["sha256"])
     try:
         state = unpacker.unpack(read_json(path / _STATE))
     except (KeyError, TypeError, ValueError, RecursionError) as error:

@@ -24,7 +24,7 @@ import torch
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json, float_to_json
 from coach_rl.core.errors import CheckpointError
 from coach_rl.core.records import Array, IntArray
-from coach_rl.core.state import Appended, State
+from coach_rl.core.state import Appended, EntryFile, State
 
 _KEPT_ASIDE = ("$array", "$scalar", "$tensor")
 _TUPLE = "$tuple"
@@ -109,7 +109,8 @@ class Packer:
         self._folder = folder
         self._earlier = earlier
         self._memories = memories
-        self._shared: list[Path] = []
+        self._shared: list[tuple[Path, str, str]] = []
+        """Files to link, with their names in the checkpoint and their checksums."""
         self._new: list[tuple[str, Appended, IntArray]] = []
         self._numbers = itertools.count(1 + earlier.last_number)
 
@@ -149,9 +150,8 @@ class Packer:
     def write_entries(self, folder: Path) -> dict[str, str]:
         """Write what is new of the entries and link the rest; checksums by file."""
         sums = {}
-        for source in self._shared:
-            _share_file(source, folder / source.name)
-            sums[source.name] = self._earlier.sums[source.name]
+        for source, name, sums[name] in self._shared:
+            _share_file(source, folder / name)
         for file, appended, since in self._new:
             sums[file] = write_segment(folder / file, appended, since)
         return sums
@@ -162,9 +162,14 @@ class Packer:
             self.left_out = True
             return None
         stored = self._earlier.entries.get(path)
-        segments, since = shared(appended, stored)
-        if stored is not None:
-            self._shared += [stored.folder / segment.file for segment in segments]
+        if appended.files:
+            segments, since = self._link_files(appended)
+        else:
+            segments, since = shared(appended, stored)
+            if stored is not None:
+                names = [segment.file for segment in segments]
+                sums = self._earlier.sums
+                self._shared += [(stored.folder / name, name, sums[name]) for name in names]
         if (since < appended.ends).any():
             file = f"rows_{next(self._numbers):06d}.bin"
             self._new.append((file, appended, since))
@@ -172,6 +177,22 @@ class Packer:
         form = form_of(appended)
         self.entries[path] = stored_entries(self._folder, form, segments_json(segments))
         return self.pack(form, path)
+
+    def _link_files(self, appended: Appended) -> tuple[tuple[Segment, ...], IntArray]:
+        """A segment for each of the files, and the first entry of each row behind them, [N]."""
+        segments = []
+        since = appended.first.copy()
+        for each in appended.files:
+            row = each.row
+            if each.begin <= since[row] < each.end:
+                begins = np.zeros_like(since)
+                ends = np.zeros_like(since)
+                begins[row] = each.begin
+                ends[row] = since[row] = each.end
+                name = f"rows_{next(self._numbers):06d}.bin"
+                segments.append(Segment(file=name, begins=begins, ends=ends))
+                self._shared.append((each.path, name, each.sha256))
+        return tuple(segments), since
 
     def _items(self, value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
         for key, part in value.items():
@@ -198,15 +219,21 @@ class Unpacker:
         folder: The checkpoint's.
         tensors: Tensors by name.
         segments: Segments of appended entries by their place; the entries of others are left out.
+        sums: Checksums of its files, by name.
     """
 
     def __init__(
-        self, folder: Path, tensors: Mapping[str, torch.Tensor], segments: Mapping[str, Json]
+        self,
+        folder: Path,
+        tensors: Mapping[str, torch.Tensor],
+        segments: Mapping[str, Json],
+        sums: Mapping[str, str],
     ) -> None:
         self.entries: dict[str, StoredEntries] = {}
         self._folder = folder
         self._tensors = tensors
         self._segments = segments
+        self._sums = sums
 
     def unpack(self, document: Json, path: str = "state") -> Any:
         """The tree that `pack` was given; memories that were left out are None.
@@ -234,7 +261,9 @@ class Unpacker:
         if path not in self._segments:
             return None
         form = self.unpack(content)
-        self.entries[path] = stored_entries(self._folder, form, self._segments[path])
+        self.entries[path] = stored_entries(
+            self._folder, form, self._segments[path], sums=self._sums
+        )
         return self.entries[path]
 
     def _tensor(self, name: str) -> torch.Tensor:
@@ -341,13 +370,16 @@ def segments_json(segments: Iterable[Segment]) -> Json:
     return [[each.file, each.begins.tolist(), each.ends.tolist()] for each in segments]
 
 
-def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
+def stored_entries(
+    folder: Path, form: State, document: Json, *, sums: Mapping[str, str] | None = None
+) -> StoredEntries:
     """The entries in a checkpoint's folder, read on demand.
 
     Args:
         folder: The checkpoint's.
         form: What `form_of` returned.
         document: What `segments_json` returned.
+        sums: Checksums of its files, by name; None: they are not known.
 
     Raises:
         CheckpointError: They describe nothing that can be read.
@@ -375,9 +407,25 @@ def stored_entries(folder: Path, form: State, document: Json) -> StoredEntries:
         capacity=form["capacity"],
         generation=form["generation"],
         read=_Reader(folder, dtype, tuple(segments)),
+        files=_files_of_one_row(folder, segments, sums or {}),
         folder=folder,
         segments=tuple(segments),
     )
+
+
+def _files_of_one_row(
+    folder: Path, segments: Iterable[Segment], sums: Mapping[str, str]
+) -> tuple[EntryFile, ...]:
+    """The segments, of those whose checksums are known, with entries of a single row."""
+    files = []
+    for segment in segments:
+        rows = np.flatnonzero(segment.ends > segment.begins).tolist()
+        if len(rows) == 1 and segment.file in sums:
+            begin = int(segment.begins[rows[0]])
+            end = int(segment.ends[rows[0]])
+            path = folder / segment.file
+            files.append(EntryFile(path, rows[0], begin, end, sums[segment.file]))
+    return tuple(files)
 
 
 class _Reader:

@@ -27,6 +27,7 @@ from coach_rl.configuration.trust import code_in_parameters, remember_own_code
 from coach_rl.configuration.user_modules import imported_folders
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError, warn
 from coach_rl.core.runtime import Runtime
+from coach_rl.core.scratch import Scratch
 from coach_rl.core.shown_text import shown_level
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -106,6 +107,7 @@ class Session:
         self._stop = StopRequests(self.audience.announce)
         self._on_activity = self._stop.following(self.audience.on_activity)
         self._opened = ExitStack()
+        self._scratch = Scratch()
         self.parts: dict[str, RunPart] = {}
         """The parts of the run by name, in their order."""
         self.rebuilding: list[str] = []
@@ -129,6 +131,7 @@ class Session:
     def hold(self, folder: Path) -> None:
         """Lock a run's folder until the end; RunInUseError if another process holds it."""
         self._opened.enter_context(locked(folder))
+        self._opened.enter_context(self._scratch.within(folder))
 
     def build(
         self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
@@ -151,7 +154,7 @@ class Session:
         self.graph_manager = graph_manager = recorded(graph_manager)
         parameters = graph_manager.parameters
         runtime = resolved(runtime, parameters.threads, parameters.divergence)
-        self.runtime = replace(runtime, on_activity=self._on_activity)
+        self.runtime = replace(runtime, on_activity=self._on_activity, scratch=self._scratch)
         for each in self.settings.parts:
             self._add(each)
             require_compatible(self.parts)

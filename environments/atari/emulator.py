@@ -1,6 +1,7 @@
 """One Atari 2600, whose state can be saved and restored exactly, in another process too."""
 
 import importlib
+import re
 from types import ModuleType
 from typing import Any
 
@@ -117,7 +118,11 @@ def require_game(name: str) -> None:
     """
     known = sorted(_module("ale_py.roms").get_all_rom_ids())
     if name not in known:
-        raise UnknownNameError("Atari game", name, known)
+        # Gymnasium's `ALE/SpaceInvaders-v5`, `SpaceInvadersNoFrameskip-v4` or a file `pong.bin`
+        own = re.sub(r"(-ram)?(NoFrameskip|Deterministic)?(-v\d+)?(\.bin)?$", "", name)
+        plain = re.sub(r"[^a-z0-9]", "", own.rpartition("/")[2].lower())
+        near = [each for each in known if each.replace("_", "") == plain]
+        raise UnknownNameError("Atari game", name, known, near=near)
 
 
 def _module(name: str) -> ModuleType:

@@ -25,6 +25,9 @@ Leaves = list[Any]
 """One row's values in the order of the flat keys."""
 Info = dict[str, object]
 """One row's info: numbers, booleans, strings and arrays by flat name."""
+_PLAIN = {bool, int, float, str}
+_NUMBERS = {bool, float}
+"""Kinds of values that form an array whatever they are; integers may be too large."""
 SUCCESS = ("is_success", "success")
 """Keys of the info that give success rates."""
 
@@ -310,6 +313,9 @@ def flat_info(info: Mapping[str, object], prefix: str = "") -> Info:
     flat: Info = {}
     for key, value in as_dict(info, "the info").items():
         name = f"{prefix}{key}"
+        if type(value) in _PLAIN and name not in SUCCESS:
+            flat[name] = value
+            continue
         if name in SUCCESS and not _is_success(value):
             raise EnvironmentFault(
                 f"info['{name}'] must be a number or a bool, got {shown_value(value, 200)}"
@@ -343,6 +349,10 @@ def batched_infos(infos: Sequence[Info]) -> dict[str, Array]:
     if not any(infos):
         return batch
     for name in dict.fromkeys(name for info in infos for name in info):
+        kind = type(infos[0].get(name))
+        if kind in _NUMBERS and all(type(info.get(name)) is kind for info in infos):
+            batch[name] = np.array([info[name] for info in infos])
+            continue
         values = [np.asarray(info[name]) if name in info else None for info in infos]
         known = [value for value in values if value is not None]
         if len({value.shape for value in known}) > 1 or any(v.dtype.hasobject for v in known):

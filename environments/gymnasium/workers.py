@@ -23,6 +23,14 @@ from coach_rl.environments.gymnasium.rows import (
     history_of,
     require_one_layout,
 )
+from coach_rl.environments.gymnasium.shared_observations import (
+    LEAST_BYTES,
+    SharedObservations,
+    SharingRows,
+    bytes_of,
+    new_shared_file,
+    with_shared,
+)
 from coach_rl.environments.processors import usable_processors
 from coach_rl.processes.worker_messages import WorkerLost
 from coach_rl.processes.worker_process import Progress, StartMethod, WorkerProcess
@@ -73,6 +81,17 @@ class RowsWorker(NamedTuple):
     limit: RowLimit
 
 
+class _Split(NamedTuple):
+    """Rows of a request, by the worker that has them."""
+
+    rows: IntArray
+    """The rows, [R]."""
+    indices: dict[int, IntArray]
+    """By worker: the places of its rows in the request."""
+    places: dict[int, IntArray]
+    """By worker: the places of these rows in it."""
+
+
 class WorkerRows:
     """All rows, spread over worker processes; does what `LocalRows` does.
 
@@ -104,11 +123,14 @@ class WorkerRows:
         """[N] the worker of each row."""
         self._place = np.concatenate([np.arange(len(share)) for share in shares])
         """[N] the row's place in its worker."""
+        self._last_split: _Split | None = None
         self._histories: list[EpisodeHistory | None] = [None] * num_envs
         """All that is needed to play each row's episode again; None where that is not known."""
         self._shown: Observation | None = None
         """[N, ...] what each row showed last; None before that is known."""
         self._workers: list[RowsWorker] = []
+        self._shared: dict[int, SharedObservations] = {}
+        """Observations that are shared with a worker, where they are large."""
         try:
             for share in shares:
                 worker = self._started(share.tolist(), RowLimit(limits, start_method), start_method)
@@ -120,6 +142,8 @@ class WorkerRows:
             self.close()
             raise
         self.layout = layouts[0]
+        for number in range(count):
+            self._share(number)
 
     def reset(self, seeds: Sequence[int | None]) -> RowsStart:
         """Reset all rows; workers that were lost are started again."""
@@ -152,21 +176,21 @@ class WorkerRows:
 
     def step(self, rows: IntArray, action: Action) -> RowsAnswer:
         """Step some rows, all workers at once; see `LocalRows.step`."""
-        home = self._home[rows]
-        numbers = np.unique(home).tolist() or [0]  # which gives the form of an empty answer
-        places = {number: np.flatnonzero(home == number) for number in numbers}
-        parts = {number: _part(action, here) for number, here in places.items()}
+        split = self._split(rows)
+        parts = {number: _part(action, here) for number, here in split.indices.items()}
         replies = self._replies(
-            LocalRows.step,
-            {number: (self._place[rows[here]], parts[number]) for number, here in places.items()},
+            SharingRows.step,
+            {number: (split.places[number], part) for number, part in parts.items()},
         )
         answers = [
-            self._step_again(number, reply, rows[places[number]], parts[number])
+            self._step_again(number, reply, rows[split.indices[number]], parts[number])
             if isinstance(reply, WorkerLost)
+            else with_shared(reply, self._shared[number])
+            if number in self._shared
             else reply
-            for number, reply in zip(numbers, replies, strict=True)
+            for number, reply in zip(parts, replies, strict=True)
         ]
-        merged = _merged(answers, list(places.values()))
+        merged = _merged(answers, list(split.indices.values()))
         self._remember(rows, action, merged)
         return merged
 
@@ -198,9 +222,19 @@ class WorkerRows:
         """End every worker; the warnings of environments that failed to close."""
         return [failure for worker in self._workers for failure in worker.process.close()]
 
+    def _split(self, rows: IntArray) -> _Split:
+        """The rows by their workers; the last split is kept, as most requests have all rows."""
+        if self._last_split is None or not np.array_equal(self._last_split.rows, rows):
+            home = self._home[rows]
+            numbers = np.unique(home).tolist() or [0]  # which gives the form of an empty answer
+            indices = {number: np.flatnonzero(home == number) for number in numbers}
+            places = {number: self._place[rows[here]] for number, here in indices.items()}
+            self._last_split = _Split(rows.copy(), indices, places)
+        return self._last_split
+
     def _started(self, rows: list[int], limit: RowLimit, start_method: StartMethod) -> RowsWorker:
         """A new worker for these rows."""
-        make = partial(LocalRows, self._recipe, rows, keeps_actions=self._keeps_actions)
+        make = partial(SharingRows, self._recipe, rows, keeps_actions=self._keeps_actions)
         try:
             process = WorkerProcess(make, start_method=start_method, time_limit=limit)
         except ConfigurationError as error:
@@ -221,6 +255,22 @@ class WorkerRows:
         self._workers[number].process.restart()
         (layout,) = self._layouts({number: ()})
         require_one_layout(layout, self.layout, level=self._recipe.level)
+        self._share(number)
+
+    def _share(self, number: int) -> None:
+        """Share observations with a worker that has started, where they are large."""
+        count = len(self._workers[number].rows)
+        if bytes_of(self.layout, count) < LEAST_BYTES:
+            return
+        path = new_shared_file(self.layout, count)
+        try:
+            self._shared[number] = SharedObservations(self.layout, count, path)
+            self._call(SharingRows.share, {number: (path,)})
+        except WorkerLost as lost:
+            level = shown_level(self._recipe.level)
+            raise EnvironmentFault(f"a worker of '{level}' failed at its start: {lost}") from lost
+        finally:
+            path.unlink()
 
     def _layouts(self, started: Mapping[int, tuple[()]]) -> list[Layout]:
         """The layouts of workers that have started.
@@ -398,18 +448,23 @@ def _part(action: Action, index: IntArray) -> Action:
 
 def _merged(answers: list[RowsAnswer], places: list[IntArray]) -> RowsAnswer:
     """The workers' answers as one, each at its places."""
-    order = np.argsort(np.concatenate(places))
+    given = np.concatenate(places)
+    is_in_order = bool((given[1:] > given[:-1]).all())
+    order = np.arange(len(given)) if is_in_order else np.argsort(given)
 
     def whole(parts: list[Array]) -> Array:
-        return np.concatenate(parts)[order]
+        joined = np.concatenate(parts)
+        return joined if is_in_order else joined[order]
 
     infos = [info for answer in answers for info in answer.infos]
     keys = answers[0].observation
+    observation = {key: whole([answer.observation[key] for answer in answers]) for key in keys}
+    first = observation
+    if any(answer.first_observation is not answer.observation for answer in answers):
+        first = {key: whole([answer.first_observation[key] for answer in answers]) for key in keys}
     return RowsAnswer(
-        observation={key: whole([answer.observation[key] for answer in answers]) for key in keys},
-        first_observation={
-            key: whole([answer.first_observation[key] for answer in answers]) for key in keys
-        },
+        observation=observation,
+        first_observation=first,
         reward=whole([answer.reward for answer in answers]),
         terminated=whole([answer.terminated for answer in answers]),
         truncated=whole([answer.truncated for answer in answers]),

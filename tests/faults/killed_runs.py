@@ -309,15 +309,17 @@ def campaign(
 
 
 def runs() -> dict[str, KilledRun]:
-    """The golden runs, with checkpoints all the time; and two more: workers, compiled updates."""
+    """The golden runs, with checkpoints all the time; and more: other ways to run some of them."""
     available = {name: killed_run(run) for name, run in RUNS.items() if is_installed(run)}
     for name, base, change in (
+        ("Atari_DQN, memory on the disk", "Atari_DQN", "storage=disk"),
         ("CartPole_PPO, worker processes", "CartPole_PPO", "environment.vectorization=subprocess"),
         ("Mujoco_PPO, compiled", "Mujoco_PPO", "agent.update_mode=compiled"),
         ("Pendulum_SAC, compiled", "Pendulum_SAC", "agent.update_mode=compiled"),
     ):
         golden = RUNS[base]
-        available[name] = killed_run(replace(golden, changes=f"{golden.changes}; {change}"))
+        if base in available:
+            available[name] = killed_run(replace(golden, changes=f"{golden.changes}; {change}"))
     return available
 
 

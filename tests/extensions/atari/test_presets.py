@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.configuration.familiar_names import familiar_presets
-from coach_rl.core.errors import ParameterError, SpaceError
+from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
 from coach_rl.extensions.atari.impala import ImpalaTorso
 from coach_rl.presets import Atari_DQN, Atari_PPO
 from tests.extensions.atari.games_for_tests import without_evaluations
@@ -62,6 +62,45 @@ def test_memory_of_dqn_keeps_each_picture_once():
     memory = experiment.parameters.agent.memory
     assert memory.frame_stack == ("observation",)
     assert memory.capacity * 84 * 84 < 0.71e9
+
+
+def test_memory_of_dqn_on_the_disk_is_a_switch():
+    experiment = Atari_DQN.graph_manager(Atari_DQN.Panel(storage="disk", memory=1_000_000))
+    assert experiment.parameters.agent.memory.storage == rl.DiskStorage()
+
+
+@pytest.mark.parametrize("recurrence", ["none", "lstm"])
+@pytest.mark.parametrize("preset", [Atari_PPO, Atari_DQN])
+def test_console_memory_in_place_of_pictures(preset, recurrence):
+    experiment = preset.graph_manager(preset.Panel(shows="memory", recurrence=recurrence))
+    experiment.create_graph(rl.Runtime(seed=0, device="cpu"))
+    try:
+        (agent,) = experiment.graph.agents.values()
+        assert agent.observation_space["observation"].shape == (128,)
+    finally:
+        experiment.close()
+
+
+@pytest.mark.parametrize("change", [{"torso": "impala"}, {"frames": 4}])
+def test_settings_of_pictures_are_refused_for_the_console_memory(change):
+    with pytest.raises(ParameterError, match="are for pictures"):
+        Atari_PPO.graph_manager(Atari_PPO.Panel(shows="memory", **change))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("Pong", "pong"),
+        ("ALE/SpaceInvaders-v5", "space_invaders"),
+        ("SpaceInvadersNoFrameskip-v4", "space_invaders"),
+        ("Breakout-ramDeterministic-v0", "breakout"),
+        ("ms-pacman", "ms_pacman"),
+        ("pong.bin", "pong"),
+    ],
+)
+def test_names_of_games_elsewhere_are_answered_with_the_short_one(name, meant):
+    with pytest.raises(UnknownNameError, match=f"did you mean '?{meant}'?"):
+        rl.AtariParameters(level=name)
 
 
 def test_impala_and_recurrence_are_refused():
