@@ -39,6 +39,7 @@ from coach_rl.core.records import Array, FloatArray, IntArray, Observation
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import Saved, SavedNames
 from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.extensions.curiosity.visits import owner_of
 
 EPSILON = 1e-8
 """Added to variances before their roots are taken."""
@@ -198,7 +199,7 @@ class Distillation(Saved):
         self.predictor = NetworkWrapper(predictor, device=device)
         self.engine: UpdateEngine[DistillationBatch] = UpdateEngine(
             (Objective(network=self.predictor, loss=self.loss, optimizer=params.optimizer),),
-            owner=f"{name} of {context.place.owner('bonus')}",
+            owner=owner_of(name, context),
             runtime=context.runtime,
         )
         self.waiting: dict[str, Array] = {}

@@ -19,6 +19,7 @@ from coach_rl.extensions.curiosity.distillation import (
     DistillationParameters,
     ScaledReturns,
 )
+from coach_rl.extensions.curiosity.visits import owner_of
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -66,7 +67,7 @@ class DistilledBonus(BonusWithState):
         self.stream = params.stream
         self.distillation = Distillation(params, context, type(params).__name__)
         self.returns = ScaledReturns(context.num_envs, params.discount)
-        self._owner = f"the bonus {type(params).__name__} of {context.place.owner('bonus')}"
+        self._owner = owner_of(type(params).__name__, context)
         self._signals = context.signals
 
     def check(self, params: Any) -> None:

@@ -37,8 +37,9 @@ class VisitedParameters:
     observations. None: everything observed but the level's goal or option."""
     elements: NonEmpty[tuple[NonNegative[int], ...]] | None = None
     """Elements of the flattened entry that count, such as the position alone; None: all."""
-    cell: Positive[float] | None = None
-    """Side of the grid's cells: numbers are divided by it and rounded down. None: as they are."""
+    cell: Positive[float] | NonEmpty[tuple[Positive[float], ...]] | None = None
+    """Side of a grid's cells, one for all elements or one for each: numbers are divided by it and
+    rounded down. None: they count as they are."""
 
 
 class Visits:
@@ -55,7 +56,7 @@ class Visits:
 
     def __init__(self, params: VisitedParameters, context: AgentContext, name: str) -> None:
         self._params = params
-        self._owner = f"the bonus {name} of {context.place.owner('bonus')}"
+        self._owner = owner_of(name, context)
         self._signals: Signals = context.signals
         self._counts: list[dict[bytes, int]] = [{} for _ in range(context.num_envs)]
         self._begun = np.ones(context.num_envs, np.bool_)
@@ -150,19 +151,29 @@ class Visits:
         if self._params.elements is not None:
             flat = flat[:, self._params.elements]
         if self._params.cell is not None:
-            flat = np.floor(flat / self._params.cell).astype(np.int64)
+            flat = np.floor(flat / np.asarray(self._params.cell)).astype(np.int64)
         elif flat.dtype.kind == "f":
             flat = flat + flat.dtype.type(0)  # -0 and 0 are equal
         return np.ascontiguousarray(flat).view(np.uint8).reshape(len(values), -1)
 
     def _check_elements(self, space: spaces.Space[object]) -> None:
+        """Raise `SpaceError` where elements or cells are not those of the entry that is counted."""
         size = int(np.prod(space.shape or ()))
-        elements = self._params.elements
-        if elements is not None and max(elements) >= size:
+        elements = self._params.elements or range(size)
+        cell = self._params.cell
+        if max(elements, default=0) >= size or (
+            isinstance(cell, tuple) and len(cell) != len(elements)
+        ):
             raise SpaceError(
-                f"{self._owner} counts elements {elements} of an observation of {size}; set "
-                "`elements` to some of these"
+                f"{self._owner} counts elements {self._params.elements} in cells of {cell}, of an "
+                f"observation of {size}; set `elements` to some of these, and a cell for each"
             )
+
+
+def owner_of(name: str, context: AgentContext) -> str:
+    """A bonus of that name at an agent's place, for messages."""
+    level = context.place.level
+    return f"the bonus {name}" if level is None else f"the bonus {name} of level '{level.name}'"
 
 
 def first_visits(numbers: IntArray) -> BoolArray:
