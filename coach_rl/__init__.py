@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OffPolicyAgentParameters,
         PPOAgentParameters,
         PPOAlgorithmParameters,
+        RewardStream,
         SACAgentParameters,
         SACAlgorithmParameters,
         TD3AgentParameters,

@@ -9,6 +9,7 @@ from coach_rl.agents import (
     OffPolicyAgentParameters as OffPolicyAgentParameters,
     PPOAgentParameters as PPOAgentParameters,
     PPOAlgorithmParameters as PPOAlgorithmParameters,
+    RewardStream as RewardStream,
     SACAgentParameters as SACAgentParameters,
     SACAlgorithmParameters as SACAlgorithmParameters,
     TD3AgentParameters as TD3AgentParameters,
@@ -155,6 +156,15 @@ from coach_rl.exploration_policies import (
 )
 from coach_rl.extensions.atari.terminal_info import (
     TerminalInfo as TerminalInfo,
+)
+from coach_rl.extensions.curiosity.episodic_count import (
+    EpisodicCount as EpisodicCount,
+)
+from coach_rl.extensions.curiosity.noveld import (
+    NovelD as NovelD,
+)
+from coach_rl.extensions.curiosity.rnd import (
+    RND as RND,
 )
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from coach_rl.agents.reward_streams import RewardStream
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import takes
-from coach_rl.core.records import Action, FloatArray, Observation, Outcome
+from coach_rl.core.records import Action, Array, FloatArray, IntArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.signals import Signals
+from coach_rl.memories.batches import TransitionBatch
 
 BonusFunction = Callable[[Observation, Action, Outcome], FloatArray]
 """Function from unfiltered observations before decisions [R, ...] each, their actions [R, ...] as
@@ -28,6 +30,34 @@ class BonusParameters(Protocol):
         The agents of the levels below are those of `context.place`.
         """
         ...
+
+
+class BonusWithState(Saved):
+    """A bonus that follows episodes, has a stream of its own, or is computed again in batches.
+
+    Attributes:
+        stream: The stream that it feeds in place of the agent's reward; None: it is added to that.
+        extras: Names of the columns of `kept` that replay memories need.
+    """
+
+    stream: RewardStream | None = None
+    extras: tuple[str, ...] = ()
+
+    def check(self, params: Any) -> None:
+        """Raise `ConfigurationError` where it does not fit the parameters of its agent."""
+
+    def begin(self, rows: IntArray) -> None:
+        """Note that these rows [R] began an episode before the decisions of the next call."""
+
+    def kept(self, added: FloatArray) -> tuple[FloatArray, dict[str, Array]]:
+        """What is added to the reward [R] for a bonus [R], and the columns [R] that are kept."""
+        if self.stream is None:
+            return added, {}
+        return np.zeros_like(added), {self.stream.column: added}
+
+    def refreshed(self, batch: TransitionBatch) -> TransitionBatch:
+        """A batch with the rewards that it is to be learned from."""
+        return batch
 
 
 def build_bonus(
@@ -75,9 +105,12 @@ class Bonus(Saved):
         self._signals = signals
         self._owner = owner
         self._state = function if isinstance(function, Saved) else None
+        self.hooks = function if isinstance(function, BonusWithState) else BonusWithState()
 
-    def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:
-        """The bonus, float64 [R].
+    def __call__(
+        self, before: Observation, action: Action, outcome: Outcome
+    ) -> tuple[FloatArray, dict[str, Array]]:
+        """The bonus to the rewards, float64 [R], and columns that are kept with them, [R] each.
 
         Args:
             before: Unfiltered observations that the decisions were made on, [R, ...] each.
@@ -92,4 +125,4 @@ class Bonus(Saved):
                 "value a row"
             )
         self._signals.note("bonus", added)
-        return added
+        return self.hooks.kept(added)

@@ -209,6 +209,11 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         make_learner: MakeLearner,
     ) -> None:
         super().__init__(params, context)
+        if self.stages.streams:
+            raise ConfigurationError(
+                f"agent '{params.name}' has one critic for all rewards, and its bonus has a stream "
+                "of its own, which PPO learns; leave the bonus' `stream` out"
+            )
         self.runtime = context.runtime
         if self.runtime.acts_only:
             params = params.for_acting()
@@ -365,6 +370,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self._engine.set_scalars(**rates)
         for _ in range(due):
             batch = self.memory.sample(self.params.learning.batch)
+            for stage in self.stages.refreshing:
+                batch = stage.refreshed(batch)
             per_sample = self.learn_from_batch(batch)
             if self.memory.is_prioritised:
                 self._note_errors(batch.position, per_sample["td_error"])

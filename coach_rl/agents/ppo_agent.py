@@ -20,7 +20,7 @@ from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameter
 from coach_rl.agents.ppo_objectives import OBJECTIVES
 from coach_rl.agents.rollout_order import FlatBatches
 from coach_rl.agents.stages.stage import StageKind
-from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters
+from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters, critics
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -207,7 +207,10 @@ class PPOAgent(FilteredAgent[RowNoise]):
         self.place = context.place
         weights = torch.Generator().manual_seed(integer_seed(seed, params.name, "weights"))
         self.model: ActorCritic = params.network.build(
-            observation_space=self.observation_space, action_space=self.action_space, rng=weights
+            observation_space=self.observation_space,
+            action_space=self.action_space,
+            rng=weights,
+            streams=len(self.stages.streams),
         )
         self.network = NetworkWrapper(self.model, device=device)
         self.model.output_rules = self.output_rules
@@ -368,7 +371,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         scale = self.return_scale()
         index, valid = self._on_device(grid.index), self._on_device(grid.valid)
         with torch.inference_mode():
-            value = self.model.value(rollout.observation)  # [C], in its own scale
+            # [C] each, in its own scale
+            value, *others = critics(self.model.value(rollout.observation))
             ends = segment_ends(
                 index=index,
                 valid=valid,
@@ -378,13 +382,14 @@ class PPOAgent(FilteredAgent[RowNoise]):
             discount = torch.full(index.shape, algorithm.discount, device=self._device)
             if algorithm.discount_by_duration:
                 discount = discount ** rollout.duration[index]
+            after, *others_after = critics(self.value_after(rollout, index[ends]))
             advantage = advantages_of_rows(
                 index=index,
                 valid=valid,
                 ends=ends,
                 reward=rollout.reward.to(torch.float32),
                 value=value * scale,
-                value_after_ends=self.value_after(rollout, index[ends]) * scale,
+                value_after_ends=after * scale,
                 terminated=rollout.terminated,
                 discount=discount,
                 trace=algorithm.gae_lambda,
@@ -392,6 +397,22 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target = advantage + value * scale
             if algorithm.scale_returns:
                 self.returns.update(target[index[valid]].cpu().numpy())
+            values, targets = {}, {}
+            for stream, own, own_after in zip(
+                self.stages.streams, others, others_after, strict=True
+            ):
+                gained = stream.advantages(
+                    rollout,
+                    index=index,
+                    valid=valid,
+                    ends=ends,
+                    value=own,
+                    value_after_ends=own_after,
+                    by_duration=algorithm.discount_by_duration,
+                    trace=algorithm.gae_lambda,
+                )
+                values[stream.name], targets[stream.name] = own, gained + own
+                advantage = advantage + stream.weight * gained
         first = torch.as_tensor(self._first_action, device=self._device)
         return RolloutBatch(
             observation=rollout.observation,
@@ -402,10 +423,12 @@ class PPOAgent(FilteredAgent[RowNoise]):
             value=value,
             policy=rollout.extras.get("policy"),
             valid=self.order.valid(rollout, len(self.memory)),
+            stream_values=values,
+            stream_targets=targets,
         )
 
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
-        """The critic's values [K], in its own scale, of what transitions [K] led to."""
+        """The critics' values of what transitions [K] led to, [K] or [K, 1 + S]; own scales."""
         return self.model.value(self.order.after(rollout, positions, self.model))
 
     def _divergence(self, batch: RolloutBatch, order: IntArray) -> float:
@@ -429,7 +452,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
         algorithm = self.params.algorithm
         distribution = self.distribution
         mean = batch.mean
-        parameters, value = self.network.call(flat, batch.observation)
+        parameters, values = self.network.call(flat, batch.observation)
+        value, *others = critics(values)
         advantage = batch.advantage
         if algorithm.normalise_advantage:
             advantage = normalised(advantage, mean, batch.valid)
@@ -441,6 +465,9 @@ class PPOAgent(FilteredAgent[RowNoise]):
             distribution, parameters, log_prob, batch, scalars
         )
         error = value_loss(value, batch.value, batch.target, algorithm.value_clip, mean)
+        for stream, own in zip(self.stages.streams, others, strict=True):
+            old, target = batch.stream_values[stream.name], batch.stream_targets[stream.name]
+            error = error + value_loss(own, old, target, algorithm.value_clip, mean)
         entropy = mean(distribution.entropy(parameters))
         loss = (
             policy + algorithm.value_coefficient * error - algorithm.entropy_coefficient * entropy

@@ -45,14 +45,26 @@ class ActorCriticParameters:
         )
 
     def build(
-        self, *, observation_space: spaces.Dict, action_space: Space, rng: torch.Generator
+        self,
+        *,
+        observation_space: spaces.Dict,
+        action_space: Space,
+        rng: torch.Generator,
+        streams: int = 0,
     ) -> "ActorCritic":
-        """The network for these spaces; SpaceError when there is no policy for the action space."""
-        return ActorCritic(self, observation_space, distribution_for(action_space), rng)
+        """The network for these spaces, with a critic more for each stream of reward.
+
+        Raises:
+            SpaceError: There is no policy for the action space.
+        """
+        return ActorCritic(self, observation_space, distribution_for(action_space), rng, streams)
 
 
 class ActorCritic(nn.Module):
-    """Distribution parameters [B, P] and values [B] of observations."""
+    """Distribution parameters [B, P] and values [B] of observations.
+
+    With S further streams of reward, values are [B, 1 + S]: those of the level's reward are first.
+    """
 
     def __init__(
         self,
@@ -60,6 +72,7 @@ class ActorCritic(nn.Module):
         observation_space: spaces.Dict,
         distribution: Distribution,
         rng: torch.Generator,
+        streams: int = 0,
     ) -> None:
         super().__init__()
         self.distribution = distribution
@@ -81,7 +94,7 @@ class ActorCritic(nn.Module):
         )
         torso = self.actor_torso if self.critic_torso is None else self.critic_torso
         head = partial(linear, rng=rng, gain=1.0, orthogonal=critic_torso.orthogonal)
-        self.value_head = last_layer(torso, 1, head)
+        self.value_head = last_layer(torso, 1 + streams, head)
 
     def policy(self, observation: dict[str, Tensor]) -> Tensor:
         """Parameters of the action distribution, [B, P]."""
@@ -115,6 +128,11 @@ class ActorCritic(nn.Module):
     def _value(self, features: Tensor) -> Tensor:
         value: Tensor = self.value_head(features)
         return value.squeeze(-1)
+
+
+def critics(values: Tensor) -> tuple[Tensor, ...]:
+    """The values [B] of each critic, of [B] or [B, 1 + S]; the level's reward is first."""
+    return (values,) if values.ndim == 1 else values.unbind(1)
 
 
 def distribution_for(space: Space) -> Distribution:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from gymnasium import spaces
 
 from coach_rl.agents.agent_rows import AnyAgentRows
+from coach_rl.agents.reward_streams import RewardStream
 from coach_rl.architectures.output_rules import Forward, OutputRule
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
@@ -38,6 +39,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
+from coach_rl.memories.batches import TransitionBatch
 
 OUTSIDE = 30
 INSIDE = 70
@@ -65,6 +67,8 @@ class Stage:
     """True if acting needs what it saves."""
     adds_to_reward: bool = False
     """True if agents learn from other rewards than what filters make of those of their level."""
+    streams: tuple[RewardStream, ...] = ()
+    """Streams of reward that it adds to transitions, for PPO to learn from."""
     conditions: Mapping[str, str] = {}
     """Conditions of a policy, by the key under which they are saved with it."""
     is_stateless: bool = True
@@ -165,6 +169,10 @@ class Stage:
     def cut_off(self, row_state: AnyAgentRows, rows: IntArray) -> None:
         """End the episodes of rows [R] whose open decisions have no outcome."""
 
+    def refreshed(self, batch: TransitionBatch) -> TransitionBatch:
+        """The batch from a replay memory that is learned from, of the one that was drawn."""
+        return batch
+
     def rollout_order(self, order: Any) -> Any:
         """The order in which PPO learns from rollouts, in place of a `FlatBatches`."""
         return order
@@ -231,6 +239,8 @@ class Stages:
         """Rules for the outputs of the agent's networks."""
         self.own_keys: frozenset[str] = frozenset()
         """Keys of the level's observation that are about the agent's choices alone."""
+        self.streams: tuple[RewardStream, ...] = ()
+        """Streams of reward that are kept with transitions."""
         self.conditions: dict[str, str] = {}
         """Conditions of a policy, by the key under which they are saved."""
         self.is_stateless = True
@@ -251,6 +261,7 @@ class Stages:
         self.storing: list[Stage] = []
         self.advancing: list[Stage] = []
         self.cutting: list[Stage] = []
+        self.refreshing: list[Stage] = []
         self._entering: list[Stage] = []
         self._remembering: list[Stage] = []
         self._acting: list[Stage] = []
@@ -270,6 +281,7 @@ class Stages:
         self.needed += stage.needed
         self.output_rules += stage.output_rules
         self.own_keys |= stage.own_keys
+        self.streams += stage.streams
         self.conditions |= stage.conditions
         self.is_stateless &= stage.is_stateless
         self.adds_to_reward |= stage.adds_to_reward
@@ -286,6 +298,7 @@ class Stages:
             "store": self.storing,
             "advance": self.advancing,
             "cut_off": self.cutting,
+            "refreshed": self.refreshing,
         }
         kind = type(stage)
         for method, stages in inwards.items():

@@ -1,0 +1,130 @@
+"""Random network distillation as a bonus (Burda et al. 2018, arXiv:1810.12894)."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from coach_rl.agents.bonuses import BonusWithState
+from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
+from coach_rl.agents.reward_streams import RewardStream
+from coach_rl.architectures.gradient_step import as_arrays
+from coach_rl.core.agents import AgentContext
+from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
+from coach_rl.core.records import Action, Array, FloatArray, Observation, Outcome
+from coach_rl.core.saved import SavedNames
+from coach_rl.extensions.curiosity.distillation import (
+    Distillation,
+    DistillationParameters,
+    ScaledReturns,
+)
+from coach_rl.extensions.curiosity.visits import owner_of
+from coach_rl.memories.batches import TransitionBatch
+
+
+@parameter_class
+class DistilledBonusParameters(DistillationParameters):
+    """A bonus by the error of a predictor, in units of the standard deviation of its returns."""
+
+    weight: NonNegative[float] = 1.0
+    """Factor on the bonus."""
+    stream: RewardStream | None = None
+    """A stream of reward with returns and a critic of its own, for PPO; the paper's is not
+    episodic. None: the bonus is added to the reward."""
+    fresh: bool = False
+    """Agents with a replay memory: True computes the bonus in each batch, with the networks as they
+    are then; False stores it as it was earned."""
+
+    def __post_init__(self) -> None:
+        require(
+            not self.fresh or self.stream is None,
+            f"{type(self).__name__}.fresh is for replay memories and `stream` for PPO; set one",
+        )
+
+
+@parameter_class
+class RND(DistilledBonusParameters):
+    """The predictor's mean squared error on what a decision led to."""
+
+    def build(self, context: AgentContext) -> "DistilledBonus":
+        """The bonus; SpaceError where its networks can't see the observations."""
+        return DistilledBonus(self, context)
+
+
+class DistilledBonus(BonusWithState):
+    """The bonus of one agent.
+
+    Args:
+        params: Its settings.
+        context: That of the agent.
+    """
+
+    SAVED: ClassVar[SavedNames] = ("distillation", "returns")
+
+    def __init__(self, params: DistilledBonusParameters, context: AgentContext) -> None:
+        self.params = params
+        self.stream = params.stream
+        self.distillation = Distillation(params, context, type(params).__name__)
+        self.returns = ScaledReturns(context.num_envs, params.discount)
+        self._owner = owner_of(type(params).__name__, context)
+        self._signals = context.signals
+
+    def check(self, params: Any) -> None:
+        if not self.params.fresh:
+            return
+        reason = "its agent has no replay memory"
+        if isinstance(params, OffPolicyAgentParameters):
+            reason = ""
+            if params.memory.n_step != 1:
+                reason = (
+                    f"memory.n_step={params.memory.n_step} adds up rewards of several decisions"
+                )
+            if params.input_filter is not None:
+                reason = "the InputFilter changes what the memory keeps"
+        if reason:
+            raise ConfigurationError(
+                f"{self._owner} is computed in batches of transitions, and {reason}; leave out "
+                "fresh=True, or that"
+            )
+
+    def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:
+        """The bonus of decisions, [R]; 0 while observations initialise its scale."""
+        counts = self.counted(before, outcome)
+        bonus = np.zeros(len(outcome.rows))
+        if self.distillation.is_initialised:
+            novelty = counts * self.novelty(before, outcome.observation)
+            self.returns.update(outcome.rows, novelty)
+            self._signals.note("novelty", novelty)
+            bonus = self._factor() * novelty
+        self.distillation.observe(outcome.observation)
+        return bonus
+
+    def kept(self, added: FloatArray) -> tuple[FloatArray, dict[str, Array]]:
+        return (np.zeros_like(added), {}) if self.params.fresh else super().kept(added)
+
+    def refreshed(self, batch: TransitionBatch) -> TransitionBatch:
+        if not self.params.fresh or not self.distillation.is_initialised:
+            return batch
+        novelty = self.novelty(as_arrays(batch.observation), as_arrays(batch.next_observation))
+        reward = batch.reward
+        added = reward.new_tensor(self._factor() * novelty)
+        return batch._replace(reward=reward + added * self.counted_in(batch))
+
+    def novelty(self, before: Observation, after: Observation) -> FloatArray:
+        """What is scaled, [R], of observations [R, ...] each."""
+        return self.distillation.errors(after) / self.params.latents
+
+    def counted(self, before: Observation, outcome: Outcome) -> FloatArray:
+        """Factors on the novelty of decisions, [R]."""
+        return np.ones(len(outcome.rows))
+
+    def counted_in(self, batch: TransitionBatch) -> Any:
+        """The same of those in a batch, [B]."""
+        return 1.0
+
+    def _factor(self) -> float:
+        """Factor from novelty to the bonus; 0 while its scale is not known."""
+        if self.returns.statistics.count < self.params.warmup:
+            return 0.0
+        return self.params.weight * self.returns.factor
