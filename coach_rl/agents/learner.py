@@ -55,6 +55,14 @@ class ActingPolicy(Generic[Rows]):
         rows: Rows = self.exploration.new_rows(num_envs, seed)
         return rows
 
+    def observed(
+        self,
+        row_state: Rows,  # noqa: ARG002 - for subclasses
+        request: ActionRequest,
+    ) -> Observation:
+        """What the network is shown, [R, ...] each; a subclass adds what exploring rows draw."""
+        return request.observation
+
     def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
         """Actions [R, ...] without exploration.
 
