@@ -30,8 +30,11 @@ class Panel(FlatPanel):
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
-    """Rainbow balances a pole on a cart: double Q-learning, streams, C51, n steps, priorities and
-    noise in the network (Hessel et al. 2018, arXiv:1710.02298), in settings of a small task."""
+    """Rainbow balances a pole on a cart.
+
+    All parts of Hessel et al. 2018 (arXiv:1710.02298), in settings of a small task: double
+    Q-learning, dueling streams, C51, returns of n steps, priorities and noise in the network.
+    """
     agent = rl.DQNAgentParameters(
         algorithm=rl.DQNAlgorithmParameters(
             discount=panel.discount,

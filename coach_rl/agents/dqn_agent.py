@@ -162,7 +162,6 @@ class DQNLearner:
         return judged, values
 
 
-
 @singledispatch
 def dqn_learner(
     space: Space,  # noqa: ARG001 - its class chooses the function

@@ -57,7 +57,7 @@ class ActingPolicy(Generic[Rows]):
 
     def observed(
         self,
-        row_state: Rows,  # noqa: ARG002 - for subclasses
+        row_state: Rows,
         request: ActionRequest,
     ) -> Observation:
         """What the network is shown, [R, ...] each; a subclass adds what exploring rows draw."""

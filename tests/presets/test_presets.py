@@ -40,6 +40,7 @@ SHARED = {*coach_rl.presets.__all__, *HELPERS}
 PRESET_PACKAGES = {
     "Atari_DQN": "ale_py",
     "Atari_PPO": "ale_py",
+    "Atari_Rainbow": "ale_py",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
     "SpeakerListener_MAPPO": "mpe2",
@@ -55,6 +56,7 @@ THRESHOLDS = [
     ("Mujoco_PPO_KL", {"level": "inverted_pendulum", "steps": 200_000}),
     ("Mujoco_PPO", {}),
     ("CartPole_DQN", {}),
+    ("CartPole_Rainbow", {}),
     ("LunarLander_DQN", {}),
     ("CartPole_SAC", {}),
     ("Mujoco_DDPG", {"level": "inverted_pendulum", "steps": 50_000}),

@@ -9,11 +9,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import field
 from functools import partial, singledispatch
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from annotated_types import Interval
 from gymnasium import spaces
 from torch import Tensor
 
@@ -33,6 +32,7 @@ from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import ActionRequest, Array, FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedNames
 from coach_rl.core.seeding import generator
@@ -57,7 +57,7 @@ class NoisyNet:
     mean weights.
     """
 
-    initial_noise: Annotated[float, Interval(ge=0, lt=math.inf)] = 0.5
+    initial_noise: NonNegative[float] = 0.5
     """sigma_0: standard deviations of weights and biases begin at this over the square root of the
     layer's inputs (section 3.2)."""
     policy: ExplorationPolicyParameters = field(default_factory=Greedy)
