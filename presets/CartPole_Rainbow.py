@@ -10,14 +10,14 @@ from coach_rl.presets.panels import FlatPanel, flat, solved
 class Panel(FlatPanel):
     """Settings to change with -cp."""
 
-    num_envs: int = 1
-    steps: int = 50_000
-    learning_rate: float = 5e-4
+    steps: int = 30_000
+    learning_rate: float = 2e-3
+    discount: float = 0.98
     n_step: int = 3
     """Rewards summed before bootstrapping."""
     atoms: int = 51
     """Returns whose probabilities are learned, from 0 to `highest`."""
-    highest: float = 100.0
+    highest: float = 50.0
     """The highest of them: 1 / (1 - discount)."""
     noise: float = 0.5
     """Standard deviation of the noise at the start, times the square root of a layer's inputs."""
@@ -60,13 +60,13 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         ),
         learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
         optimizer=rl.AdamParameters(
-            learning_rate=panel.learning_rate, epsilon=1.5e-4, max_gradient_norm=10.0
+            learning_rate=panel.learning_rate, epsilon=1e-8, max_gradient_norm=10.0
         ),
     )
     return flat(
         panel,
         agent,
         rl.GymnasiumParameters(level="CartPole-v1"),
-        panel.schedule(evaluation_interval=2_500),
-        validation=solved(475.0, within=50_000),
+        panel.schedule(evaluation_interval=3_000),
+        validation=solved(475.0, within=30_000),
     )

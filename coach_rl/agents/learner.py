@@ -60,7 +60,7 @@ class ActingPolicy(Generic[Rows]):
         row_state: Rows,
         request: ActionRequest,
     ) -> Observation:
-        """What the network is shown, [R, ...] each; a subclass adds what exploring rows draw."""
+        """The observation [R, ...] for the network; a subclass adds what exploring rows draw."""
         return request.observation
 
     def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
