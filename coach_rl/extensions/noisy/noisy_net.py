@@ -2,7 +2,7 @@
 
 Every exploring row draws noise of its own for each decision; a gradient step draws three times, for
 the online network, the target network, and the online network's choice of the next action
-(appendix B). Noise of a gradient step is the same for its whole batch, as in the paper.
+(section 3.1). Noise of a gradient step is the same for its whole batch, as in the paper.
 """
 
 import math
@@ -143,7 +143,7 @@ class NoisyPolicy(ActingPolicy[NoisyRows]):
         )
 
     def metrics(self, clock: Clock) -> dict[str, float]:
-        """The policy's, and the mean size of the noise's scales relative to their beginning."""
+        """The policy's, and the mean scale of the noise times the root of a layer's inputs."""
         layers = [each for each in self._network.modules() if isinstance(each, NoisyLinear)]
         scales = [each.weight_noise.abs().mean() * math.sqrt(each.inputs) for each in layers]
         return super().metrics(clock) | {

@@ -1,6 +1,6 @@
 """A DQN with noise in its network once more: whole noisy matrices, one sample after the other.
 
-Fortunato et al. 2018, arXiv:1706.10295, equations 9 to 11 and appendix B, in double precision.
+Fortunato et al. 2018, arXiv:1706.10295, equations 9 to 11 and section 3.1, in double precision.
 """
 
 import math

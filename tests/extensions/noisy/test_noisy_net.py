@@ -15,6 +15,7 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import ALLOWED
@@ -327,6 +328,17 @@ def test_metric_is_the_mean_scale():
 # Refusals.
 
 
+class Table(nn.Module):
+    """A user's network that gives the values itself."""
+
+    def __init__(self, space):
+        super().__init__()
+        self.values = nn.Linear(3, 3)
+
+    def forward(self, observation):
+        return self.values(observation["x"])
+
+
 def test_noise_is_refused_where_it_cannot_be():
     class Dial(spaces.Discrete):
         """A kind of space with a learner of its own."""
@@ -342,6 +354,10 @@ def test_noise_is_refused_where_it_cannot_be():
         DDPGAgentParameters(exploration=NoisyNet()).build(context(SEEN, box))
     with pytest.raises(SpaceError, match="observes a 'network_noise', the name of its network's"):
         build(seen={NOISE: SEEN["x"]})
+    own = ModuleParameters(module=f"{__name__}:Table", last_layer=False)
+    params = replace(parameters(), network=QNetworkParameters(torso=own))
+    with pytest.raises(ConfigurationError, match="no layer of ours"):
+        build(params)
 
 
 # Runs.
