@@ -137,7 +137,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_PPO": dict(steps=256, changes=PPO + ATARI, package="ale_py"),
     "Atari_Rainbow": dict(
         steps=200,
-        changes=OFF_POLICY.replace("schedule.heatup=40; ", "") + ATARI + "num_envs=2",
+        changes=OFF_POLICY.replace("schedule.heatup=40; ", "")
+        + ATARI
+        + "agent.network.streams=(8,); num_envs=2",
         level="breakout",
         package="ale_py",
     ),
