@@ -24,6 +24,7 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.extensions.curricula.curriculum import Curriculum
 from coach_rl.extensions.exploration import ParameterNoise
+from coach_rl.extensions.noisy import NoisyNet
 from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
@@ -69,6 +70,7 @@ def experiments_with_metrics():
         ),
     }
     yield DQNAgentParameters(**shared), OneStepParameters()
+    yield DQNAgentParameters(**shared, exploration=NoisyNet()), OneStepParameters()
     for agent in (
         DDPGAgentParameters(**shared, parameter_noise=ParameterNoise()),
         TD3AgentParameters(**shared),
