@@ -24,7 +24,6 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.extensions.curricula.curriculum import Curriculum
 from coach_rl.extensions.exploration import ParameterNoise
-from coach_rl.extensions.noisy import NoisyNet
 from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
@@ -34,6 +33,7 @@ from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
+from coach_rl.extensions.noisy import NoisyNet
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
