@@ -305,6 +305,9 @@ from coach_rl.extensions.looking.profile import (
 from coach_rl.extensions.looking.trackers.tracker import (
     TrackerParameters as TrackerParameters,
 )
+from coach_rl.extensions.noisy.noisy_net import (
+    NoisyNet as NoisyNet,
+)
 from coach_rl.extensions.offline.discrete_cql import (
     CQLAlgorithmParameters as CQLAlgorithmParameters,
     DiscreteCQLAgentParameters as DiscreteCQLAgentParameters,

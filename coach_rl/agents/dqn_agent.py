@@ -5,8 +5,10 @@ quantiles and categorical returns by the network; n-step returns, priorities and
 memory. docs/algorithms/dqn.md lists every detail and its source.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial, singledispatch
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -80,7 +82,7 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete or a flat MultiDiscrete space."""
-        make_learner = partial(made_for_space, dqn_learner, self)
+        make_learner = partial(made_for_space, learners_of(self.exploration), self)
         return self.AGENT(
             self, context, discount=self.algorithm.discount, make_learner=make_learner
         )
@@ -89,10 +91,15 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 class DQNLearner:
     """A network of action values."""
 
+    make_network: Callable[..., QNetwork] = QNetwork
+    """Makes the network of its parameters and the agent's `network_arguments`."""
+    choosing: Mapping[str, str] = {}
+    """Further arguments of the online network where it chooses the next action."""
+
     def __init__(self, params: DQNAgentParameters, agent: OffPolicyAgent) -> None:
         self._algorithm = params.algorithm
         self.output_rules = agent.output_rules
-        network = QNetwork(params.network, *agent.network_arguments)
+        network = self.make_network(params.network, *agent.network_arguments)
         self._returns = network.returns
         self._first_action = first_action(agent.action_space).tolist()
         self.network = NetworkWrapper(network, device=agent.device, with_target=True)
@@ -146,7 +153,9 @@ class DQNLearner:
         network = self.network
         after = batch.next_observation
         judged = network.call(network.target, after)
-        chooser = network.call(network.online, after) if self._algorithm.double else judged
+        chooser = judged
+        if self._algorithm.double:
+            chooser = network.call(network.online, after, **self.choosing)
         values = self._returns.mean(chooser)
         for rule in self.output_rules:
             values = rule(values, after)
@@ -161,6 +170,20 @@ def dqn_learner(
 ) -> DQNLearner:
     """The learner of a DQN agent by its action space; the paper's, unless one is registered."""
     return DQNLearner(params, agent)
+
+
+LearnerBySpace: TypeAlias = Callable[[Space, DQNAgentParameters, OffPolicyAgent], DQNLearner]
+
+
+@singledispatch
+def learners_of(
+    exploration: object,  # noqa: ARG001 - its class chooses the function
+) -> LearnerBySpace:
+    """The function of a space to a DQN's learner, by the class of its exploration's parameters.
+
+    One that changes the network, or how it acts, registers its own.
+    """
+    return dqn_learner
 
 
 def _values_of(network: QNetwork, device: torch.device) -> Forward:

@@ -55,6 +55,14 @@ class ActingPolicy(Generic[Rows]):
         rows: Rows = self.exploration.new_rows(num_envs, seed)
         return rows
 
+    def observed(
+        self,
+        row_state: Rows,
+        request: ActionRequest,
+    ) -> Observation:
+        """The observation [R, ...] for the network; a subclass adds what exploring rows draw."""
+        return request.observation
+
     def greedy(self, observation: Observation, outputs: FloatArray) -> Array:
         """Actions [R, ...] without exploration.
 

@@ -300,7 +300,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock
     ) -> ActionInfo:
         acting = self.learner.acting
-        outputs = self._engine.checked(acting.outputs(request.observation))  # [R, P]
+        observation = acting.observed(row_state.exploration, request)
+        outputs = self._engine.checked(acting.outputs(observation))  # [R, P]
         greedy = request.greedy
         if not greedy.any():
             return ActionInfo(action=acting.explore(row_state.exploration, request, outputs, clock))

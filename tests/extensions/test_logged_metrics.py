@@ -33,6 +33,7 @@ from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
+from coach_rl.extensions.noisy import NoisyNet
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
@@ -69,6 +70,7 @@ def experiments_with_metrics():
         ),
     }
     yield DQNAgentParameters(**shared), OneStepParameters()
+    yield DQNAgentParameters(**shared, exploration=NoisyNet()), OneStepParameters()
     for agent in (
         DDPGAgentParameters(**shared, parameter_noise=ParameterNoise()),
         TD3AgentParameters(**shared),

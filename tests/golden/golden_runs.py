@@ -139,6 +139,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
         package="ale_py",
     ),
     "Atari_PPO": dict(steps=256, changes=PPO + ATARI, package="ale_py"),
+    "Atari_Rainbow": dict(
+        steps=200,
+        changes=OFF_POLICY.replace("schedule.heatup=40; ", "")
+        + ATARI
+        + "agent.network.streams=(8,); num_envs=2",
+        level="breakout",
+        package="ale_py",
+    ),
     "Acrobot_PPO": dict(steps=256, changes=PPO),
     "AntMaze_Graph": dict(
         level="ant_maze_u12",
@@ -197,6 +205,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
     ),
     "CartPole_PPO": dict(steps=256, changes=PPO),
+    "CartPole_Rainbow": dict(steps=200, changes=OFF_POLICY),
     "ConnectFour_PPO": dict(steps=256, changes=PPO + "opponent=rules"),
     "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": dict(

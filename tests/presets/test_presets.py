@@ -42,6 +42,7 @@ SHARED = {*coach_rl.presets.__all__, *HELPERS}
 PRESET_PACKAGES = {
     "Atari_DQN": "ale_py",
     "Atari_PPO": "ale_py",
+    "Atari_Rainbow": "ale_py",
     "DMControl_PPO": "dm_control",
     "DMControl_Pixels_SAC": "dm_control",
     "DMControl_SAC": "dm_control",
@@ -61,6 +62,7 @@ THRESHOLDS = [
     ("Mujoco_PPO_KL", {"level": "inverted_pendulum", "steps": 200_000}),
     ("Mujoco_PPO", {}),
     ("CartPole_DQN", {}),
+    ("CartPole_Rainbow", {}),
     ("LunarLander_DQN", {}),
     ("CartPole_SAC", {}),
     ("Mujoco_DDPG", {"level": "inverted_pendulum", "steps": 50_000}),

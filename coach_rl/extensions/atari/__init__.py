@@ -1,7 +1,7 @@
 """Atari games: the environments are those of `coach_rl.environments.atari`.
 
 May import what levels may. `terminal_info` makes lost lives terminal for an agent's learning;
-presets are `Atari_PPO` and `Atari_DQN`.
+presets are `Atari_PPO`, `Atari_DQN` and `Atari_Rainbow`.
 """
 
 from typing import TYPE_CHECKING

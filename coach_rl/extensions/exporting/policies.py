@@ -79,17 +79,11 @@ def policy_of(agent: PPOAgent | OffPolicyAgent) -> Policy | str:
     known = all(
         type(each).__module__.startswith("coach_rl.") for each in (acting, acting.exploration)
     )
-    kinds: dict[type, Callable[[Any, OffPolicyAgent], Policy]] = {
-        QNetwork: ChoicePolicy,
-        Actor: ChoicePolicy,
-        DeterministicActor: DeterministicPolicy,
-        SquashedGaussianActor: SquashedPolicy,
-    }
-    if not known or type(network) not in kinds:
+    if not known or type(network) not in KINDS:
         return f"no graph for its {type(network).__name__} is known"
     if isinstance(acting, CandidatePolicy):
         return CandidatesPolicy(agent, acting)
-    return kinds[type(network)](network, agent)
+    return KINDS[type(network)](network, agent)
 
 
 class ActorCriticPolicy(Policy):
@@ -243,3 +237,12 @@ class CandidatesPolicy(SquashedPolicy):
         best = values.argmax(dim=1)[:, None, None].expand(-1, 1, choices.shape[2])
         chosen: Tensor = choices.gather(1, best).squeeze(1)
         return chosen
+
+
+KINDS: dict[type, Callable[[Any, OffPolicyAgent], Policy]] = {
+    QNetwork: ChoicePolicy,
+    Actor: ChoicePolicy,
+    DeterministicActor: DeterministicPolicy,
+    SquashedGaussianActor: SquashedPolicy,
+}
+"""Policies of off-policy agents by the class of their network; offers add theirs."""

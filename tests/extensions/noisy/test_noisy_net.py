@@ -1,0 +1,426 @@
+"""NoisyNet: its layers, its rows, its gradient steps, and runs that resume."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch import nn
+
+from coach_rl.agents.ddpg_agent import DDPGAgentParameters
+from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, dqn_learner
+from coach_rl.agents.off_policy_agent import LearningParameters
+from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
+from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
+from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.user_module import ModuleParameters
+from coach_rl.core.clock import Clock, ConstantSchedule, Phase
+from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.records import ALLOWED
+from coach_rl.core.runtime import Runtime, compiler_present
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.environments.toy import ChainParameters
+from coach_rl.exploration_policies import EpsilonGreedy
+from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.extensions.noisy import NoisyLinear, NoisyNet
+from coach_rl.extensions.noisy.noisy_layers import NOISE
+from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
+from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories.sequences import SequenceParameters
+from tests.agents.decisions import context, request
+from tests.agents.resuming import after, assert_resumes
+from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN, scaled
+
+SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
+ACTIONS = spaces.Discrete(3, start=5)
+TRAIN = Clock(phase=Phase.TRAIN)
+TEST = Clock(phase=Phase.TEST)
+HEADS = {
+    "mean": MeanHead(),
+    "quantiles": QuantileHead(count=5),
+    "categorical": CategoricalHead(atoms=11, low=-1.5, high=2.5),
+}
+NETWORKS = {"plain": {}, "dueling streams": {"dueling": True, "streams": (5,)}}
+SETTINGS = [
+    {"double": False, "huber": 1.0, "target_sync": TargetSync(every=2)},
+    {"double": True, "huber": 0.4, "target_sync": TargetSync(rate=0.3)},
+]
+
+
+def parameters(
+    head="mean", network=None, *, exploration=None, recurrence=None, mode="eager", **changes
+):
+    algorithm = changes.pop("algorithm", {})
+    given = {
+        "memory": ReplayMemoryParameters(capacity=2_000),
+        "learning": LearningParameters(batch=12, learning_starts=20, report_every=10),
+        "optimizer": AdamParameters(learning_rate=0.02, epsilon=1e-4),
+    }
+    torso = TorsoParameters(middleware=(7, 6), activation="relu", recurrence=recurrence)
+    return DQNAgentParameters(
+        algorithm=DQNAlgorithmParameters(**algorithm),
+        network=QNetworkParameters(torso=torso, head=HEADS[head], **(network or {})),
+        exploration=exploration or NoisyNet(initial_noise=1.5),
+        update_mode=mode,
+        **{**given, **changes},
+    )
+
+
+def build(params=None, actions=ACTIONS, *, seen=SEEN, num_envs=1, seed=0):
+    return (params or parameters()).build(context(seen, actions, num_envs=num_envs, seed=seed))
+
+
+def batches(count, *, seed=0, size=12, actions=ACTIONS, masked=False):
+    """As a memory with n-step returns and priorities gives them."""
+    rng = np.random.default_rng(seed)
+    sizes = np.atleast_1d(actions.nvec if isinstance(actions, spaces.MultiDiscrete) else actions.n)
+
+    def seen():
+        shown = {"x": torch.from_numpy(rng.normal(size=(size, 3)).astype(np.float32))}
+        if masked:
+            mask = rng.random((size, sum(sizes))) < 0.5
+            mask[np.arange(size), rng.integers(sum(sizes), size=size)] = True
+            shown[ALLOWED] = torch.from_numpy(mask)
+        return shown
+
+    for _ in range(count):
+        shape = (size, *actions.shape)
+        yield TransitionBatch(
+            observation=seen(),
+            action=torch.from_numpy(actions.start + rng.integers(0, sizes, shape)),
+            reward=torch.from_numpy((rng.integers(-15, 16, size) / 5).astype(np.float32)),
+            next_observation=seen(),
+            discount=torch.from_numpy(rng.choice([0.9, 0.0, 0.9**3], size).astype(np.float32)),
+            weight=torch.from_numpy((0.2 + rng.random(size)).astype(np.float32)),
+            position=torch.arange(size),
+        )
+
+
+# Layers.
+
+
+def test_noisy_layer_equals_whole_matrices_with_noise():
+    torch.manual_seed(0)
+    layer = NoisyLinear(nn.Linear(4, 3).double(), initial_noise=0.5).requires_grad_(False)
+    with torch.no_grad():
+        layer.weight_noise.uniform_(-1, 1)
+        layer.bias_noise.uniform_(-1, 1)
+    values = torch.randn(6, 4, dtype=torch.float64)
+    drawn = torch.randn(6, 7, dtype=torch.float64)
+    noise = drawn.sign() * drawn.abs().sqrt()
+    found = layer(values, noise)
+    for row in range(6):
+        numbers = [scaled(number) for number in drawn[row].tolist()]
+        for output in range(3):
+            out = numbers[4 + output]
+            expected = float(layer.bias[output] + layer.bias_noise[output] * out)
+            for place in range(4):
+                weight = layer.weight[output, place]
+                weight = weight + layer.weight_noise[output, place] * numbers[place] * out
+                expected += float(weight * values[row, place])
+            assert float(found[row, output]) == pytest.approx(expected, rel=1e-12)
+    plain = nn.functional.linear(values, layer.weight, layer.bias)
+    assert torch.equal(layer(values), plain)
+    assert torch.equal(layer(values, torch.zeros(1, 7, dtype=torch.float64)), plain)
+
+
+def test_network_begins_with_the_weights_of_a_plain_one_and_the_noise_of_the_paper():
+    params = parameters("categorical", NETWORKS["dueling streams"], exploration=NoisyNet())
+    noisy = build(params).learner.network.module
+    plain = build(replace(params, exploration=EpsilonGreedy())).learner.network.module
+    means = {name: value for name, value in noisy.named_parameters() if "noise" not in name}
+    for name, value in plain.named_parameters():
+        assert torch.equal(means.pop(name), value)
+    assert not means
+    layers = [each for each in noisy.modules() if isinstance(each, NoisyLinear)]
+    assert [each.inputs for each in layers] == [6, 5, 6, 5]
+    for each in layers:
+        bound = 1 / math.sqrt(each.inputs)
+        scales = torch.cat([each.weight_noise.flatten(), each.bias_noise])
+        assert torch.allclose(scales, torch.full_like(scales, 0.5 * bound))
+    last = torch.cat([layers[1].weight.flatten(), layers[1].bias])
+    assert 0.8 / math.sqrt(5) < float(last.abs().max()) <= 1 / math.sqrt(5)
+
+
+# Gradient steps.
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradient_steps_equal_those_of_a_plain_program(head, network, number, masked):
+    params = parameters(head, NETWORKS[network], algorithm=SETTINGS[number])
+    masks = {"action_mask": spaces.MultiBinary(3)} if masked else {}
+    agent = build(params, seen={**SEEN.spaces, **masks})
+    plain = PlainNoisyDQN(params, agent)
+    wrapped = agent.learner.network
+    start = wrapped.online.clone()
+    for batch in batches(4, seed=number, masked=masked):
+        expected = plain.step(batch)
+        found = agent.learn_from_batch(batch)["td_error"]
+        assert found.tolist() == pytest.approx(expected, rel=2e-4, abs=5e-5)
+        for flat, own in ((wrapped.online, plain.online), (wrapped.target, plain.target)):
+            for name, value in wrapped.named(flat).items():
+                torch.testing.assert_close(
+                    value.double(), own.named[name].detach(), rtol=0, atol=5e-5
+                )
+    moved = wrapped.named((wrapped.online - start).abs())
+    assert min(float(each.max()) for each in moved.values()) > 0.01
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_branches_without_scales_learn_as_those_without_noise(head):
+    actions = spaces.MultiDiscrete([2, 3])
+    params = parameters(head, NETWORKS["dueling streams"], exploration=NoisyNet(initial_noise=0.0))
+    noisy = build(params, actions)
+    plain = build(replace(params, exploration=EpsilonGreedy()), actions)
+    (batch,) = batches(1, actions=actions)
+    found = noisy.learn_from_batch(batch)["td_error"]
+    assert torch.allclose(found, plain.learn_from_batch(batch)["td_error"], atol=1e-6)
+    wrapped = plain.learner.network
+    learned = noisy.learner.network.named(noisy.learner.network.online)
+    for name, value in wrapped.named(wrapped.online).items():
+        assert torch.allclose(learned[name], value, atol=1e-6)
+    assert learned["actions.0.weight_noise"].abs().max() > 0.01
+
+
+def test_branches_learn_with_noise_of_their_own():
+    actions = spaces.MultiDiscrete([2, 3])
+    agents = [build(parameters(), actions) for _ in range(2)]
+    agents[1].noise_rng.manual_seed(7)
+    (batch,) = batches(1, actions=actions)
+    errors = [agent.learn_from_batch(batch)["td_error"] for agent in agents]
+    assert not torch.allclose(*errors)
+
+
+def test_every_step_and_every_network_has_fresh_noise():
+    agent = build(parameters())
+    first, second = [agent.learner.with_noise(batch) for batch in batches(2)]
+    drawn = [
+        shown[key]
+        for batch in (first, second)
+        for shown in (batch.observation, batch.next_observation)
+        for key in shown
+        if key.startswith(NOISE)
+    ]
+    assert len(drawn) == 6
+    assert {tuple(each.shape) for each in drawn} == {(1, agent.learner.network.module.noise_size)}
+    assert len({float(each[0, 0]) for each in drawn}) == 6
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
+def test_compiled_steps_equal_eager_ones_to_rounding(compiler):
+    def trained(mode):
+        agent = build(parameters("categorical", NETWORKS["dueling streams"], mode=mode))
+        for batch in batches(6):
+            errors = agent.learn_from_batch(batch)["td_error"]
+        return agent.learner.network.online, errors
+
+    for found, expected in zip(trained("compiled"), trained("eager"), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.gpu
+def test_captured_steps_equal_eager_ones_on_the_cpu():
+    def trained(mode, device):
+        params = parameters("categorical", NETWORKS["dueling streams"], mode=mode)
+        given = replace(context(SEEN, ACTIONS), runtime=Runtime(device=device, seed=0))
+        agent = params.build(given)
+        rows = agent.new_rows(2, 0)
+        for batch in batches(6):
+            moved = batch._replace(
+                **{
+                    name: {key: each.to(device) for key, each in value.items()}
+                    if isinstance(value, dict)
+                    else value.to(device)
+                    for name, value in batch._asdict().items()
+                    if isinstance(value, dict | torch.Tensor)
+                }
+            )
+            errors = agent.learn_from_batch(moved)["td_error"]
+        agent.act(rows, request({"x": np.ones((2, 3), np.float32)}), TRAIN)
+        assert agent.learner.engine.mode == mode
+        return agent.learner.network.online.cpu(), errors.cpu()
+
+    for found, expected in zip(trained("captured", "cuda"), trained("eager", "cpu"), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+# Acting.
+
+
+def acted(agent, state, seen, clock=TRAIN, **more):
+    """Values by which rows chose."""
+    outputs = agent.learner.acting.outputs
+    found = []
+
+    def noted(observation):
+        found.append(outputs(observation))
+        return found[-1].copy()
+
+    agent.learner.acting.outputs = noted
+    action = agent.act(state, request({"x": seen}, **more), clock)
+    agent.learner.acting.outputs = outputs
+    return found[-1], action
+
+
+def test_rows_have_noise_of_their_own_at_each_decision():
+    agent = build(num_envs=4)
+    rows = agent.new_rows(4, 0)
+    seen = np.ones((4, 3), np.float32)
+    first, action = acted(agent, rows, seen)
+    second, _ = acted(agent, rows, seen)
+    assert np.ptp(first, axis=0).min() > 0.01
+    assert np.abs(first - second).max() > 0.01
+    assert action.tolist() == (5 + first.argmax(axis=1)).tolist()
+    assert agent.explores
+
+
+def test_rows_alone_equal_rows_among_others():
+    seen = np.random.default_rng(0).normal(size=(40, 4, 3)).astype(np.float32)
+    among, alone = build(num_envs=4), build(num_envs=4)
+    rows, own = among.new_rows(4, 0), alone.new_rows(4, 0)
+    for shown in seen:
+        expected, _ = acted(among, rows, shown)
+        found, _ = acted(alone, own, shown[2:3], rows=np.array([2]))
+        np.testing.assert_allclose(found[0], expected[2], atol=1e-6)
+
+
+def test_evaluations_and_greedy_rows_act_with_mean_weights_and_draw_nothing():
+    agent = build(num_envs=3)
+    rows = agent.new_rows(3, 0)
+    seen = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+    module = agent.learner.network.module
+    means = module.returns.mean(module({"x": torch.from_numpy(seen)})).numpy()
+    for _ in range(2):
+        found, action = acted(agent, rows, seen, TEST)
+        np.testing.assert_allclose(found, means, atol=1e-6)
+        assert action.tolist() == (5 + means.argmax(axis=1)).tolist()
+    assert agent.policy_actions({"x": seen}).tolist() == action.tolist()
+    mixed, _ = acted(agent, rows, seen, greedy=np.array([True, False, True]))
+    np.testing.assert_allclose(mixed[[0, 2]], means[[0, 2]], atol=1e-6)
+    fresh = agent.new_rows(3, 0)
+    only, _ = acted(agent, fresh, seen[1:2], rows=np.array([1]))
+    np.testing.assert_allclose(only[0], mixed[1], atol=1e-6)  # its first draw
+
+
+def test_policy_chooses_by_values_with_noise():
+    always = EpsilonGreedy(epsilon=ConstantSchedule(value=1.0))
+    agent = build(parameters(exploration=NoisyNet(policy=always)), num_envs=2)
+    rows = agent.new_rows(2, 0)
+    seen = np.ones((2, 3), np.float32)
+    actions = {int(a) for _ in range(40) for a in acted(agent, rows, seen)[1]}
+    assert actions == {5, 6, 7}
+    assert {"exploration/epsilon", "exploration/network_noise"} <= agent.metrics(TRAIN).keys()
+
+
+def test_metric_is_the_mean_scale():
+    agent = build(parameters(exploration=NoisyNet(initial_noise=0.7)))
+    assert agent.metrics(TRAIN)["exploration/network_noise"] == pytest.approx(0.7, rel=1e-5)
+
+
+# Refusals.
+
+
+class Table(nn.Module):
+    """A user's network that gives the values itself."""
+
+    def __init__(self, space):
+        super().__init__()
+        self.values = nn.Linear(3, 3)
+
+    def forward(self, observation):
+        return self.values(observation["x"])
+
+
+def test_noise_is_refused_where_it_cannot_be():
+    class Dial(spaces.Discrete):
+        """A kind of space with a learner of its own."""
+
+    @dqn_learner.register(Dial)
+    def dial_learner(space, params, agent):
+        raise AssertionError("not built")
+
+    with pytest.raises(ConfigurationError, match="leave out NoisyNet"):
+        build(actions=Dial(3))
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    with pytest.raises(SpaceError, match="NoisyNet explores by the action values of a DQN"):
+        DDPGAgentParameters(exploration=NoisyNet()).build(context(SEEN, box))
+    with pytest.raises(SpaceError, match="observes a 'network_noise', the name of its network's"):
+        build(seen={NOISE: SEEN["x"]})
+    own = ModuleParameters(module=f"{__name__}:Table", last_layer=False)
+    params = replace(parameters(), network=QNetworkParameters(torso=own))
+    with pytest.raises(ConfigurationError, match="no layer of ours"):
+        build(params)
+
+
+# Runs.
+
+
+def manager(params, seed=0, *, steps=240, num_envs=2, length=4):
+    schedule = ScheduleParameters(
+        heatup=EnvironmentSteps(20),
+        training=EnvironmentSteps(steps),
+        evaluation_interval=EnvironmentSteps(80),
+        evaluation_episodes=EnvironmentEpisodes(2),
+        progress_interval=EnvironmentSteps(1_000),
+    )
+    made = BasicRLGraphManager(
+        BasicGraphParameters(
+            agent=params,
+            environment=ChainParameters(length=length, observation="one_hot"),
+            schedule=schedule,
+            num_envs=num_envs,
+        )
+    )
+    made.create_graph(Runtime(seed=seed, device="cpu"))
+    return made
+
+
+RAINBOW = {
+    "algorithm": {"double": True, "target_sync": TargetSync(every=7)},
+    "memory": ReplayMemoryParameters(
+        capacity=300, n_step=3, prioritised=PrioritisedParameters(alpha=0.5)
+    ),
+}
+RUNS = {
+    "rainbow": parameters("categorical", NETWORKS["dueling streams"], **RAINBOW),
+    "recurrent": parameters(
+        recurrence=GRU(size=4),
+        memory=ReplayMemoryParameters(capacity=300, draws=SequenceParameters(length=4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_resumed_run_continues_bit_for_bit(name, tmp_path):
+    assert_resumes(
+        lambda seed: manager(RUNS[name], seed),
+        tmp_path,
+        after(70),
+        after(150),
+        kinds=("train", "evaluation"),
+    )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_chain_is_learned_without_random_actions(name):
+    params = replace(
+        RUNS[name],
+        exploration=NoisyNet(),
+        learning=LearningParameters(batch=32, learning_starts=50, updates_per_step=0.5),
+        algorithm=DQNAlgorithmParameters(discount=0.9, target_sync=TargetSync(every=20)),
+    )
+    with manager(params, steps=2_000, num_envs=4) as made:
+        records = [record for record in made.improve() if record.kind == "evaluation"]
+    last = records[-1].scalars
+    assert last["evaluation/reward_mean"] == max(
+        each.scalars["evaluation/reward_mean"] for each in records
+    )
+    assert last["evaluation/reward_mean"] > 0
