@@ -8,7 +8,7 @@ lit by one look-up.
 from functools import cache
 from typing import Any
 
-from coach_rl.environments.minigrid.symbols import EMPTY, UNSEEN, WALL, symbol_of
+from coach_rl.environments.minigrid.symbols import EMPTY, WALL, symbol_of
 
 FORWARD = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """Steps of an agent that looks right, down, left and up, (x, y) each."""

@@ -16,6 +16,7 @@ from gymnasium.envs.registration import load_env_creator
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.records import Array
 from coach_rl.environments.minigrid.missions import BagOfWords, may_vary
+from coach_rl.environments.minigrid.pictures import Tiles
 from coach_rl.environments.minigrid.symbols import AGENT, ONE_HOT, PLANES, symbol_of
 from coach_rl.environments.minigrid.view import seen_symbols
 
@@ -97,6 +98,7 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
             )
         self._env: Any = env
         self._wall = importlib.import_module("minigrid.core.world_object").Wall()
+        self._tiles = Tiles(TILE)
         self._shows = shows
         self._given = given
         self._bag = BagOfWords(words) if mission == "words" else None
@@ -131,15 +133,15 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
         """What `MiniGridEnv.gen_obs` is replaced by."""
         env = self._env
         shown: dict[str, Any] = {DIRECTION: np.int64(env.agent_dir)}
-        if self._shows == "view":
-            size = env.agent_view_size
-            symbols = np.frombuffer(seen_symbols(env, self._wall), np.uint8)
-            shown[VIEW] = ONE_HOT[symbols].reshape(size, size, PLANES)
-        elif self._shows == "picture":
-            shown[PICTURE] = env.get_frame(tile_size=TILE, agent_pov=True)
-        else:
+        size = env.agent_view_size
+        if self._shows == "grid":
             shown[VIEW] = self._whole_grid()
             shown[CARRIED] = ONE_HOT[symbol_of(env.carrying)]
+        elif self._shows == "view":
+            symbols = np.frombuffer(seen_symbols(env, self._wall), np.uint8)
+            shown[VIEW] = ONE_HOT[symbols].reshape(size, size, PLANES)
+        else:
+            shown[PICTURE] = self._tiles.picture(seen_symbols(env, self._wall), size)
         if self._bag is not None:
             shown[MISSION] = self._bag(env.mission)
         if POSITION in self._given:
