@@ -23,6 +23,10 @@ class Panel(MiniGridPanel):
     """Batch size."""
     entropy_coefficient: float = 0.01
     """Weight of the entropy bonus."""
+    normalise_advantage: bool = False
+    """Give advantages of a minibatch mean 0 and standard deviation 1. Where rewards are still rare,
+    this makes the critic's errors the whole of what is learned, and the policy loses its entropy
+    before it has seen a reward."""
     sequence: int = 32
     """Steps of a sequence that recurrent networks learn from."""
 
@@ -42,8 +46,9 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             discount=panel.discount,
             gae_lambda=panel.gae_lambda,
             entropy_coefficient=panel.entropy_coefficient,
+            normalise_advantage=panel.normalise_advantage,
         ),
-        network=rl.ActorCriticParameters(torso=panel.network()),
+        network=rl.ActorCriticParameters(torso=panel.network(), shared_torso=True),
         optimizer=ppo_optimizer(panel.learning_rate),
     )
     return panel.experiment(agent)
