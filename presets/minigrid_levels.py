@@ -49,8 +49,8 @@ class MiniGridPanel(FlatPanel):
     """The recurrent layer of policy and critic."""
     units: int = 64
     """Units of each layer."""
-    evaluation_interval: int = 50_000
-    """Environment steps between evaluations, of 50 episodes each."""
+    evaluation_interval: int = 100_000
+    """Environment steps between evaluations, of 30 episodes each."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -81,6 +81,6 @@ class MiniGridPanel(FlatPanel):
                 mission=automatic if self.mission == "auto" else self.mission,
                 given=self.given,
             ),
-            self.schedule(self.evaluation_interval, 50),
+            self.schedule(self.evaluation_interval, evaluation_episodes=30),
             validation=arrives(*MARKS[self.level]) if self.level in MARKS else None,
         )
