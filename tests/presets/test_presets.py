@@ -42,6 +42,7 @@ PRESET_PACKAGES = {
     "Atari_PPO": "ale_py",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
+    "MiniGrid_PPO": "minigrid",
     "SpeakerListener_MAPPO": "mpe2",
     "SpeakerListener_PPO": "mpe2",
     "TicTacToe_PPO": "pettingzoo",
