@@ -64,7 +64,7 @@ class Job:
 
 
 JOBS = {
-    f"DoorKey_seed{seed}": Job(level="DoorKey-8x8", seed=seed, steps=500_000) for seed in range(3)
+    f"DoorKey_seed{seed}": Job(level="DoorKey-8x8", seed=seed, steps=1_000_000) for seed in range(3)
 }
 
 
