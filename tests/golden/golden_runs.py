@@ -217,6 +217,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
     ),
     "LunarLander_DQN": dict(steps=200, changes=OFF_POLICY, package="Box2D"),
+    "MiniGrid_PPO": dict(
+        steps=256,
+        changes=PPO
+        + "mission=words; units=8; recurrence=gru; sequence=8; entropy_coefficient=0.01",
+        level="BabyAI-GoToObjS4",
+        package="minigrid",
+    ),
     "Mujoco_DDPG": dict(level="hopper", steps=160, changes=MUJOCO),
     "Mujoco_PPO": dict(
         level="walker2d",
