@@ -2,4 +2,6 @@
 
 import pytest
 
-pytest.importorskip("minigrid", reason="minigrid is not installed; it comes with the extra minigrid")
+pytest.importorskip(
+    "minigrid", reason="minigrid is not installed; it comes with the extra minigrid"
+)

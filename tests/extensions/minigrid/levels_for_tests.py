@@ -21,7 +21,11 @@ SETTINGS = {
     "most_steps": None,
 }
 SAMPLE = (
-    *("MiniGrid-DoorKey-8x8-v0", "MiniGrid-MultiRoom-N4-S5-v1", "MiniGrid-Dynamic-Obstacles-5x5-v0"),
+    *(
+        "MiniGrid-DoorKey-8x8-v0",
+        "MiniGrid-MultiRoom-N4-S5-v1",
+        "MiniGrid-Dynamic-Obstacles-5x5-v0",
+    ),
     *("MiniGrid-MemoryS7-v0", "BabyAI-PutNextS5N2Carrying-v0", "BabyAI-MiniBossLevel-v0"),
 )
 """Ids of levels: doors, walls, moving things, choices, something carried at first, boxes."""
