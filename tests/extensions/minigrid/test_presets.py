@@ -24,7 +24,7 @@ def test_every_level_of_the_panel_builds_without_a_choice_of_missions(level):
 def test_mission_of_key_corridors_is_hidden():
     assert build(level="KeyCorridorS3R3").parameters.environment.mission == "hidden"
     assert build(level="KeyCorridorS3R3", mission="words").parameters.environment.mission == "words"
-    with pytest.raises(ConfigurationError, match="choose MiniGridParameters.mission"):
+    with pytest.raises(ConfigurationError, match=r"choose MiniGridParameters\.mission"):
         build(level="GoToDoor-5x5").parameters.environment.build(num_envs=1)
 
 

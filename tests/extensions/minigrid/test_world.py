@@ -104,7 +104,7 @@ def test_limit_of_steps_truncates_beside_that_of_the_level():
 
 
 def test_level_whose_mission_differs_is_refused_in_one_line():
-    with pytest.raises(ConfigurationError, match="choose MiniGridParameters.mission") as refused:
+    with pytest.raises(ConfigurationError, match=r"choose MiniGridParameters\.mission") as refused:
         build(level="GoToDoor-5x5")
     assert "\n" not in str(refused.value)
     assert "go to the" in str(refused.value)
