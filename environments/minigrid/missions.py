@@ -31,7 +31,7 @@ class BagOfWords:
         self._known: dict[str, FloatArray] = {}
 
     def __call__(self, mission: str) -> FloatArray:
-        """How often each word of the vocabulary is in a mission, float32 [V].
+        """The number of times that a mission has each word of the vocabulary, float32 [V].
 
         Raises:
             EnvironmentFault: It has other words.

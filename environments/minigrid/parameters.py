@@ -25,7 +25,7 @@ class MiniGridParameters(SingleEnvironmentsParameters):
     """A short name (`MultiRoom-N4-S5`, `BabyAI-GoToLocal`), which is the newest version, or a
     registered id (`MiniGrid-MultiRoom-N4-S5-v0`); `minigrid:` before it is left out."""
     shows: Shown = "view"
-    """Observations, beside the direction that the agent looks in. view: the 7 x 7 cells that it
+    """Observations, beside the agent's direction. view: the 7 x 7 cells that it
     sees, int8 [7, 7, 20], one-hot for object, colour and state. picture: the same in pixels, uint8
     [56, 56, 3]. grid: all cells and what is carried, a given: the agent doesn't see them."""
     given: tuple[Given, ...] = ()

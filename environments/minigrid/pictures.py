@@ -9,11 +9,11 @@ from coach_rl.core.records import Array
 from coach_rl.environments.minigrid.symbols import COLOURS, EMPTY, ONE_HOT, STATES, UNSEEN
 
 UP = 3
-"""Direction in which the agent looks in its own view."""
+"""The agent's direction in its own view."""
 
 
 class Tiles:
-    """Pictures of views; each cell is drawn by MiniGrid once, then looked up.
+    """Pictures of views; MiniGrid draws each kind of cell once.
 
     Args:
         side: Pixels of a cell's side.

@@ -1,8 +1,8 @@
-"""What an agent sees in a grid, with MiniGrid's rules and a fraction of its time.
+"""The cells that an agent sees in a grid, by MiniGrid's rules in a fraction of its time.
 
 MiniGrid copies the part of the grid before the agent, turns it up to four times and walks over its
-cells. Here the places of that part are looked up by the agent's position, and each row of cells is
-lit by one look-up.
+cells. Here tables give the places of that part by the agent's position, and the cells of each row
+that are seen.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from typing import Any
 from coach_rl.environments.minigrid.symbols import EMPTY, WALL, symbol_of
 
 FORWARD = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Steps of an agent that looks right, down, left and up, (x, y) each."""
+"""Steps of an agent to the right, down, left and up, (x, y) each."""
 
 
 def seen_symbols(env: Any, wall: Any) -> bytes:

@@ -34,7 +34,7 @@ VIEW = "view"
 PICTURE = "picture"
 """Observation key of pictures."""
 DIRECTION = "direction"
-"""Observation key of where the agent looks: right, down, left, up."""
+"""Observation key of the agent's direction: right, down, left, up."""
 MISSION = "mission"
 """Observation key of the words of the mission."""
 CARRIED = "carried"
@@ -130,7 +130,7 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
         return frame
 
     def _observation(self) -> dict[str, Array]:
-        """What `MiniGridEnv.gen_obs` is replaced by."""
+        """The observation, in place of that of `MiniGridEnv.gen_obs`."""
         env = self._env
         shown: dict[str, Any] = {DIRECTION: np.int64(env.agent_dir)}
         size = env.agent_view_size
