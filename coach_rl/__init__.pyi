@@ -116,6 +116,9 @@ from coach_rl.environments.goal_worlds.point_maze import (
 from coach_rl.environments.gymnasium import (
     GymnasiumParameters as GymnasiumParameters,
 )
+from coach_rl.environments.minigrid.parameters import (
+    MiniGridParameters as MiniGridParameters,
+)
 from coach_rl.environments.mujoco import (
     MujocoParameters as MujocoParameters,
     MujocoTask as MujocoTask,

@@ -252,6 +252,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
         level="finger-spin", steps=160, changes=MUJOCO + CONTROL, package="dm_control"
     ),
     "LunarLander_DQN": dict(steps=200, changes=OFF_POLICY, package="Box2D"),
+    "MiniGrid_PPO": dict(
+        steps=256,
+        changes=PPO
+        + "mission=words; units=8; recurrence=gru; sequence=8; entropy_coefficient=0.01",
+        level="BabyAI-GoToObjS4",
+        package="minigrid",
+    ),
     "Mujoco_DDPG": dict(level="hopper", steps=160, changes=MUJOCO),
     "Mujoco_PPO": dict(
         level="walker2d",

@@ -49,6 +49,7 @@ PRESET_PACKAGES = {
     "DMControl_TD3": "dm_control",
     "LunarLander_DQN": "Box2D",
     "Fetch_DDPG_HER": "gymnasium_robotics",
+    "MiniGrid_PPO": "minigrid",
     "SpeakerListener_MAPPO": "mpe2",
     "SpeakerListener_PPO": "mpe2",
     "TicTacToe_PPO": "pettingzoo",
