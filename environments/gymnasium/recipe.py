@@ -231,11 +231,11 @@ def imported(module_name: str, *, kind: str, name: str = "") -> ModuleType:
         meant = classes_meant(name) or ["my_module:MyEnv"]
         raise ConfigurationError(f"{kind} ':{name}' lacks its module; write {meant[0]}")
     if module_name.endswith(".py"):
-        meant = (
+        meant = [
             *classes_meant(f"{module_name}:{name}"),
             *classes_meant(module_name),
             f"{Path(module_name).stem}:Class",
-        )
+        ]
         raise ConfigurationError(
             f"the {kind}'s module '{module_name}' is named without .py; write {meant[0]}"
         )

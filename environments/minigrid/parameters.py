@@ -76,7 +76,7 @@ class MiniGridRecipe(Recipe):
     """A picklable recipe of one level."""
 
     def make(self) -> Env:
-        settings = {**self.kwargs, "kwargs": thawed(self.kwargs["kwargs"])}  # type: ignore[arg-type]
+        settings = {**self.kwargs, "kwargs": thawed(self.kwargs["kwargs"])}
         world = guarded(MiniGridWorld, self.level, what=f"'{self.level}'", **settings)
         made: Env = wrapped(world, self.wrappers)
         return made

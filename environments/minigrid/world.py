@@ -87,7 +87,8 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
         package()
         spec = gymnasium.registry[level]
         assert spec.entry_point is not None
-        env = load_env_creator(spec.entry_point)(**{**spec.kwargs, **kwargs})  # type: ignore[arg-type]
+        settings: dict[str, Any] = {**spec.kwargs, **kwargs}
+        env: Any = load_env_creator(spec.entry_point)(**settings)
         super().__init__(env)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
         if mission is None and may_vary(env):
@@ -104,7 +105,7 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
         self._bag = BagOfWords(words) if mission == "words" else None
         self._most_steps = most_steps or np.inf
         self._silent = level.startswith("BabyAI")
-        self.observation_space = self._space(len(words))
+        self.observation_space: spaces.Space[Any] = self._space(len(words))
         env.gen_obs = self._observation
 
     def reset(
@@ -187,7 +188,7 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
         if self._bag is not None:
             parts[MISSION] = spaces.Box(0, np.inf, (words,), np.float32)
         if POSITION in self._given:
-            parts[POSITION] = spaces.MultiDiscrete((env.width, env.height))
+            parts[POSITION] = spaces.MultiDiscrete([env.width, env.height])
         if STATE in self._given:
             parts[STATE] = spaces.Box(0, 255, (DIGEST,), np.uint8)
         return spaces.Dict(parts)

@@ -253,7 +253,7 @@ def _merged(recorded: Recorded) -> dict[str, Array]:
 
 def _split(columns: dict[str, Array], ends: BoolArray) -> dict[str, Array]:
     """Columns with next observations, of what `_merged` returns; ends [T] are those of episodes."""
-    episode = np.cumsum(ends) - ends  # the number of each transition's episode
+    episode: IntArray = np.cumsum(ends) - ends  # the number of each transition's episode
     places = np.arange(len(ends)) + episode
     for key, seen in under(OBSERVATIONS, columns).items():
         if f"{NEXT_OBSERVATIONS}{key}" in columns:
