@@ -88,7 +88,7 @@ class MiniGridWorld(gymnasium.Wrapper[dict[str, Array], np.int64, Any, Any]):
         spec = gymnasium.registry[level]
         assert spec.entry_point is not None
         settings: dict[str, Any] = {**spec.kwargs, **kwargs}
-        env: Any = load_env_creator(spec.entry_point)(**settings)
+        env: Any = load_env_creator(spec.entry_point)(**settings)  # type: ignore[arg-type] # a name
         super().__init__(env)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
         if mission is None and may_vary(env):
