@@ -15,7 +15,7 @@ class DataPanel:
     """The data set: a file, a Minari id or folder, or a sample, data:NAME."""
     updates: int = 100_000
     """Gradient updates from the data."""
-    online: int = 0
+    steps: int = 0
     """Environment steps in the world after that, with an update each; 0: none."""
     num_envs: int = 1
     """Environments in parallel, in the world."""
@@ -77,10 +77,10 @@ def from_data(
     """
     schedule = rl.batch_schedule(panel.updates, every=panel.evaluation_interval)
     turn = None
-    if panel.online:
+    if panel.steps:
         turn = panel.updates
         schedule = rl.ScheduleParameters(
-            training=rl.EnvironmentSteps(panel.online),
+            training=rl.EnvironmentSteps(panel.steps),
             evaluation_interval=schedule.evaluation_interval,
             evaluation_episodes=schedule.evaluation_episodes,
             progress_interval=schedule.progress_interval,

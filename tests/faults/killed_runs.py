@@ -325,7 +325,7 @@ def runs() -> dict[str, KilledRun]:
 
 def killed_run(run: GoldenRun) -> KilledRun:
     """A golden run that keeps checkpoints all the time."""
-    changes = f"{run.changes}; schedule.training={run.steps}; {OFTEN_RECORDS}"
+    changes = f"{run.settings}; {OFTEN_RECORDS}"
     words = ["-p", run.preset, "--seed", "7", "-cp", changes, "-c", "--plain", "--threads", "1"]
     return KilledRun(words=(*words, *(("-lvl", run.level) if run.level else ()), *OFTEN))
 

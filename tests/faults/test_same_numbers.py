@@ -25,7 +25,7 @@ def changed(name: str, changes: str) -> GoldenRun:
 def log(run: GoldenRun, root, *flags: str) -> list[dict[str, object]]:
     """The numbers of a run of the command line."""
     root.mkdir()
-    changes = f"{run.changes}; schedule.training={run.steps}"
+    changes = run.settings
     words = ["-p", run.preset, "--seed", "7", "-cp", changes, "-c", "--plain", "-ntb"]
     words += ["--threads", "1", "-ep", str(root), "-e", "run", *flags]
     words += ["-lvl", run.level] if run.level else []
@@ -70,7 +70,7 @@ def test_numbers_depend_on_the_seed(alone, tmp_path):
 @pytest.mark.parametrize("name", ["CartPole_PPO", "Pendulum_SAC"])
 def test_a_program_gives_the_numbers_of_the_command_line(name, alone):
     run = RUNS[name]
-    changes = parse_overrides(f"{run.changes}; schedule.training={run.steps}")
+    changes = parse_overrides(run.settings)
     graph_manager = load_preset(find_preset(run.preset)).configure(changes)
     graph_manager.create_graph(Runtime(seed=7, device="cpu", threads=1))
     with graph_manager:

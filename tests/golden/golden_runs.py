@@ -65,6 +65,12 @@ class GoldenRun:
     tolerance: float = 1e-5
     """Largest relative difference, for the rounding of another processor."""
 
+    @property
+    def settings(self) -> str:
+        """What `-cp` changes, and the length where the preset's own setting of it is not used."""
+        is_given = self.changes.startswith("steps=")
+        return self.changes if is_given else f"{self.changes}; schedule.training={self.steps}"
+
 
 ONE = "schedule.evaluation_episodes=1; "
 PPO = ONE + (
@@ -129,6 +135,11 @@ def two_members(rollout: int, *, num_envs: int) -> str:
 
 CONTROL = "environment.max_episode_steps=50; "
 ATARI = "environment.max_episode_steps=50; "
+FROM_DATA = (
+    "steps=60; updates=40; batch=16; layers=(8, 8); evaluation_interval=50; num_envs=2; "
+    + ONE
+    + "agent.learning.report_every=20; environment.max_episode_steps=25; memory=14_000"
+)
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
         steps=200,
@@ -229,6 +240,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + "stack.0.agent.actions=None; stack.0.parts=(StopOnFailure(),); "
         + learning("stack.0.agent.learner", "stack.1.agent.learner"),
     ),
+    "CartPole_CQL": dict(steps=60, changes=FROM_DATA),
     "DMControl_PPO": dict(
         level="cheetah-run", steps=256, changes=PPO + CONTROL, package="dm_control"
     ),
@@ -259,7 +271,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
         level="BabyAI-GoToObjS4",
         package="minigrid",
     ),
+    "Mujoco_BC": dict(steps=60, changes=FROM_DATA),
     "Mujoco_DDPG": dict(level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_IQL": dict(steps=60, changes=FROM_DATA),
     "Mujoco_PPO": dict(
         level="walker2d",
         steps=256,
@@ -271,6 +285,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         level="walker2d", steps=160, changes=MUJOCO + "temperature=None; num_envs=2"
     ),
     "Mujoco_TD3": dict(level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_TD3_BC": dict(steps=60, changes=FROM_DATA),
     "Pendulum_DDPG": dict(steps=120, changes=OFF_POLICY),
     "Pendulum_HAC": dict(steps=400, changes=HAC),
     "Pendulum_HAC, three levels": dict(
@@ -417,7 +432,7 @@ def figures_of(
     """
     records = map(json.loads, (made / "log.jsonl").read_text().splitlines()[from_line:])
     names = ("kind", "level", "agent", "environment_steps", "training_steps")
-    last = made / "checkpoints" / f"step_{run.steps}"
+    last = max((made / "checkpoints").glob("step_*"), key=lambda each: int(each.name[5:]))
     return {
         "log": [
             {n: each[n] for n in names} | {"scalars": untimed(each["scalars"])}
@@ -445,7 +460,7 @@ def run_folder(run: GoldenRun, folder: Path, *flags: str, changes: str = "") -> 
         "--seed",
         "7",
         "-cp",
-        f"{run.changes}; schedule.training={run.steps}; {changes}",
+        f"{run.settings}; {changes}",
     ]
     words += [*flags, "--plain", "-ntb", "--threads", "1", "-ep", str(folder), "-e", "golden"]
     if run.level is not None:

@@ -21,7 +21,7 @@ from coach_rl.configuration.presets import find_preset, shipped_presets
 from coach_rl.configuration.trust import OURS_ALONE, code_in_json
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
 from coach_rl.extensions.scripts.scripted_agent import (
     ScriptedAgentParameters,
@@ -119,6 +119,12 @@ def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
         evaluation_episodes=EnvironmentEpisodes(1),
     )
     parameters = manager.parameters
+    if hasattr(parameters, "data"):  # updates from which are counted instead
+        updates = TrainingSteps(20)
+        schedule = replace(schedule, training=updates, evaluation_interval=updates)
+        agent = hasty(parameters.agent)
+        agent = replace(agent, learning=replace(agent.learning, updates_per_step=1.0))
+        return type(manager)(replace(parameters, schedule=schedule, agent=agent, updates=None))
     if hasattr(parameters, "stack"):  # of which the levels are made
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))

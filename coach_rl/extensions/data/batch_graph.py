@@ -14,9 +14,10 @@ intervals are gradient updates. With `updates` it turns to the world after so ma
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
+from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.levels import received_by
@@ -32,12 +33,14 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
+    Moments,
     ScheduleParameters,
     SourceContext,
     SourceParameters,
 )
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.levels.level_checks import agent_spaces
+from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
 
 
 def batch_schedule(
@@ -169,7 +172,11 @@ class DataStack(Stack):
 
 @parameter_class
 class BatchGraphParameters(BasicGraphParameters):
-    """An experiment of one agent that learns from a data set, and then in the world if wanted."""
+    """An experiment of one agent that learns from a data set, and then in the world if wanted.
+
+    Progress records and checkpoints are counted in gradient updates: numbers given for them are
+    numbers of updates, also those of `--checkpoint_steps`.
+    """
 
     data: NonEmpty[str]
     """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
@@ -186,7 +193,36 @@ class BatchGraphParameters(BasicGraphParameters):
     def __post_init__(self) -> None:
         source = DataSourceParameters(data=self.data, updates=self.updates)
         object.__setattr__(self, "source", source)
+        progress = _in_updates(self.schedule.progress_interval)
+        schedule = replace(self.schedule, progress_interval=progress)
+        object.__setattr__(self, "schedule", schedule)
+        if (every := self.checkpoints.every_steps) is not None:
+            checkpoints = replace(self.checkpoints, every_steps=_in_updates(every))
+            object.__setattr__(self, "checkpoints", checkpoints)
         super().__post_init__()
+        levels = [replace(each, agent=_filled(each.agent)) for each in self.levels]
+        object.__setattr__(self, "levels", tuple(levels))
+
+
+class FilledBySource(MemoryPartParameters):
+    """Marks a memory that the source of the run fills."""
+
+    fills = True
+
+    def at(self, context: PartContext) -> MemoryPart:  # noqa: ARG002 - everywhere the same
+        return MemoryPart()
+
+
+def _filled(agent: AgentParameters) -> AgentParameters:
+    """The agent, whose memory has transitions before it has made any."""
+    assert isinstance(agent, OffPolicyAgentParameters)
+    parts = (*agent.memory.parts, FilledBySource())
+    return replace(agent, memory=replace(agent.memory, parts=parts))
+
+
+def _in_updates(moments: Moments) -> TrainingSteps:
+    """A number of moments, which are updates here whatever they are elsewhere."""
+    return TrainingSteps(int(moments.count))
 
 
 class BatchGraphManager(GraphManager):

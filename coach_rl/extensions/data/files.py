@@ -228,6 +228,7 @@ def _opened(arrays: dict[str, Array]) -> OpenedFile:
     for path in (TERMINATED, TRUNCATED):
         if columns[path].dtype != np.bool_ or columns[path].ndim != 1:
             raise ValueError(f"'{path}' holds {columns[path].dtype}, not one bool each")
+    _check_lengths({path: each for path, each in columns.items() if "observations" not in path})
     columns[TRUNCATED] = columns[TRUNCATED].copy()
     columns[TRUNCATED][-1:] |= ~columns[TERMINATED][-1:]
     ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
@@ -301,6 +302,13 @@ def _from_d4rl(arrays: dict[str, Array]) -> dict[str, Array]:
     }
 
 
+def _check_lengths(columns: Mapping[str, Array]) -> None:
+    """Raise `ValueError` unless columns are of equal length."""
+    lengths = {path: len(column) if column.ndim else 0 for path, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"its columns have different lengths: {lengths}")
+
+
 def _check_columns(columns: Mapping[str, Array]) -> None:
     """Raise `ValueError` unless columns are those of transitions, and of equal length."""
     observed = under(OBSERVATIONS, columns)
@@ -308,9 +316,7 @@ def _check_columns(columns: Mapping[str, Array]) -> None:
     missing = [path for path in needed if path not in columns]
     if missing or not observed or not (ACTIONS in columns or under(ACTION_PARTS, columns)):
         raise ValueError(f"it has no '{(missing or ['observations and actions'])[0]}'")
-    lengths = {path: len(column) if column.ndim else 0 for path, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"its columns have different lengths: {lengths}")
+    _check_lengths(columns)
     for path, column in columns.items():
         if column.dtype.kind not in "biuf":
             raise ValueError(f"'{path}' holds {column.dtype}, not numbers")
