@@ -35,8 +35,8 @@ class DataPanel:
 
     @property
     def learning(self) -> rl.LearningParameters:
-        """Batch size and frequency of updates."""
-        return rl.LearningParameters(batch=self.batch, updates_per_step=1.0)
+        """Batch size and frequency of updates; the data are there from the start."""
+        return rl.LearningParameters(batch=self.batch, updates_per_step=1.0, learning_starts=1)
 
     @property
     def replay_memory(self) -> rl.ReplayMemoryParameters:

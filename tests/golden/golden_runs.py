@@ -138,7 +138,7 @@ ATARI = "environment.max_episode_steps=50; "
 FROM_DATA = (
     "steps=60; updates=40; batch=16; layers=(8, 8); evaluation_interval=50; num_envs=2; "
     + ONE
-    + "agent.learning.report_every=20; environment.max_episode_steps=25; memory=14_000"
+    + "agent.learning.report_every=20; environment.max_episode_steps=25"
 )
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(

@@ -144,6 +144,10 @@ def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces)
         raise ConfigurationError(f"the data set '{path}' exists already; write another file")
     if not len(recorded):
         raise ConfigurationError(f"there are no transitions to write into data set '{path}'")
+    try:
+        _check_lengths(recorded.columns)
+    except ValueError as error:
+        raise ConfigurationError(f"the data set '{path}' cannot be written: {error}") from error
     columns = {name.removeprefix("/"): column for name, column in _merged(recorded).items()}
     document = json.dumps(spaces_to_json(known), sort_keys=True).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
