@@ -10,7 +10,7 @@ from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.hidden_states import has_hidden_state
-from coach_rl.architectures.numpy_policy import policy_forward
+from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
