@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
-from coach_rl.architectures.hidden_states import has_hidden_state
+from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.numpy_policy import (
     in_blocks,
     layers_behind,
@@ -56,7 +56,7 @@ def recurrent_forward(
         The function; None where there is no hidden state.
     """
     others = () if other is None else (other,)
-    if not has_hidden_state((torso, *others)):
+    if not stateful_layers((torso, *others)):
         return None
 
     def advanced(observation: dict[str, Tensor]) -> Tensor:
