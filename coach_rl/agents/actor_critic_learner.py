@@ -38,7 +38,8 @@ from coach_rl.architectures.gradient_step import (
 )
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import quick_forward, recurrent_forward, torch_forward
+from coach_rl.architectures.numpy_policy import quick_forward, torch_forward
+from coach_rl.architectures.recurrent_forward import recurrent_forward
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class

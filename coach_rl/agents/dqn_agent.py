@@ -30,9 +30,10 @@ from coach_rl.architectures.gradient_step import (
     TargetSync,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import quick_forward, recurrent_forward
+from coach_rl.architectures.numpy_policy import quick_forward
 from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
+from coach_rl.architectures.recurrent_forward import recurrent_forward
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive

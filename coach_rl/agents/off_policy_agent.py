@@ -361,7 +361,8 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         return max(1, missing + math.ceil((self.training_steps + 1) / self._ratio) - self.earned)
 
     def train(self, clock: Clock) -> TrainingReport | None:
-        due = int(self._ratio * self.earned) - self.training_steps
+        ratio = self._ratio
+        due = ratio.numerator * self.earned // ratio.denominator - self.training_steps
         if due <= 0:
             return None
         for term in self.actor_terms.values():

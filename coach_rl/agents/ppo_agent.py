@@ -28,7 +28,7 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import policy_forward
+from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule

@@ -79,11 +79,6 @@ class StatefulLayerParameters(Protocol):
         ...
 
 
-def has_hidden_state(networks: Iterable[nn.Module]) -> bool:
-    """Return whether any of the networks has a hidden state."""
-    return bool(stateful_layers(networks))
-
-
 def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
     """Raise `ConfigurationError` if any of the networks has a hidden state.
 
@@ -91,7 +86,7 @@ def require_memoryless(networks: Iterable[nn.Module], what: str) -> None:
         networks: Networks that are shown single observations.
         what: Beginning of the message: who judges them.
     """
-    if has_hidden_state(networks):
+    if stateful_layers(networks):
         raise ConfigurationError(
             f"{what} judges observations out of their order, which no recurrent network can; leave "
             "out its TorsoParameters.recurrence"

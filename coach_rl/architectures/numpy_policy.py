@@ -16,14 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
-from coach_rl.architectures.hidden_states import has_hidden_state
 from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
 from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso
 from coach_rl.architectures.user_module import ModuleTorso
-from coach_rl.core.records import HIDDEN_STATE, Array, FloatArray, Observation
+from coach_rl.core.records import Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
 
@@ -49,56 +48,6 @@ def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.d
     return forward
 
 
-def recurrent_forward(
-    torso: Torso | ModuleTorso,
-    head: Callable[[Tensor], Tensor],
-    device: torch.device,
-    other: ObservationEmbedder | None = None,
-    *,
-    constant: Tensor | None = None,
-) -> Forward | None:
-    """Outputs and the hidden states after them, [R, P + H], of numpy observations.
-
-    Args:
-        torso: Comes first in the hidden state.
-        head: From the torso's features to outputs.
-        device: Of the networks.
-        other: Another network's layers that may have a hidden state, the next part of it.
-        constant: More outputs, the same for all observations.
-
-    Returns:
-        The function; None where there is no hidden state.
-    """
-    others = () if other is None else (other,)
-    if not has_hidden_state((torso, *others)):
-        return None
-
-    def advanced(observation: dict[str, Tensor]) -> Tensor:
-        features, state = torso.advance(observation)
-        parts = [head(features), state, *(each.advance(observation)[1] for each in others)]
-        if constant is not None:
-            parts.insert(1, constant.expand(len(features), -1))
-        return torch.cat([part for part in parts if part is not None], dim=1)
-
-    in_numpy = None
-    if isinstance(head, nn.Sequential):
-        in_numpy = numpy_forward(torso, head, others, constant=constant)
-    return in_numpy or torch_forward(advanced, device)
-
-
-def policy_forward(model: ActorCritic, device: torch.device) -> Forward:
-    """The model's `policy` as a function of numpy observations; with hidden states, if any."""
-    other = model.critic_torso
-    stateful = recurrent_forward(
-        model.actor_torso,
-        nn.Sequential(model.policy_head),
-        device,
-        None if other is None or isinstance(other, ModuleTorso) else other.embedder,
-        constant=model.log_std,
-    )
-    return stateful or numpy_policy(model) or torch_forward(model.policy, device)
-
-
 def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:
     """A torso and what follows it as a function of numpy observations; in torch where it must."""
     return numpy_forward(torso, head) or torch_forward(lambda seen: head(torso(seen)), device)
@@ -111,80 +60,65 @@ def numpy_policy(model: ActorCritic) -> Forward | None:
 
 
 def numpy_forward(
-    torso: Torso | ModuleTorso,
-    head: nn.Sequential,
-    others: Sequence[ObservationEmbedder] = (),
-    *,
-    constant: Tensor | None = None,
+    torso: Torso | ModuleTorso, head: nn.Sequential, *, constant: Tensor | None = None
 ) -> Forward | None:
     """A torso and what follows it as a function of numpy observations [R, ...] to float32 [R, P].
 
     It reads the parameters where the modules keep them, so it follows every in-place update. None
     where the modules are not on the CPU or are of other kinds than dense layers, layer
-    normalisations, scalings and the activations of `ACTIVATIONS`. Further arguments are those of
-    `recurrent_forward`, whose function it is where there are hidden states.
+    normalisations, scalings and the activations of `ACTIVATIONS`, or have a hidden state.
+
+    Args:
+        torso: From observations to features.
+        head: From features to outputs.
+        constant: More outputs, the same for all observations.
     """
+    rest = layers_behind(torso, head, constant)
+    if rest is None or isinstance(torso, ModuleTorso) or torso.embedder.recurrence is not None:
+        return None
+    passed = _pass(torso.embedder, rest)
+    return None if passed is None else in_blocks(passed)
+
+
+def layers_behind(
+    torso: Torso | ModuleTorso, head: nn.Sequential, constant: Tensor | None
+) -> list[Layer] | None:
+    """The layers behind a torso's embedder; None where they must be torch."""
     if isinstance(torso, ModuleTorso) or not next(head.parameters()).is_cpu:
         return None
     middleware = _layers(torso.middleware)
     last = _layers(head)
     if middleware is None or last is None:
         return None
-    rest = [*middleware, *last]
-    if constant is not None:
-        rest.append(_with_constant(constant))
-    if has_hidden_state((torso, *others)):
-        passed = _recurrent_pass(torso.embedder, rest, others)
-    else:
-        passed = _pass(torso.embedder, rest)
-    return None if passed is None else _in_blocks(passed)
+    more = [] if constant is None else [_with_constant(constant)]
+    return [*middleware, *last, *more]
 
 
 def _pass(embedder: ObservationEmbedder, rest: Sequence[Layer]) -> Forward | None:
     """An embedder and the layers behind it; None where it must be torch."""
-    layers = _layers_by_key(embedder)
+    layers = layers_by_key(embedder)
     if layers is None:
         return None
     if len(layers) > 1:
 
         def passed(observation: Observation) -> FloatArray:
-            parts = [_through(own, observation[key]) for key, own in layers.items()]
-            return _through(rest, np.concatenate(parts, axis=1))
+            parts = [through(own, observation[key]) for key, own in layers.items()]
+            return through(rest, np.concatenate(parts, axis=1))
 
         return passed
     ((key, own),) = layers.items()
-    through = (*own, *rest)
+    all_layers = (*own, *rest)
 
     def passed_of_one(observation: Observation) -> FloatArray:
         values: Array = observation[key]
-        for layer in through:
+        for layer in all_layers:
             values = layer(values)
         return values
 
     return passed_of_one
 
 
-def _recurrent_pass(
-    embedder: ObservationEmbedder, rest: Sequence[Layer], others: Sequence[ObservationEmbedder]
-) -> Forward | None:
-    """The same with hidden states behind the outputs; those of other embedders come last."""
-    embedders = [each for each in map(_advance, (embedder, *others)) if each is not None]
-    if len(embedders) <= len(others):
-        return None
-    first, *following = embedders
-
-    def passed(observation: Observation) -> FloatArray:
-        values, state = first(observation)
-        if state is not None:
-            values = values.copy()  # layers write to their input
-        values = _through(rest, values)
-        states = [state, *(each(observation)[1] for each in following)]
-        return np.concatenate([values, *(each for each in states if each is not None)], axis=1)
-
-    return passed
-
-
-def _in_blocks(passed: Forward) -> Forward:
+def in_blocks(passed: Forward) -> Forward:
     """The same function, which gets thousands of rows in blocks."""
 
     def forward(observation: Observation) -> FloatArray:
@@ -199,7 +133,7 @@ def _in_blocks(passed: Forward) -> Forward:
     return forward
 
 
-def _layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
+def layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
     """The layers of each observation key; None where some must be torch."""
     found = {}
     for key, modules in zip(embedder.keys, embedder.embedders, strict=True):
@@ -208,24 +142,6 @@ def _layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | No
             return None
         found[key] = layers
     return found
-
-
-def _advance(
-    embedder: ObservationEmbedder,
-) -> Callable[[Observation], tuple[FloatArray, FloatArray | None]] | None:
-    """`ObservationEmbedder.advance` in numpy, one step; None where it must be torch."""
-    known = _layers_by_key(embedder)
-    layer = embedder.recurrence
-    step = None if layer is None else layer.numpy_step()
-    if known is None or (layer is not None and step is None):
-        return None
-
-    def advanced(observation: Observation) -> tuple[FloatArray, FloatArray | None]:
-        parts = [_through(layers, observation[key]) for key, layers in known.items()]
-        values = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        return (values, None) if step is None else step(values, observation[HIDDEN_STATE])
-
-    return advanced
 
 
 def _layers(modules: nn.Module) -> list[Layer] | None:
@@ -265,7 +181,8 @@ def _module_layers(module: nn.Module) -> list[Layer] | None:
             return None
 
 
-def _through(layers: Sequence[Layer], values: Array) -> FloatArray:
+def through(layers: Sequence[Layer], values: Array) -> FloatArray:
+    """The outputs of layers, one after the other."""
     for layer in layers:
         values = layer(values)
     return values

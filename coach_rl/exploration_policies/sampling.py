@@ -104,7 +104,10 @@ class CategoricalSampler:
     def _log_probs(self, parameters: FloatArray) -> list[FloatArray]:
         """Normalised logits of each choice, [R, size] each."""
         choices = []
-        for logits in np.split(parameters, np.cumsum(self.sizes)[:-1], axis=1):
+        begin = 0
+        for size in self.sizes:
+            logits = parameters[:, begin : begin + size]
+            begin += size
             shifted = logits - logits.max(axis=1, keepdims=True)
             choices.append(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
         return choices
@@ -112,6 +115,7 @@ class CategoricalSampler:
     def _joined(self, actions: list[Array], choices: list[FloatArray]) -> tuple[Array, FloatArray]:
         """Actions as the space has them, and the sum of their log-probabilities."""
         log_prob = np.zeros(len(actions[0]), np.float32)
+        rows = np.arange(len(log_prob))
         for action, log_probs in zip(actions, choices, strict=True):
-            log_prob += np.take_along_axis(log_probs, action[:, None], axis=1)[:, 0]
+            log_prob += log_probs[rows, action]
         return (actions[0] if self.single else np.stack(actions, axis=1)), log_prob

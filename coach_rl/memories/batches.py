@@ -109,8 +109,11 @@ def columns_of(transition: Transition) -> dict[str, Array]:
     for key, values in transition.next_observation.items():
         columns[f"{NEXT_OBSERVATIONS}{key}"] = values
     if isinstance(transition.action, dict):
-        return columns | {f"{ACTION_PARTS}{key}": part for key, part in transition.action.items()}
-    return columns | {ACTIONS: transition.action}
+        for key, part in transition.action.items():
+            columns[f"{ACTION_PARTS}{key}"] = part
+    else:
+        columns[ACTIONS] = transition.action
+    return columns
 
 
 def shown_as(path: str, agent: str) -> str:

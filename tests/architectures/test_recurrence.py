@@ -9,8 +9,8 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.hidden_states import has_hidden_state
-from coach_rl.architectures.numpy_policy import policy_forward
+from coach_rl.architectures.hidden_states import stateful_layers
+from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
@@ -164,7 +164,7 @@ def test_acting_forward_equals_the_network(kind, action, shared):
 
 def test_plain_networks_have_no_hidden_state():
     torso = TorsoParameters().build(SPACE, torch.Generator())
-    assert not has_hidden_state([torso])
+    assert not stateful_layers([torso])
 
 
 def test_networks_that_reset_at_different_starts_are_refused():
