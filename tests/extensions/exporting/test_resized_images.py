@@ -35,7 +35,7 @@ def test_resized_images_are_those_of_the_filter(shape, size, dtype):
     if is_bytes:
         np.testing.assert_array_equal(made, expected)
     else:
-        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-5)
 
 
 def test_factor_resizes_as_a_size_does():
