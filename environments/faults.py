@@ -262,6 +262,21 @@ def space_watches(spaces: EnvironmentSpaces, *, level: str) -> tuple[SpaceWatch,
     return (SpaceWatch(spaces, level=level),) if ":" in level else ()
 
 
+def _getter(torch: Any, name: str) -> Callable[[], Any]:
+    """The getter of a setting of torch; that of 2.8 fails where a default device was taken back."""
+    getter: Callable[[], Any] = getattr(torch, name)
+    if name != "get_default_device":
+        return getter
+
+    def default_device() -> Any:
+        try:
+            return getter()
+        except AttributeError:
+            return torch.device("cpu")
+
+    return default_device
+
+
 class SettingsWatch:
     """A context for an environment's code, which restores settings of the process afterwards.
 
@@ -286,7 +301,7 @@ class SettingsWatch:
         self._process = os.getpid()
         self._streams = (sys.stdout, sys.stderr)
         if not self._getters and (torch := sys.modules.get("torch")) is not None:
-            self._getters = tuple(getattr(torch, getter) for _, getter, _, _ in self._settings)
+            self._getters = tuple(_getter(torch, getter) for _, getter, _, _ in self._settings)
         self._before = tuple(map(call, self._getters))
 
     def __exit__(

@@ -191,4 +191,6 @@ def _experiment(
     steps = 100_000 if panel.steps is None else panel.steps
     run = RunPanel(steps=steps, num_envs=panel.num_envs or num_envs)
     schedule = run.schedule(max(learns_every, steps // 20), heatup=min(heatup, steps // 10))
+    # Episodes that never end take no longer than a short run.
+    schedule = replace(schedule, evaluation_step_limit=min(100_000, max(10_000, steps)))
     return flat(run, agent, environment, schedule, validation=None, threads=1 + bool(heatup))

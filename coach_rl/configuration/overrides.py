@@ -290,6 +290,8 @@ def _written(value: object, annotation: object) -> str:
         if short := _SHORT_NUMBER.fullmatch(value):
             zeros = {"k": 3, "m": 6}[short[2].lower()]
             return f"; write {short[1]}e{zeros}"
+        if _arguments(annotation, tuple):
+            return f"; several values are written in brackets, and one as ({value!r},)"
     return fitting_advice(annotation)
 
 

@@ -4,8 +4,10 @@ import ast
 import re
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from coach_rl.core.errors import near_names
+from coach_rl.core.shown_text import name_of_class
 
 MOST_FILES = 200
 """Files of a folder that are read."""
@@ -36,6 +38,14 @@ def classes_meant(text: str, folder: Path | None = None) -> list[str]:
         if len(words) > 1 and words[-1] == name and near_names(words[-2], [stem])
     ]
     return [f"{stem}:{name}" for stem, name in (exact or near)[:MOST_MEANT]]
+
+
+def name_of_environment(level: object) -> str:
+    """The end of an error message: the name of an environment given instead of its name."""
+    spec: Any = getattr(level, "spec", None)
+    if spec is not None and type(level).__module__.startswith("gymnasium."):
+        return f"; give its name, {spec.id!r}"
+    return name_of_class(level)
 
 
 def environment_classes(file: Path) -> list[str]:

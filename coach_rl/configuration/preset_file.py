@@ -23,7 +23,12 @@ from types import ModuleType
 from typing import Any
 
 from coach_rl.configuration.familiar_names import familiar_settings
-from coach_rl.configuration.overrides import apply_overrides, fitted, owners_advice
+from coach_rl.configuration.overrides import (
+    apply_overrides,
+    fitted,
+    owners_advice,
+    parameter_paths,
+)
 from coach_rl.configuration.own_classes import environment_classes
 from coach_rl.configuration.parameters_json import constructor_fields, is_frozen_dataclass
 from coach_rl.configuration.presets import DEFAULT_FUNCTION, PresetReference
@@ -162,6 +167,7 @@ class Preset:
         self._check_steps(values, graph_manager)
         if to_parameters:
             parameters = graph_manager.parameters
+            _require_set_once(values, to_parameters, parameters)
             changed = apply_overrides(parameters, to_parameters, panel=self.panel)
             is_same_task = changed.environment.level == parameters.environment.level
             if not is_same_task and changed.validation == parameters.validation:
@@ -280,6 +286,28 @@ def require_given_once(
             both = f"{name} and {other} set the same parameter, which"
             what = name if name == other else both
             raise ConfigurationError(f"{what} is given twice{by}; give one")
+
+
+def _require_set_once(
+    panel: Mapping[str, object], paths: Iterable[str], parameters: object
+) -> None:
+    """Raise `ConfigurationError` where a path is the only parameter that a panel name sets.
+
+    Args:
+        panel: Values by panel name.
+        paths: Paths that are set, too.
+        parameters: What the preset makes of the panel.
+    """
+    for name in panel:
+        ends = [
+            path
+            for path, value, _ in parameter_paths(parameters)
+            if path.endswith(f".{name}") and value == panel[name]
+        ]
+        if len(ends) == 1 and ends[0] in paths:
+            raise ConfigurationError(
+                f"{name} and {ends[0]} set the same parameter, which is given twice; give one"
+            )
 
 
 def load_preset(reference: PresetReference) -> Preset:

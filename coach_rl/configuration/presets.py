@@ -149,10 +149,18 @@ def _unknown(name: str, shipped: Iterable[str]) -> ConfigurationError:
         return ConfigurationError(f"unknown preset '{name}'; it is not here: see {familiar[0]}")
     beside = f"{name}.py"
     having = [each for each in shipped if name.lower() in each.lower()][:MOST_LISTED]
-    near = familiar or near_names(name, shipped) or having
+    near = familiar or near_names(name, shipped) or having or _with_words_of(name, shipped)
     if Path(beside).expanduser().is_file():
         near = [beside]
     return UnknownNameError("preset", name, shipped, "`coach -l` lists them", near)
+
+
+def _with_words_of(name: str, shipped: Iterable[str]) -> list[str]:
+    """The presets that have all words of a name, as `ppo-cartpole`; or the algorithms in it."""
+    words = {word.lower() for word in re.split(r"[\W_]+", name)}
+    by_words = {preset: {*preset.lower().split("_")} for preset in shipped}
+    every = [preset for preset, has in by_words.items() if words <= has]
+    return every or [each for each in any_task_presets() if each.lower() in words]
 
 
 def _split_function(text: str) -> tuple[str, str | None]:

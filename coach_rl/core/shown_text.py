@@ -21,9 +21,6 @@ def readable(size: float) -> str:
 def name_of_class(level: object) -> str:
     """The end of an error message: the name of an object given instead of its name."""
     thing = level if hasattr(level, "__qualname__") else type(level)
-    spec = getattr(level, "spec", None)
-    if spec is not None and thing.__module__.startswith("gymnasium."):
-        return f"; give its name, {spec.id!r}"
     name = f"'{thing.__module__}:{thing.__qualname__}'"
     if thing.__module__.startswith("coach_preset_"):  # a name that changes with the preset
         name = f"f'{{__name__}}:{thing.__qualname__}'"

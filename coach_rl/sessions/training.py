@@ -12,11 +12,11 @@ from pathlib import Path
 
 from coach_rl.configuration.familiar_names import familiar_presets, familiar_settings, names_here
 from coach_rl.configuration.overrides import parameter_paths
+from coach_rl.configuration.own_classes import name_of_environment
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets
 from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError, require
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.typed_values import describe_type, describe_value
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.session import DEFAULT_ROOT, run_experiment
@@ -161,7 +161,7 @@ def _named(level: object) -> str:
         )
         raise ConfigurationError(
             f"train() makes its environments itself, and was given one, a {type(level).__name__}"
-            f"{name_of_class(level)}"
+            f"{name_of_environment(level)}"
         )
     place = f"{level.__module__}:{level.__qualname__}"
     if "<" in place or level.__module__ == "__main__":

@@ -12,13 +12,13 @@ from typing import Literal, Self
 
 import numpy as np
 
+from coach_rl.configuration.own_classes import name_of_environment
 from coach_rl.core.errors import CheckpointError, CoachError, CoachWarning, RunError, require
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import ACTION_MASK, Action, EnvResponse, FloatArray
-from coach_rl.core.shown_text import name_of_class
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.faults import WORKER_SECONDS, FaultParameters, SettingsWatch
 from coach_rl.environments.gymnasium.environment import GymnasiumEnvironment
@@ -43,7 +43,7 @@ PROBE_SEED = 20
 class SingleEnvironmentsParameters(CodeNamingParameters):
     """Rows that are single environments, one by one in this process or spread over workers."""
 
-    level: str = field(metadata={ADVICE: name_of_class})
+    level: str = field(metadata={ADVICE: name_of_environment})
     """The environment's name."""
     kwargs: Mapping[str, object] = FrozenMapping[str]()
     """Keyword arguments of the environment, e.g. `{"render_mode": "rgb_array"}`."""
@@ -140,7 +140,7 @@ class SingleEnvironmentsParameters(CodeNamingParameters):
 class GymnasiumParameters(SingleEnvironmentsParameters):
     """Environments of Gymnasium's kind."""
 
-    level: str = field(metadata={ADVICE: name_of_class})
+    level: str = field(metadata={ADVICE: name_of_environment})
     """A registered id (`CartPole-v1`), one that a module registers (`module:Id-v0`), or the
     `module:Class` of an environment, or a `module:function` annotated to return one."""
     max_episode_steps: Positive[int] | Literal[-1] | None = None

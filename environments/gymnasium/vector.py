@@ -181,6 +181,8 @@ class VectorEnvironment:
             try:
                 with self._settings:
                     if failure := close_failure_of(self._vector, level=self._level, row=None):
+                        # Gymnasium 1.2 would close it once more as it is deleted.
+                        self._vector.unwrapped.closed = True
                         warn(failure)
             except EnvironmentFault as error:  # about settings, which are put back
                 warn(str(error))

@@ -37,6 +37,16 @@ OF_FLAGS = [
     ("train PPO -lvl one_step -cp steps=1M", "steps must be int | None, got '1M'; write 1e6"),
     ("train PPO -lvl one_step -cp recurrence=lstm", "got 'lstm'; write LSTM()"),
     ("train PPO -lvl one_step -cp recurrence=True", "got True; fitting: GRU, LSTM, Attention"),
+    ("train ppo-cartpole", "unknown preset 'ppo-cartpole'; did you mean 'CartPole_PPO'?"),
+    ("train Hopper_PPO", "unknown preset 'Hopper_PPO'; did you mean 'PPO'?"),
+    (
+        "-p CartPole_PPO -cp learning_rate=1e-3;agent.optimizer.learning_rate=1e-4",
+        "learning_rate and agent.optimizer.learning_rate set the same parameter, which is given",
+    ),
+    (
+        "train PPO -lvl CartPole-v1 -cp environment.wrappers=gymnasium.wrappers.FlattenObservation",
+        "and one as ('gymnasium.wrappers.FlattenObservation',)",
+    ),
     ("version", "unknown command 'version'; did you mean '--version'?"),
     ("trian FAKE", "unknown command 'trian'; did you mean 'train'"),
     ("help trian", "unknown command 'trian'; did you mean 'train'"),

@@ -10,6 +10,9 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
+"""The newest that there is; Gymnasium 1.2 has no fourth."""
+
 
 class Walk(gymnasium.Env):
     """A random walk that ends at 3 or after `limit` steps; everything a space can be."""

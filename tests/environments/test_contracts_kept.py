@@ -1,6 +1,7 @@
 """Every environment of ours keeps the contract."""
 
 import pytest
+from little_environments import TAXI
 
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
@@ -40,7 +41,7 @@ GYMNASIUM = {
     "pendulum": GymnasiumParameters(level="Pendulum-v1", max_episode_steps=8),
     "acrobot": GymnasiumParameters(level="Acrobot-v1", max_episode_steps=8),
     "frozen_lake": GymnasiumParameters(level="FrozenLake-v1"),
-    "taxi": GymnasiumParameters(level="Taxi-v4", max_episode_steps=8),
+    "taxi": GymnasiumParameters(level=TAXI, max_episode_steps=8),
     "dicts": GymnasiumParameters(level="little_environments:Walk"),
     "tuples": GymnasiumParameters(level="little_environments:Gadget"),
     "one_buffer": GymnasiumParameters(

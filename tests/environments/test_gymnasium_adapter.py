@@ -9,6 +9,7 @@ import little_environments
 import numpy as np
 import pytest
 from gymnasium import spaces
+from little_environments import TAXI
 
 from coach_rl.core.errors import (
     ConfigurationError,
@@ -38,7 +39,7 @@ def random_actions(space, rows, steps, seed=0):
         ("CartPole-v1", {}),
         ("Pendulum-v1", {"max_episode_steps": 17}),
         ("Acrobot-v1", {"max_episode_steps": 23}),
-        ("Taxi-v4", {"max_episode_steps": 19}),
+        (TAXI, {"max_episode_steps": 19}),
         ("FrozenLake-v1", {}),
         ("MountainCarContinuous-v0", {"max_episode_steps": 9}),
     ],

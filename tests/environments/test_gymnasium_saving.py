@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from failing_environments import TROUBLE
+from little_environments import TAXI
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
@@ -40,7 +41,7 @@ def seen(answers):
 
 
 @pytest.mark.parametrize(
-    "level", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "Taxi-v4", "FrozenLake-v1"]
+    "level", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", TAXI, "FrozenLake-v1"]
 )
 def test_saved_environment_continues_identically(level):
     one, other = build(level), build(level)

@@ -205,7 +205,9 @@ class Policy:
             given[own or "mask"] = np.concatenate(mask, axis=-1) if ragged else mask
         if given.keys() != self._keys.keys():
             found = ", ".join(given) or type(observation).__name__
-            raise ValueError(f"observations have the keys {', '.join(self._keys)}; got {found}")
+            advice = "" if mask is not None or self._mask is None else "; allowed actions: mask="
+            wanted = ", ".join(self._keys)
+            raise ValueError(f"observations have the keys {wanted}; got {found}{advice}")
         batch = {}
         counts = set()
         for key, (dtype, shape) in self._keys.items():

@@ -5,8 +5,8 @@ along the width, then along the height; bytes in the fixed-point numbers of its 
 """
 
 from collections.abc import Callable
-from functools import partial
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor
@@ -78,17 +78,19 @@ def _resized(_params: object, stage: InputStage) -> Callable[[Tensor], Tensor]:
 
 def _along(images: Tensor, axis: int, size: int) -> Tensor:
     """Images [R, H, W, ...] with another size along an axis."""
-    if images.shape[axis] == size:
+    before = int(images.shape[axis])
+    if before == size:
         return images
-    weights = _weights(images.shape[axis], size, images.dtype)
+    weights = _weights(before, size, images.dtype)
     return (images.movedim(axis, -1) @ weights).movedim(-1, axis)
 
 
 def _bytes_along(images: Tensor, axis: int, size: int) -> Tensor:
     """The same of bytes, rounded to bytes."""
-    if images.shape[axis] == size:
+    before = int(images.shape[axis])
+    if before == size:
         return images
-    weights = _weights(images.shape[axis], size, torch.float64)
+    weights = _weights(before, size, torch.float64)
     bits = 0
     while bits < _MOST_BITS and 0.5 + float(weights.max()) * 2 ** (bits + 1) < 2**15:
         bits += 1
@@ -99,7 +101,16 @@ def _bytes_along(images: Tensor, axis: int, size: int) -> Tensor:
 
 
 def _weights(before: int, after: int, dtype: torch.dtype) -> Tensor:
-    """The weight of each pixel of a line in each of the line of another size, [before, after]."""
-    pixels = torch.eye(before, dtype=dtype)[:, None, None, :]
-    resize = partial(torch.nn.functional.interpolate, mode="bilinear", antialias=True)
-    return resize(pixels, size=(1, after)).reshape(before, after)
+    """The weight of each pixel of a line in each of the line of another size, [before, after].
+
+    Triangles as wide as two of the larger pixels, within the line, whose sum is 1.
+    """
+    scale = before / after
+    width = max(scale, 1.0)
+    centre = scale * (np.arange(after) + 0.5)
+    first = np.maximum((centre - width + 0.5).astype(np.int64), 0)
+    end = np.minimum((centre + width + 0.5).astype(np.int64), before)
+    pixel = np.arange(before)[:, None]
+    weights = np.maximum(1 - np.abs(pixel - centre + 0.5) / width, 0)
+    weights[(pixel < first) | (pixel >= end)] = 0
+    return torch.from_numpy(weights / weights.sum(axis=0)).to(dtype)

@@ -233,7 +233,9 @@ class Plots:
             here = [each for each in scored if each.level == level]
             every = np.concatenate([each.scores for each in here])
             margin = 0.05 * (np.ptp(every) or abs(every[0]) or 1.0)
-            at = np.linspace(every.min() - margin, every.max() + margin, 400)
+            least, most = bounds_of(self.metric)
+            ends = max(least, every.min() - margin), min(most, every.max() + margin)
+            at = np.linspace(*ends, 400)
             for each in here:
                 colour, dash = self._style_of(each.group)
                 share, low, high = performance_profile(each.scores, at)
@@ -245,7 +247,9 @@ class Plots:
             axes.set_ylabel("seeds that score above τ")
             axes.set_ylim(-0.03, 1.03)
 
-        title = f"{self.metric}: performance profiles, band: 95 % interval"
+        drawn = [performance_profile(each.scores, each.scores)[1] for each in scored]
+        band = ", band: 95 % interval" if np.isfinite(np.concatenate(drawn)).any() else ""
+        title = f"{self.metric}: performance profiles{band}"
         return self._panels(levels, draw, title)
 
     def improvement(self, comparisons: Sequence[Comparison]) -> "Figure | None":

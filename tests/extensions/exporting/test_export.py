@@ -286,10 +286,52 @@ def recurrent_candidates(names):
     )
 
 
+class Glimpses(gymnasium.Env):
+    """Random images of 48 x 37 pixels."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, kind):
+        high = 255 if kind == "uint8" else 1.0
+        self.observation_space = spaces.Box(0, high, (48, 37, 3), np.dtype(kind))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.seen(), {}
+
+    def step(self, action):
+        return self.seen(), float(action), self.np_random.random() < 0.2, False, {}
+
+    def seen(self):
+        box = self.observation_space
+        drawn = self.np_random.random(box.shape) * box.high.max()
+        return np.floor(drawn).astype(box.dtype) if box.dtype == np.uint8 else np.float32(drawn)
+
+
+def resized_images(kind, size):
+    height, width = size
+    resize = rl.ObservationRescaleToSizeFilter(height=height, width=width)
+    filters = rl.InputFilter(observation={"observation": (resize,)})
+    environment = rl.GymnasiumParameters(
+        level="tests.extensions.exporting.test_export:Glimpses",
+        kwargs={"kind": kind},
+        max_episode_steps=20,
+    )
+    torso = rl.TorsoParameters(middleware=(8,), images="channels_last")
+    agent = rl.PPOAgentParameters(
+        **vars(ppo()) | {"input_filter": filters, "network": rl.ActorCriticParameters(torso=torso)}
+    )
+    return small(agent, environment)
+
+
 BUILT = {
     "filters before PPO": lambda: small(
         rl.PPOAgentParameters(**vars(ppo()) | {"input_filter": STACKED}), CARTPOLE
     ),
+    **{
+        f"resized images of {kind}": partial(resized_images, kind, size)
+        for kind, size in (("uint8", (40, 37)), ("float32", (36, 50)))
+    },
     "discretised actions": lambda: small(
         rl.DQNAgentParameters(
             output_filter=rl.OutputFilter(action=(rl.BoxDiscretization(num_bins=5),)), **LEARNING
@@ -384,6 +426,7 @@ def test_mask_beside_the_observation_is_followed(tmp_path):
     seen, mask = np.zeros(2, np.float32), [[0, 1, 0], [0, 0, 1, 0]]
     assert policy.act(seen, mask=mask).tolist() == [1, 2] == agent.act(seen, mask=mask).tolist()
     check_refused(lambda: policy.act(seen, mask=np.zeros(7)), ValueError, "without any action")
+    check_refused(lambda: policy.act(seen), ValueError, "got ndarray; allowed actions: mask=")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ A choice is known to Optuna by its text, which its journal can hold.
 
 import itertools
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
@@ -57,6 +58,11 @@ def parse_search(text: str) -> SearchSpace:
         ConfigurationError: Something cannot be read, is unknown, or has bounds that make no range,
             or Optuna isn't installed.
     """
+    if re.fullmatch(r"\s*[A-Za-z_][\w.]*\s*", text):
+        name = text.strip()
+        raise ConfigurationError(
+            f"'{name}' needs a range: write {name}=log(low, high), or uniform, int or choice"
+        )
     return {name: _distribution(name, literal) for name, literal in assignments(text).items()}
 
 

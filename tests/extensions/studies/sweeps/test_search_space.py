@@ -67,7 +67,8 @@ def test_parse_search_ranges(text, said):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a", "write name=value"),
+        ("a", r"'a' needs a range: write a=log\(low, high\), or uniform, int or choice"),
+        ("a; b=log(1, 2)", "write name=value"),
         ("a=1e-3", "cannot read the range 'a=1e-3'; write log"),
         ("a=__import__('os').getcwd()", "cannot read the range"),
         ("a=log(open('x'), 1)", "unknown component 'open'"),
