@@ -692,3 +692,10 @@ def test_it_learns_a_bandit_with_two_contexts(kind, pays, good, algorithm):
     for _ in range(15):
         bandit.round()
     assert pays(bandit.x[:, 0], bandit.act(TEST)).mean() >= good
+
+
+def test_obstacle_to_learning_counts_decisions_after_heat_up():
+    params = PPOAgentParameters(algorithm=PPOAlgorithmParameters(rollout=100))
+    assert params.obstacle_to_learning(num_envs=1, steps=110, heatup=10) is None
+    obstacle = params.obstacle_to_learning(num_envs=1, steps=110, heatup=11)
+    assert "the run 99 after heat-up" in obstacle

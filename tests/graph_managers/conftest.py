@@ -1,4 +1,4 @@
-"""Makes `maze_walkers` importable by name."""
+"""Makes the environments beside it importable by name."""
 
 import sys
 from pathlib import Path

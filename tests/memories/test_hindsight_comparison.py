@@ -103,6 +103,15 @@ def test_comparison_end_only_in_hindsight_warns():
     assert "set HindsightParameters.goal_ends_episode=False" in text
 
 
+@pytest.mark.parametrize(("observed", "count"), [("absolute", 1), ("relative", 0)])
+def test_comparison_angle_out_of_bounds_warns_once_unless_it_is_shown_relative(observed, count):
+    bounds = {"low": (-4.0, 0.0), "high": (2 * np.pi - 4.0, 1e6)}  # the goals are 3
+    goal = replace(GOAL, **bounds, angles=(0,), observed=observed)
+    texts = warned(*[transitions([2.0], [-1.0])] * 3, goal=goal)
+    assert len(texts) == count
+    assert all("angle lies out of the GoalSpace's bounds" in each for each in texts)
+
+
 def test_comparison_no_relabelling_is_none():
     assert HindsightComparison.of(with_hindsight(ratio=0.0).layout.hindsight, OWNER) is None
 

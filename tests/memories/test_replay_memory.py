@@ -170,6 +170,7 @@ def test_replay_memory_state_holds_stored_transitions_only():
     transitions = memory.state_dict()["store"]["transitions"]
     parts = [(row, len(columns["/actions"])) for row, _, columns in transitions.parts()]
     assert parts == [(0, 3), (1, 3)]
+    assert transitions.capacity == 100_000  # by which the size of checkpoints is predicted
 
 
 def test_replay_memory_empty_trajectories_have_no_length():

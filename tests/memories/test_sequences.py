@@ -109,7 +109,6 @@ MEMORY = {"capacity": 400, "draws": SequenceParameters(length=8)}
     [
         ({**MEMORY, "draws": SingleTransitions()}, KEPT, "SequenceParameters"),
         (MEMORY, SEEN, "TorsoParameters.recurrence"),
-        ({**MEMORY, "capacity": 28}, KEPT, "8 transitions.*7 that are kept"),
         ({**MEMORY, "n_step": 3}, KEPT, "n_step=3"),
         ({"draws": {"length": 0}}, KEPT, "length"),
         ({"draws": {"length": 4, "burn_in": -1}}, KEPT, "burn_in"),
@@ -124,3 +123,10 @@ def test_memory_of_sequences_refuses_what_it_cannot_hold(settings, space, said):
 
     with pytest.raises(ConfigurationError, match=said):
         build()
+
+
+def test_memory_of_sequences_holds_one_as_long_as_a_row():
+    draws = SequenceParameters(length=6, burn_in=2)
+    assert built(4, capacity=32, draws=draws).layout.row_capacity == 8
+    with pytest.raises(ConfigurationError, match=r"8 transitions.*7 that are kept"):
+        built(4, capacity=31, draws=draws)
