@@ -21,6 +21,7 @@ import numpy as np
 
 from coach_rl.core.records import FloatArray
 from coach_rl.core.seeding import generator_state, load_generator_state
+from coach_rl.core.state import State
 from coach_rl.environments.dm_control.control_task import SavedControlTask
 from coach_rl.environments.dm_control.tasks import BENCHMARK_TASKS
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -39,14 +40,15 @@ def made(task: str) -> SavedControlTask:
     )
 
 
-def record(task: str, folder: Path, *, restores: int, seed: int) -> None:
-    """Write states of a task, and a digest of what follows each, below a folder.
+def record(task: str, *, restores: int, seed: int) -> State:
+    """States of a task, each with the actions that followed and a digest of what they led to.
 
     Every fourth state is near the end of an episode, so that the next one is compared too.
     """
     rng = np.random.default_rng(seed)
     playing = made(task)
     size = playing.action_space.shape
+    found: State = {}
     for number in range(restores):
         playing.reset(seed=seed if number == 0 else None)
         last = number % 4 == 3
@@ -59,8 +61,8 @@ def record(task: str, folder: Path, *, restores: int, seed: int) -> None:
             "task": playing.save_state(),
             "actions": actions,
         }
-        write_checkpoint(folder / f"{task}_{number}", state, {})
-        (folder / f"{task}_{number}.digest").write_text(followed(playing, actions))
+        found[str(number)] = {**state, "digest": followed(playing, actions)}
+    return found
 
 
 def followed(playing: SavedControlTask, actions: FloatArray) -> str:
@@ -79,32 +81,29 @@ def followed(playing: SavedControlTask, actions: FloatArray) -> str:
 
 def check(folder: Path) -> dict[str, tuple[int, int]]:
     """How many states of each task continue exactly in this process, and of how many."""
-    counts: dict[str, tuple[int, int]] = {}
-    made_here: dict[str, SavedControlTask] = {}
-    for digest in sorted(folder.glob("*.digest")):
-        task = digest.stem.rpartition("_")[0]
-        state = read_checkpoint(folder / digest.stem).state
-        if task not in made_here:
-            made_here[task] = made(task)
-        playing = made_here[task]
-        playing.restore_state(state["task"])
-        load_generator_state(playing.np_random, state["generator"])
-        is_same = followed(playing, state["actions"]) == digest.read_text()
-        same, tried = counts.get(task, (0, 0))
-        counts[task] = (same + is_same, tried + 1)
+    counts = {}
+    for task, states in read_checkpoint(folder).state.items():
+        playing = made(task)
+        same = 0
+        for state in states.values():
+            playing.restore_state(state["task"])
+            load_generator_state(playing.np_random, state["generator"])
+            same += followed(playing, state["actions"]) == state["digest"]
+        counts[task] = (same, len(states))
     return counts
 
 
 def compared(tasks: Sequence[str], *, restores: int, seed: int) -> dict[str, tuple[int, int]]:
     """How many states of each task continue exactly in a new process, and of how many."""
     with tempfile.TemporaryDirectory() as folder:
-        for task in tasks:
-            record(task, Path(folder), restores=restores, seed=seed)
+        path = Path(folder) / "states"
+        states = {task: record(task, restores=restores, seed=seed) for task in tasks}
+        write_checkpoint(path, states, {})
         code = (
             "import json, sys; from pathlib import Path; from benchmarks.control_restores import "
             "check; print(json.dumps(check(Path(sys.argv[1]))))"
         )
-        command = [sys.executable, "-c", code, folder]
+        command = [sys.executable, "-c", code, str(path)]
         answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {task: (same, tried) for task, (same, tried) in json.loads(answer).items()}
 

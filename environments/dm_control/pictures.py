@@ -28,7 +28,7 @@ class Camera:
         self._renderer = FrameRenderer(physics.model.ptr, settings)
 
     def picture(self) -> Array:
-        """What the camera shows now, uint8 [height, width, 3]."""
+        """The camera's present picture, uint8 [height, width, 3]."""
         return self._renderer.frame(self._physics.data.ptr)
 
     def close(self) -> None:

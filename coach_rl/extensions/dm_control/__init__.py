@@ -3,3 +3,5 @@
 Presets are `DMControl_SAC`, `DMControl_TD3` and `DMControl_PPO` from state, `DMControl_Pixels_SAC`
 from pictures. The table beside this file has the names of all tasks.
 """
+
+__all__: list[str] = []

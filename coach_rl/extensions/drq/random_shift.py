@@ -45,7 +45,7 @@ class RandomShiftParameters(MemoryPartParameters):
 
     @property
     def copies(self) -> int:
-        """How many times a transition that is drawn is in a batch."""
+        """Number of times that a drawn transition is in a batch."""
         return self.targets * self.losses
 
     def check(self, memory: ReplaySettings) -> None:
@@ -181,6 +181,6 @@ def shifted(pictures: Tensor, shifts: Tensor) -> Tensor:
 
 
 def _moved(size: int, shifts: Tensor) -> Tensor:
-    """Where each of so many places shows what was, int64 [B, size], for shifts [B]."""
+    """The places whose values so many places show, int64 [B, size], for shifts [B]."""
     places = torch.arange(size, device=shifts.device)
     return (places + shifts[:, None]).clamp(0, size - 1)

@@ -84,12 +84,12 @@ def test_time_limit_truncates_and_shows_the_true_last_observation():
     assert not np.array_equal(answer.first_observation["observation"][0], last)
 
 
-def test_task_that_terminates_is_terminated():
-    lqr = task("lqr-lqr_2_1")
-    lqr._env.physics.data.qpos[:] = 0
-    lqr._env.physics.data.qvel[:] = 0
-    *_, terminated, truncated, _ = lqr.step(np.zeros(1, np.float32))
-    assert (terminated, truncated) == (True, False)
+@pytest.mark.parametrize(("discount", "ends"), [(0.0, (True, False)), (1.0, (False, True))])
+def test_task_that_ends_by_itself_terminates_by_its_discount(discount, ends, monkeypatch):
+    shown = task()
+    monkeypatch.setattr(shown._env.task, "get_termination", lambda _: discount)
+    *_, terminated, truncated, _ = shown.step(np.zeros(1, np.float32))
+    assert (terminated, truncated) == ends
 
 
 def test_repeated_actions_sum_rewards_and_stop_at_the_end():
