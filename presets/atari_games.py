@@ -37,7 +37,7 @@ class AtariPanel(RunPanel):
     """Three convolutions (Mnih et al. 2015), or fifteen with residual blocks (Espeholt et al.
     2018)."""
     shows: Literal["picture", "memory"] = "picture"
-    """What agents see: pictures, or the 128 bytes of the console's memory."""
+    """Observations: pictures, or the 128 bytes of the console's memory."""
     recurrence: LayerKind = "none"
     """The recurrent layer behind the convolutions."""
     frames: int | None = None

@@ -91,7 +91,7 @@ class Runtime:
     divergence: DivergenceParameters = _live(STOP)
     """The response to losses, gradients and parameters that are not finite."""
     scratch: Scratch | None = _live(None)
-    """Where parts have folders for large files; None: in temporary ones."""
+    """Folders for large files of parts; None: temporary ones."""
     acts_only: bool = _live(False)
     """If True, agents act in a process that learns nothing, and need no memory."""
 

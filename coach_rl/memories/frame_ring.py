@@ -197,7 +197,7 @@ class FrameRing:
         return {FRAMES: self._frames.read(FRAMES, self._positions(row, begin, end))}
 
     def _positions(self, row: int, begin: int, end: int) -> IntArray:
-        """Where the frames with these numbers are."""
+        """Positions of the frames with these numbers, [T]."""
         steps = np.arange(begin, end) + 1 - self._size
         return row * self._length + steps % self._length
 

@@ -87,9 +87,9 @@ class _Split(NamedTuple):
     rows: IntArray
     """The rows, [R]."""
     indices: dict[int, IntArray]
-    """By worker: the places of its rows in the request."""
+    """The places of each worker's rows in the request."""
     places: dict[int, IntArray]
-    """By worker: the places of these rows in it."""
+    """The places of these rows in their worker."""
 
 
 class WorkerRows:
