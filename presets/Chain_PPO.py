@@ -1,4 +1,4 @@
-"""PPO on a long chain: a little reward behind the start, and much at an end that chance won't find."""
+"""PPO on a long chain: a little reward behind the start, much at an end out of reach by chance."""
 
 from dataclasses import dataclass
 from typing import Literal

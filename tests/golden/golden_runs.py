@@ -124,6 +124,8 @@ def two_members(rollout: int, *, num_envs: int) -> str:
     )
 
 
+NEW_STATES = "agent.bonus.warmup=40; agent.bonus.batch=48; agent.bonus.updates=2; "
+"""Changes by which the networks of a bonus learn within 256 steps."""
 ATARI = "environment.max_episode_steps=50; "
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
@@ -193,6 +195,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
     ),
     "CartPole_PPO": dict(steps=256, changes=PPO),
+    "Chain_PPO": dict(steps=256, changes=PPO + NEW_STATES),
+    "Chain_PPO, NovelD": dict(steps=256, changes=PPO + "bonus=noveld; " + NEW_STATES),
     "ConnectFour_PPO": dict(steps=256, changes=PPO + "opponent=rules"),
     "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": dict(

@@ -89,7 +89,7 @@ class DistilledBonus(EpisodeBonus):
         return batch._replace(reward=reward + added * self.counted_in(batch))
 
     def novelty(self, before: Observation, after: Observation) -> FloatArray:
-        """What is scaled, [R], of observations [R, ...] each."""
+        """The novelty that is scaled, [R], of observations [R, ...] each."""
         return self.distillation.errors(after) / self.params.latents
 
     def counted(self, before: Observation, outcome: Outcome) -> FloatArray:

@@ -40,7 +40,7 @@ class RewardStream:
         values: tuple[Tensor, Tensor],
         algorithm: Any,
     ) -> tuple[Tensor, Tensor]:
-        """What is added to advantages, and targets of the critic, [C]; see `Stage.streams`.
+        """Additions to advantages, and targets of the critic, [C] each; see `Stage.streams`.
 
         A stream that is not episodic bootstraps from the first value of the row's next episode.
         Where the rollout holds none of it, the value of the true last observation stands for that.
