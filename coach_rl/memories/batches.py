@@ -263,7 +263,7 @@ class RolloutBatch(NamedTuple):
     valid: Tensor | None = None
     """False at the position that pads sequences, [C] bool; None where there are no sequences."""
     streams: Tensors = {}  # noqa: RUF012 (never written to)
-    """What `value` and `target` are, for the critics of further streams of reward, [C, 2] each."""
+    """Values and targets, as above, of the critics of further streams of reward, [C, 2] each."""
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values [..., C] over the transitions, without padding."""

@@ -27,7 +27,7 @@ from coach_rl.extensions.curiosity.streams import RewardStream
 from coach_rl.memories.batches import TransitionBatch
 
 _BEGINS = "bonus/begins"
-"""Where an episode began with the open decision, among what is kept of rows."""
+"""Name of marks of rows whose episode began with the open decision."""
 
 
 class EpisodeBonus(Saved):
