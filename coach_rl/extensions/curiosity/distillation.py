@@ -208,7 +208,7 @@ class Distillation(Saved):
         for key, part in shown.spaces.items():
             self.waiting[key] = np.zeros((capacity, *(part.shape or ())), part.dtype)
         self.count = 0
-        """How many of them there are."""
+        """Number of them."""
         self.observed = 0
         """Observations so far."""
         self.shuffle = generator(context.seed, name, "proportion")
