@@ -14,12 +14,12 @@ class Panel(FlatPanel):
     length: int = 50
     """States of the chain; a random walk finds the end in one of 2 ** length episodes or so."""
     num_envs: int = 16
-    steps: int = 50_000
+    steps: int = 100_000
     learning_rate: float = 1e-3
     """Learning rate at the start; it falls to zero."""
-    bonus: Literal["rnd", "noveld", "count", "none"] = "rnd"
-    """rnd: random network distillation, with returns that no episode ends and a critic of its own.
-    noveld, count: NovelD, or counts of states within an episode, added to the reward."""
+    bonus: Literal["rnd", "noveld", "count", "none"] = "count"
+    """count, noveld: counts of states within an episode, or NovelD, added to the reward. rnd: random
+    network distillation, with returns that no episode ends and a critic of its own."""
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
@@ -49,6 +49,6 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         panel,
         agent,
         rl.ChainParameters(length=panel.length),
-        panel.schedule(evaluation_interval=5_000),
+        panel.schedule(evaluation_interval=10_000),
         validation=solved(11.0, within=panel.steps),
     )

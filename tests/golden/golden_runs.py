@@ -195,7 +195,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         steps=200, changes=OFF_POLICY + "dueling=True; n_step=3; num_envs=2"
     ),
     "CartPole_PPO": dict(steps=256, changes=PPO),
-    "Chain_PPO": dict(steps=256, changes=PPO + NEW_STATES),
+    "Chain_PPO": dict(steps=256, changes=PPO + "bonus=rnd; " + NEW_STATES),
     "Chain_PPO, NovelD": dict(steps=256, changes=PPO + "bonus=noveld; " + NEW_STATES),
     "ConnectFour_PPO": dict(steps=256, changes=PPO + "opponent=rules"),
     "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
