@@ -18,8 +18,8 @@ class Panel(FlatPanel):
     learning_rate: float = 1e-3
     """Learning rate at the start; it falls to zero."""
     bonus: Literal["rnd", "noveld", "count", "none"] = "count"
-    """count, noveld: counts of states within an episode, or NovelD, added to the reward. rnd: random
-    network distillation, with returns that no episode ends and a critic of its own."""
+    """count, noveld: counts of states within an episode, or NovelD, added to the reward. rnd:
+    random network distillation, with returns that no episode ends and a critic of its own."""
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
