@@ -27,12 +27,12 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
 
     The best return is 12 for any length; without a bonus it stays at 0.06.
     """
-    networks = {"warmup": 1_000, "optimizer": rl.AdamParameters(learning_rate=1e-3)}
+    fast = rl.AdamParameters(learning_rate=1e-3)
     bonuses = {
-        "rnd": lambda: rl.RND(stream=rl.RewardStream(), **networks),
-        "noveld": lambda: rl.NovelD(weight=0.1, **networks),
-        "count": lambda: rl.EpisodicCount(weight=0.01, first_only=True),
-        "none": lambda: None,
+        "rnd": rl.RND(stream=rl.RewardStream(), optimizer=fast),
+        "noveld": rl.NovelD(weight=0.1, optimizer=fast),
+        "count": rl.EpisodicCount(weight=0.01, first_only=True),
+        "none": None,
     }
     agent = rl.PPOAgentParameters(
         algorithm=rl.PPOAlgorithmParameters(
@@ -43,7 +43,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
         ),
         optimizer=ppo_optimizer(panel.learning_rate),
-        bonus=bonuses[panel.bonus](),
+        bonus=bonuses[panel.bonus],
     )
     return flat(
         panel,
