@@ -397,7 +397,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target = advantage + value * scale
             if algorithm.scale_returns:
                 self.returns.update(target[index[valid]].cpu().numpy())
-            streams = {}
+            streams: dict[str, Tensor] = {}
             for stream, *own in zip(self.stages.streams, others, others_after, strict=True):
                 added, aim = stream(rollout, (index, valid, ends), (own[0], own[1]), algorithm)
                 streams[f"{len(streams)}"] = torch.stack([own[0], aim], dim=1)
