@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         OffPolicyAgentParameters,
         PPOAgentParameters,
         PPOAlgorithmParameters,
-        RewardStream,
         SACAgentParameters,
         SACAlgorithmParameters,
         TD3AgentParameters,

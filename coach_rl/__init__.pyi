@@ -9,7 +9,6 @@ from coach_rl.agents import (
     OffPolicyAgentParameters as OffPolicyAgentParameters,
     PPOAgentParameters as PPOAgentParameters,
     PPOAlgorithmParameters as PPOAlgorithmParameters,
-    RewardStream as RewardStream,
     SACAgentParameters as SACAgentParameters,
     SACAlgorithmParameters as SACAlgorithmParameters,
     TD3AgentParameters as TD3AgentParameters,
@@ -168,6 +167,9 @@ from coach_rl.extensions.curiosity.noveld import (
 )
 from coach_rl.extensions.curiosity.rnd import (
     RND as RND,
+)
+from coach_rl.extensions.curiosity.streams import (
+    RewardStream as RewardStream,
 )
 from coach_rl.extensions.curricula.curriculum import (
     Curriculum as Curriculum,

@@ -1,4 +1,4 @@
-"""Bonuses where rewards are rare: MountainCar, and MiniGrid's MultiRoom-N4-S5 and KeyCorridorS3R3.
+"""Bonuses where rewards are rare: a long chain, MiniGrid's MultiRoom-N4-S5 and KeyCorridorS3R3.
 
 python -m benchmarks.studies.curiosity --hours 2                          # every job in turn
 python -m benchmarks.studies.curiosity --hours 2 MultiRoom_count_seed0    # one of them
@@ -67,8 +67,8 @@ class Job:
 
 
 SEEDS = range(3)
-CAR = ("none", "count", "rnd", "noveld")
-"""Bonuses of MountainCar_PPO."""
+CHAIN = ("none", "count", "rnd", "noveld")
+"""Bonuses of Chain_PPO."""
 BONUSES = {
     "none": "",
     "count": "EpisodicCount(weight=0.002, first_only=True)",
@@ -81,10 +81,8 @@ MULTI_ROOM = {"level": "MultiRoom-N4-S5", "steps": 2_000_000, "normalise_advanta
 CORRIDOR = {"level": "KeyCorridorS3R3", "steps": 8_000_000, "normalise_advantage": True}
 JOBS = {
     **{
-        f"MountainCar_{bonus}_seed{seed}": Job(
-            preset="MountainCar_PPO", seed=seed, panel={"bonus": bonus}
-        )
-        for bonus in CAR
+        f"Chain_{bonus}_seed{seed}": Job(preset="Chain_PPO", seed=seed, panel={"bonus": bonus})
+        for bonus in CHAIN
         for seed in SEEDS
     },
     **{

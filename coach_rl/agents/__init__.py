@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         OffPolicyAgentParameters,
     )
     from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
-    from coach_rl.agents.reward_streams import RewardStream
     from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
     from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
 else:
@@ -32,6 +31,6 @@ __all__ = [
     "ActingPolicy", "ActorTerm", "ActorTermParameters", "DDPGAgentParameters",
     "DDPGAlgorithmParameters", "DQNAgentParameters", "DQNAlgorithmParameters", "FilteredAgent",
     "Learner", "LearningParameters", "OffPolicyAgent", "OffPolicyAgentParameters", "PPOAgent",
-    "PPOAgentParameters", "PPOAlgorithmParameters", "RewardStream", "SACAgentParameters",
-    "SACAlgorithmParameters", "TD3AgentParameters", "TD3AlgorithmParameters",
+    "PPOAgentParameters", "PPOAlgorithmParameters", "SACAgentParameters", "SACAlgorithmParameters",
+    "TD3AgentParameters", "TD3AlgorithmParameters",
 ]  # fmt: skip

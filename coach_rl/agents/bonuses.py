@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from coach_rl.agents.reward_streams import RewardStream
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import takes
-from coach_rl.core.records import Action, Array, FloatArray, IntArray, Observation, Outcome
+from coach_rl.core.records import Action, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.signals import Signals
-from coach_rl.memories.batches import TransitionBatch
 
 BonusFunction = Callable[[Observation, Action, Outcome], FloatArray]
 """Function from unfiltered observations before decisions [R, ...] each, their actions [R, ...] as
@@ -27,37 +25,10 @@ class BonusParameters(Protocol):
     def build(self, context: AgentContext) -> BonusFunction:
         """The bonus, an object with `__call__`; what it lists in `SAVED` is saved with the agent.
 
-        The agents of the levels below are those of `context.place`.
+        The agents of the levels below are those of `context.place`. Parameters with a method
+        `stage(build)`, from a `StageBuild` to a `RewardTerms`, bring the agent's stage themselves.
         """
         ...
-
-
-class BonusWithState(Saved):
-    """A bonus that follows episodes, has a stream of its own, or is computed again in batches.
-
-    Attributes:
-        stream: The stream that it feeds in place of the agent's reward; None: it is added to that.
-        extras: Names of the columns of `kept` that replay memories need.
-    """
-
-    stream: RewardStream | None = None
-    extras: tuple[str, ...] = ()
-
-    def check(self, params: Any) -> None:
-        """Raise `ConfigurationError` where it does not fit the parameters of its agent."""
-
-    def begin(self, rows: IntArray) -> None:
-        """Note that these rows [R] began an episode before the decisions of the next call."""
-
-    def kept(self, added: FloatArray) -> tuple[FloatArray, dict[str, Array]]:
-        """What is added to the reward [R] for a bonus [R], and the columns [R] that are kept."""
-        if self.stream is None:
-            return added, {}
-        return np.zeros_like(added), {self.stream.column: added}
-
-    def refreshed(self, batch: TransitionBatch) -> TransitionBatch:
-        """A batch with the rewards that it is to be learned from."""
-        return batch
 
 
 def build_bonus(
@@ -105,12 +76,9 @@ class Bonus(Saved):
         self._signals = signals
         self._owner = owner
         self._state = function if isinstance(function, Saved) else None
-        self.hooks = function if isinstance(function, BonusWithState) else BonusWithState()
 
-    def __call__(
-        self, before: Observation, action: Action, outcome: Outcome
-    ) -> tuple[FloatArray, dict[str, Array]]:
-        """The bonus to the rewards, float64 [R], and columns that are kept with them, [R] each.
+    def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:
+        """The bonus, float64 [R].
 
         Args:
             before: Unfiltered observations that the decisions were made on, [R, ...] each.
@@ -125,4 +93,4 @@ class Bonus(Saved):
                 "value a row"
             )
         self._signals.note("bonus", added)
-        return self.hooks.kept(added)
+        return added

@@ -209,11 +209,6 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         make_learner: MakeLearner,
     ) -> None:
         super().__init__(params, context)
-        if self.stages.streams:
-            raise ConfigurationError(
-                f"agent '{params.name}' has one critic for all rewards, and its bonus has a stream "
-                "of its own, which PPO learns; leave the bonus' `stream` out"
-            )
         self.runtime = context.runtime
         if self.runtime.acts_only:
             params = params.for_acting()

@@ -371,7 +371,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         scale = self.return_scale()
         index, valid = self._on_device(grid.index), self._on_device(grid.valid)
         with torch.inference_mode():
-            # [C] each, in its own scale
+            # [C] each, in their own scales
             value, *others = critics(self.model.value(rollout.observation))
             ends = segment_ends(
                 index=index,
@@ -397,22 +397,11 @@ class PPOAgent(FilteredAgent[RowNoise]):
             target = advantage + value * scale
             if algorithm.scale_returns:
                 self.returns.update(target[index[valid]].cpu().numpy())
-            values, targets = {}, {}
-            for stream, own, own_after in zip(
-                self.stages.streams, others, others_after, strict=True
-            ):
-                gained = stream.advantages(
-                    rollout,
-                    index=index,
-                    valid=valid,
-                    ends=ends,
-                    value=own,
-                    value_after_ends=own_after,
-                    by_duration=algorithm.discount_by_duration,
-                    trace=algorithm.gae_lambda,
-                )
-                values[stream.name], targets[stream.name] = own, gained + own
-                advantage = advantage + stream.weight * gained
+            streams: dict[str, Tensor] = {}
+            for stream, *own in zip(self.stages.streams, others, others_after, strict=True):
+                added, aim = stream(rollout, (index, valid, ends), (own[0], own[1]), algorithm)
+                streams[f"{len(streams)}"] = torch.stack([own[0], aim], dim=1)
+                advantage = advantage + added
         first = torch.as_tensor(self._first_action, device=self._device)
         return RolloutBatch(
             observation=rollout.observation,
@@ -423,8 +412,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
             value=value,
             policy=rollout.extras.get("policy"),
             valid=self.order.valid(rollout, len(self.memory)),
-            stream_values=values,
-            stream_targets=targets,
+            streams=streams,
         )
 
     def value_after(self, rollout: Rollout, positions: Tensor) -> Tensor:
@@ -465,9 +453,8 @@ class PPOAgent(FilteredAgent[RowNoise]):
             distribution, parameters, log_prob, batch, scalars
         )
         error = value_loss(value, batch.value, batch.target, algorithm.value_clip, mean)
-        for stream, own in zip(self.stages.streams, others, strict=True):
-            old, target = batch.stream_values[stream.name], batch.stream_targets[stream.name]
-            error = error + value_loss(own, old, target, algorithm.value_clip, mean)
+        for own, kept in zip(others, batch.streams.values(), strict=True):
+            error = error + value_loss(own, kept[:, 0], kept[:, 1], algorithm.value_clip, mean)
         entropy = mean(distribution.entropy(parameters))
         loss = (
             policy + algorithm.value_coefficient * error - algorithm.entropy_coefficient * entropy

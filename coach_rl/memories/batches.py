@@ -265,10 +265,8 @@ class RolloutBatch(NamedTuple):
     objective does not need them."""
     valid: Tensor | None = None
     """False at the position that pads sequences, [C] bool; None where there are no sequences."""
-    stream_values: Tensors = {}  # noqa: RUF012 (never written to)
-    """What `value` is, for the critic of each further stream of reward, by its name."""
-    stream_targets: Tensors = {}  # noqa: RUF012 (never written to)
-    """What `target` is, for the same."""
+    streams: Tensors = {}  # noqa: RUF012 (never written to)
+    """Values and targets, as above, of the critics of further streams of reward, [C, 2] each."""
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values [..., C] over the transitions, without padding."""

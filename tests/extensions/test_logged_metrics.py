@@ -252,7 +252,29 @@ def metrics_of_runs():
         with HRLGraphManager(params) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars}
-    return names | names_of_what_is_wrong()
+    return names | metrics_of_a_bonus() | names_of_what_is_wrong()
+
+
+def metrics_of_a_bonus():
+    """What a bonus logs that has networks and counts visits."""
+    params = (
+        load_preset(find_preset("Chain_PPO")).build({"steps": 600, "bonus": "noveld"}).parameters
+    )
+    every = EnvironmentSteps(100)
+    schedule = replace(params.schedule, evaluation_interval=None, progress_interval=every)
+    bonus = replace(params.agent.bonus, warmup=50, batch=32)
+    algorithm = replace(params.agent.algorithm, rollout=EnvironmentSteps(300))
+    agent = replace(params.agent, bonus=bonus, algorithm=algorithm)
+    with BasicRLGraphManager(
+        replace(
+            params,
+            agent=agent,
+            schedule=schedule,
+            num_envs=2,
+            environment=replace(params.environment, length=5),
+        )
+    ) as graph_manager:
+        return {name for record in graph_manager.improve() for name in record.scalars}
 
 
 def test_logged_metrics_are_described():

@@ -134,6 +134,8 @@ def two_members(rollout: int, *, num_envs: int) -> str:
 
 
 CONTROL = "environment.max_episode_steps=50; "
+NEW_STATES = "agent.bonus.warmup=40; agent.bonus.batch=48; agent.bonus.updates=2; "
+"""Changes by which the networks of a bonus learn within 256 steps."""
 ATARI = "environment.max_episode_steps=50; "
 FROM_DATA = (
     "steps=60; updates=40; batch=16; layers=(8, 8); evaluation_interval=50; num_envs=2; "
@@ -217,6 +219,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     ),
     "CartPole_PPO": dict(steps=256, changes=PPO),
     "CartPole_Rainbow": dict(steps=200, changes=OFF_POLICY),
+    "Chain_PPO": dict(steps=256, changes=PPO + "bonus=rnd; " + NEW_STATES),
+    "Chain_PPO, NovelD": dict(steps=256, changes=PPO + "bonus=noveld; " + NEW_STATES),
     "ConnectFour_PPO": dict(steps=256, changes=PPO + "opponent=rules"),
     "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": dict(

@@ -57,6 +57,7 @@ PRESET_PACKAGES = {
 """What presets need that comes with an extra."""
 THRESHOLDS = [
     ("CartPole_PPO", {}),
+    ("Chain_PPO", {}),
     ("Pendulum_PPO", {}),
     ("Acrobot_PPO", {}),
     ("Mujoco_PPO", {"level": "inverted_pendulum", "steps": 200_000}),

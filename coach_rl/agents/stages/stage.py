@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gymnasium import spaces
+from torch import Tensor
 
 from coach_rl.agents.agent_rows import AnyAgentRows
-from coach_rl.agents.reward_streams import RewardStream
 from coach_rl.architectures.output_rules import Forward, OutputRule
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
@@ -39,12 +39,22 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.batches import Rollout, TransitionBatch
 
 OUTSIDE = 30
 INSIDE = 70
 """Orders of stages around the filters of an agent: they are shown what the level shows, with one
 observation space for all symmetric situations, or what the filters make of that."""
+
+
+RewardStream = Callable[
+    [Rollout, tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor], Any], tuple[Tensor, Tensor]
+]
+"""A stream of reward beside that of the level, with returns and a critic of its own in PPO.
+
+Function from a rollout [C, ...], the `index`, `valid` and `ends` of `advantages_of_rows` [T, N],
+the critic's values [C] and its values after ends [K], and `PPOAlgorithmParameters`, to what is
+added to the advantages [C], and the critic's targets [C]."""
 
 
 class Stage:
@@ -68,7 +78,7 @@ class Stage:
     adds_to_reward: bool = False
     """True if agents learn from other rewards than what filters make of those of their level."""
     streams: tuple[RewardStream, ...] = ()
-    """Streams of reward that it adds to transitions, for PPO to learn from."""
+    """Streams of reward for PPO, whose rewards it keeps with transitions."""
     conditions: Mapping[str, str] = {}
     """Conditions of a policy, by the key under which they are saved with it."""
     is_stateless: bool = True
@@ -240,7 +250,7 @@ class Stages:
         self.own_keys: frozenset[str] = frozenset()
         """Keys of the level's observation that are about the agent's choices alone."""
         self.streams: tuple[RewardStream, ...] = ()
-        """Streams of reward that are kept with transitions."""
+        """Streams of reward for PPO."""
         self.conditions: dict[str, str] = {}
         """Conditions of a policy, by the key under which they are saved."""
         self.is_stateless = True

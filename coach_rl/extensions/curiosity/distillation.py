@@ -6,7 +6,7 @@ sections 2.2 and 2.4). docs/curiosity.md lists every detail and its source.
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -208,7 +208,7 @@ class Distillation(Saved):
         for key, part in shown.spaces.items():
             self.waiting[key] = np.zeros((capacity, *(part.shape or ())), part.dtype)
         self.count = 0
-        """How many of them there are."""
+        """Number of them."""
         self.observed = 0
         """Observations so far."""
         self.shuffle = generator(context.seed, name, "proportion")
@@ -322,7 +322,7 @@ def for_whitened(torso: AnyTorsoParameters, space: spaces.Dict) -> AnyTorsoParam
     """The torso for normalised observations: of those with three axes, bytes were images."""
     if not isinstance(torso, TorsoParameters) or torso.images != "auto":
         return torso
-    images = {
+    images: dict[str, spaces.Space[Any]] = {
         key: part
         for key, part in space.spaces.items()
         if isinstance(part, spaces.Box) and len(part.shape) == 3 and part.dtype == np.uint8

@@ -4,17 +4,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from coach_rl.agents.bonuses import BonusWithState
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
 from coach_rl.core.records import Action, FloatArray, IntArray, Observation, Outcome
 from coach_rl.core.saved import SavedNames
+from coach_rl.extensions.curiosity.terms import EpisodeBonus, EpisodeBonusParameters
 from coach_rl.extensions.curiosity.visits import VisitedParameters, Visits
 
 
 @parameter_class
-class EpisodicCount(VisitedParameters):
+class EpisodicCount(VisitedParameters, EpisodeBonusParameters):
     """weight / sqrt(n) for the n-th visit in an episode.
 
     It is the episodic half of the bonus of RIDE (Raileanu and Rocktäschel 2020, arXiv:2002.12292,
@@ -32,7 +32,7 @@ class EpisodicCount(VisitedParameters):
         return EpisodicCounts(self, context)
 
 
-class EpisodicCounts(BonusWithState):
+class EpisodicCounts(EpisodeBonus):
     """The bonus of one agent.
 
     Args:

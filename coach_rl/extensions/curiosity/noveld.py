@@ -61,6 +61,5 @@ class NovelDBonus(DistilledBonus):
     def counted_in(self, batch: TransitionBatch) -> Any:
         return batch.extras[FIRST]
 
-    def kept(self, added: FloatArray) -> tuple[FloatArray, dict[str, Array]]:
-        reward, columns = super().kept(added)
-        return reward, columns | dict.fromkeys(self.extras, self._first)
+    def kept(self, bonus: FloatArray) -> dict[str, Array]:
+        return super().kept(bonus) | dict.fromkeys(self.extras, self._first)

@@ -4,27 +4,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coach_rl.agents.bonuses import BonusWithState
-from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.agents.reward_streams import RewardStream
 from coach_rl.architectures.gradient_step import as_arrays
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import ConfigurationError, require
+from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Action, Array, FloatArray, Observation, Outcome
+from coach_rl.core.records import Action, FloatArray, Observation, Outcome
 from coach_rl.core.saved import SavedNames
 from coach_rl.extensions.curiosity.distillation import (
     Distillation,
     DistillationParameters,
     ScaledReturns,
 )
-from coach_rl.extensions.curiosity.visits import owner_of
+from coach_rl.extensions.curiosity.streams import RewardStream
+from coach_rl.extensions.curiosity.terms import EpisodeBonus, EpisodeBonusParameters
 from coach_rl.memories.batches import TransitionBatch
 
 
 @parameter_class
-class DistilledBonusParameters(DistillationParameters):
+class DistilledBonusParameters(DistillationParameters, EpisodeBonusParameters):
     """A bonus by the error of a predictor, in units of the standard deviation of its returns."""
 
     weight: NonNegative[float] = 1.0
@@ -52,7 +50,7 @@ class RND(DistilledBonusParameters):
         return DistilledBonus(self, context)
 
 
-class DistilledBonus(BonusWithState):
+class DistilledBonus(EpisodeBonus):
     """The bonus of one agent.
 
     Args:
@@ -65,28 +63,10 @@ class DistilledBonus(BonusWithState):
     def __init__(self, params: DistilledBonusParameters, context: AgentContext) -> None:
         self.params = params
         self.stream = params.stream
+        self.is_fresh = params.fresh
         self.distillation = Distillation(params, context, type(params).__name__)
         self.returns = ScaledReturns(context.num_envs, params.discount)
-        self._owner = owner_of(type(params).__name__, context)
         self._signals = context.signals
-
-    def check(self, params: Any) -> None:
-        if not self.params.fresh:
-            return
-        reason = "its agent has no replay memory"
-        if isinstance(params, OffPolicyAgentParameters):
-            reason = ""
-            if params.memory.n_step != 1:
-                reason = (
-                    f"memory.n_step={params.memory.n_step} adds up rewards of several decisions"
-                )
-            if params.input_filter is not None:
-                reason = "the InputFilter changes what the memory keeps"
-        if reason:
-            raise ConfigurationError(
-                f"{self._owner} is computed in batches of transitions, and {reason}; leave out "
-                "fresh=True, or that"
-            )
 
     def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:
         """The bonus of decisions, [R]; 0 while observations initialise its scale."""
@@ -100,11 +80,8 @@ class DistilledBonus(BonusWithState):
         self.distillation.observe(outcome.observation)
         return bonus
 
-    def kept(self, added: FloatArray) -> tuple[FloatArray, dict[str, Array]]:
-        return (np.zeros_like(added), {}) if self.params.fresh else super().kept(added)
-
     def refreshed(self, batch: TransitionBatch) -> TransitionBatch:
-        if not self.params.fresh or not self.distillation.is_initialised:
+        if not self.is_fresh or not self.distillation.is_initialised:
             return batch
         novelty = self.novelty(as_arrays(batch.observation), as_arrays(batch.next_observation))
         reward = batch.reward
@@ -112,7 +89,7 @@ class DistilledBonus(BonusWithState):
         return batch._replace(reward=reward + added * self.counted_in(batch))
 
     def novelty(self, before: Observation, after: Observation) -> FloatArray:
-        """What is scaled, [R], of observations [R, ...] each."""
+        """The novelty that is scaled, [R], of observations [R, ...] each."""
         return self.distillation.errors(after) / self.params.latents
 
     def counted(self, before: Observation, outcome: Outcome) -> FloatArray:

@@ -26,7 +26,7 @@ DIGEST = 16
 
 @parameter_class
 class VisitedParameters:
-    """What is counted as visited.
+    """A description of what counts as visited.
 
     What the agent doesn't observe, such as the full state or a position, is a *given*: a score with
     it is not comparable with scores without, and results name it.
@@ -177,6 +177,6 @@ def owner_of(name: str, context: AgentContext) -> str:
 
 
 def first_visits(numbers: IntArray) -> BoolArray:
-    """Where a number of visits [R] is that of the first one in an episode, [R]."""
+    """True for numbers of visits [R] that are those of first ones in an episode, [R]."""
     first: BoolArray = numbers == 1
     return first

@@ -159,6 +159,11 @@ class OptionCriticAgent(PPOAgent):
 
     def __init__(self, params: OptionCriticAgentParameters, context: AgentContext) -> None:
         super().__init__(params, context)
+        if self.stages.streams:
+            raise ConfigurationError(
+                f"agent '{params.name}' compares the values of options, which streams of reward "
+                "lack; leave the bonus' `stream` out"
+            )
         if OPTION_KEY in self.input_filter.changed_keys:
             raise ConfigurationError(
                 f"agent '{params.name}' compares options as the level shows them, and its "

@@ -97,7 +97,7 @@ def check_rounds(rounds, stream):
     bridged = 0
     for kept, grid, batch, after, metrics in rounds.found:
         name = stream.name
-        values = {"": batch.value.double().numpy(), name: batch.stream_values[name].numpy()}
+        values = {"": batch.value.double().numpy(), name: batch.streams["0"][:, 0].double().numpy()}
         settings = {"trace": own.gae_lambda, "by_duration": own.discount_by_duration}
         main = plain_advantages(
             kept, grid, values[""], {k: v[0] for k, v in after.items()},
@@ -111,9 +111,7 @@ def check_rounds(rounds, stream):
         expected = [main[each] + stream.weight * more[each] for each in positions]
         np.testing.assert_allclose(batch.advantage[positions], expected, rtol=1e-4, atol=1e-5)
         targets = [more[each] + float(values[name][each]) for each in positions]
-        np.testing.assert_allclose(
-            batch.stream_targets[name][positions], targets, rtol=1e-4, atol=1e-5
-        )
+        np.testing.assert_allclose(batch.streams["0"][positions, 1], targets, rtol=1e-4, atol=1e-5)
         errors = 0.5 * np.mean([main[each] ** 2 for each in positions])
         errors += 0.5 * np.mean([more[each] ** 2 for each in positions])
         if len(positions) <= own.minibatch:  # the only gradient step is of the values above
@@ -190,7 +188,7 @@ def test_members_of_a_group_learn_streams_of_their_own(monkeypatch):
 
 def test_replay_agents_refuse_streams():
     td3 = rl.TD3AgentParameters(**SETTINGS, bonus=rnd(rl.RewardStream()))
-    with pytest.raises(ConfigurationError, match="one critic for all rewards, and its bonus has a"):
+    with pytest.raises(ConfigurationError, match="one critic for all rewards, and its bonus a"):
         built(stack(td3))
 
 
@@ -202,17 +200,17 @@ def test_stream_and_fresh_exclude_each_other():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"memory": rl.ReplayMemoryParameters(n_step=3)}, "memory.n_step=3 adds up rewards of"),
+        ({"memory": rl.ReplayMemoryParameters(n_step=3)}, "memory.n_step=3 adds up the rewards"),
         ({"input_filter": rl.InputFilter()}, "the InputFilter changes what the memory keeps"),
     ],
 )
 def test_fresh_bonus_that_does_not_fit_is_refused(settings, message):
     own = rl.TD3AgentParameters(**SETTINGS, bonus=rl.RND(fresh=True), **settings)
-    with pytest.raises(ConfigurationError, match=f"RND of level 'top' is .* {message}"):
+    with pytest.raises(ConfigurationError, match=f"bonus of .*'top' is .* {message}"):
         built(stack(own))
 
 
 def test_fresh_bonus_needs_a_replay_memory():
     own = replace(agent(None), bonus=rl.RND(fresh=True))
-    with pytest.raises(ConfigurationError, match="its agent has no replay memory; leave out fresh"):
+    with pytest.raises(ConfigurationError, match="the agent has no replay memory; leave out fresh"):
         built(stack(own))

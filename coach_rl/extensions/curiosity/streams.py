@@ -1,5 +1,7 @@
 """Streams of reward beside that of a level, each with returns and a critic of its own."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -24,40 +26,27 @@ class RewardStream:
     episodic: bool = False
     """False: returns continue from the end of an episode to the row's next one."""
     weight: NonNegative[float] = 0.5
-    """Factor on its advantages, where those of the level's reward have 1."""
+    """Factor on its advantages, where those of the level's reward have 1; that of the paper."""
 
     @property
     def column(self) -> str:
         """The name of its rewards among a transition's extras."""
         return f"streams/{self.name}"
 
-    def advantages(
+    def learned(
         self,
         rollout: Rollout,
-        *,
-        index: Tensor,
-        valid: Tensor,
-        ends: Tensor,
-        value: Tensor,
-        value_after_ends: Tensor,
-        by_duration: bool,
-        trace: float,
-    ) -> Tensor:
-        """Advantages [C] by `advantages_of_rows`.
+        grid: tuple[Tensor, Tensor, Tensor],
+        values: tuple[Tensor, Tensor],
+        algorithm: Any,
+    ) -> tuple[Tensor, Tensor]:
+        """Additions to advantages, and targets of the critic, [C] each; see `Stage.streams`.
 
         A stream that is not episodic bootstraps from the first value of the row's next episode.
         Where the rollout holds none of it, the value of the true last observation stands for that.
-
-        Args:
-            rollout: Everything that was collected.
-            index: Memory position of each row's transitions in order, [T, N].
-            valid: False where a row is padded, [T, N] bool.
-            ends: `segment_ends` for the level's reward, [T, N] bool.
-            value: Values of the stream's critic, [C].
-            value_after_ends: Its values of the next observations of `index[ends]`, [K].
-            by_duration: Whether to discount by gamma ** duration.
-            trace: lambda, in [0, 1].
         """
+        index, valid, ends = grid  # [T, N]
+        value, after_ends = values  # [C], [K]
         terminated = rollout.terminated
         cut = ends
         if not self.episodic:
@@ -65,14 +54,17 @@ class RewardStream:
             cut = ends & ~torch.cat([over, torch.zeros_like(valid[:1])])
             terminated = torch.zeros_like(terminated)
         discount = torch.full(index.shape, self.discount, device=value.device)
-        return advantages_of_rows(
+        if algorithm.discount_by_duration:
+            discount = discount ** rollout.duration[index]
+        advantage = advantages_of_rows(
             index=index,
             valid=valid,
             ends=cut,
             reward=rollout.extras[self.column].to(torch.float32),
             value=value,
-            value_after_ends=value_after_ends[cut[ends]],
+            value_after_ends=after_ends[cut[ends]],
             terminated=terminated,
-            discount=discount ** rollout.duration[index] if by_duration else discount,
-            trace=trace,
+            discount=discount,
+            trace=algorithm.gae_lambda,
         )
+        return self.weight * advantage, advantage + value
