@@ -80,7 +80,7 @@ def test_tasks_outside_the_benchmark_are_replayed():
 
 
 def test_model_that_a_task_changes_is_saved():
-    environment = build(level="reacher-easy")
+    environment = build(level="reacher-hard")
     environment.reset(seed=5)
     (row,) = environment._rows._rows
     state = row.env.save_state()["task"]
