@@ -10,6 +10,7 @@ import coach_rl as rl
 from tests.agents.goal_stacks import SETTINGS, built, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.extensions.curiosity.test_streams import STREAMS, agent
+from tests.extensions.exporting import test_export
 
 SMALL = {"warmup": 12, "batch": 8, "latents": 4, "predictor_layers": (8,)}
 PLACE = {"key": "achieved_goal", "cell": 0.25}
@@ -114,3 +115,7 @@ def _flat(state, prefix=""):
             yield from _flat(value, f"{prefix}{key}/")
         else:
             yield f"{prefix}{key}", value
+
+
+def test_policy_is_exported_without_the_critic_of_a_stream(tmp_path, monkeypatch):
+    test_export.test_exported_golden_run_decides_as_load_does("Chain_PPO", tmp_path, monkeypatch)

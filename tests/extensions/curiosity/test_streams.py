@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import coach_rl as rl
+from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
@@ -214,3 +215,11 @@ def test_fresh_bonus_needs_a_replay_memory():
     own = replace(agent(None), bonus=rl.RND(fresh=True))
     with pytest.raises(ConfigurationError, match="the agent has no replay memory; leave out fresh"):
         built(stack(own))
+
+
+def test_option_critic_refuses_streams():
+    preset = load_preset(find_preset("PointMass_PPO_Skills"))
+    words = "skills=option_critic; levels.1.agent.bonus=RND(stream=RewardStream())"
+    manager = preset.configure(parse_overrides(words))
+    with pytest.raises(ConfigurationError, match="compares the values of options, which streams"):
+        manager.create_graph(rl.Runtime(seed=0, device="cpu"))
