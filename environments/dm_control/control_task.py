@@ -1,6 +1,6 @@
 """A task of the DeepMind Control Suite as a Gymnasium environment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import gymnasium
@@ -72,11 +72,12 @@ class ControlTask(gymnasium.Env[Any, Array]):
         bounds = (np.broadcast_to(each, acted.shape) for each in (acted.minimum, acted.maximum))
         low, high = (each.astype(np.float32) for each in bounds)
         self.action_space = spaces.Box(low, high, dtype=np.float32)
-        parts = {
+        parts: dict[str, spaces.Space[Any]] = {
             key: spaces.Box(-np.inf, np.inf, spec.shape, np.float32)
             for key, spec in self._env.observation_spec().items()
         }
         self.observation_space: spaces.Space[Any]
+        self._shown: Callable[[Mapping[str, Any]], Any]
         if shows == "picture":
             shape = (picture_size, picture_size, 3)
             self.observation_space = spaces.Box(0, 255, shape, np.uint8)

@@ -21,10 +21,9 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
 )
 from coach_rl.architectures.hidden_states import require_memoryless
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.layers import HIDDEN_GAIN, linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.torso import (
-    HIDDEN_GAIN,
     AnyTorsoParameters,
     TorsoParameters,
     dense_layers,

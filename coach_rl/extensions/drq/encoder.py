@@ -20,9 +20,9 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.continuous_control import BorrowedLayers, CriticEnsemble
-from coach_rl.architectures.layers import Activate, Activation, convolution, linear
+from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import HIDDEN_GAIN, ObservationEmbedder, TorsoParameters
+from coach_rl.architectures.torso import ObservationEmbedder, TorsoParameters
 from coach_rl.architectures.user_module import selected
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
@@ -145,11 +145,13 @@ class BorrowedConvolutions(BorrowedLayers):
 
     def borrow(self, critics: CriticEnsemble) -> None:
         embedder = critics.embedder
-        layers = (
-            {} if embedder is None else dict(zip(embedder.keys, embedder.embedders, strict=True))
-        )
+        pairs = () if embedder is None else zip(embedder.keys, embedder.embedders, strict=True)
         self._found = tuple(
-            each for each in layers.get(self.key, ()) if isinstance(each, Convolutions)
+            each
+            for key, layers in pairs
+            if key == self.key
+            for each in layers.children()
+            if isinstance(each, Convolutions)
         )
         if not self._found:
             raise ConfigurationError(
