@@ -72,7 +72,7 @@ class ControlTask(gymnasium.Env[Any, Array]):
         bounds = (np.broadcast_to(each, acted.shape) for each in (acted.minimum, acted.maximum))
         low, high = (each.astype(np.float32) for each in bounds)
         self.action_space = spaces.Box(low, high, dtype=np.float32)
-        parts: dict[str, spaces.Space[Any]] = {
+        parts = {
             key: spaces.Box(-np.inf, np.inf, spec.shape, np.float32)
             for key, spec in self._env.observation_spec().items()
         }
@@ -86,7 +86,7 @@ class ControlTask(gymnasium.Env[Any, Array]):
             )
             self._shown = self._as_picture
         elif shows == "parts":
-            self.observation_space = spaces.Dict(parts)
+            self.observation_space = spaces.Dict(dict[str, spaces.Space[Any]](parts))
             self._shown = _as_parts
         else:
             size = sum(int(np.prod(part.shape)) for part in parts.values())
