@@ -72,7 +72,7 @@ class ImageSettings(Protocol):
 
     @property
     def orthogonal(self) -> bool:
-        """How weights are drawn."""
+        """True if initial weights are orthogonal."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""How networks act that may have a hidden state: their outputs, and the states after them."""
+"""Functions by which networks act that may have a hidden state: outputs, and the states after."""
 
 from collections.abc import Callable, Sequence
 

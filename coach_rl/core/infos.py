@@ -1,4 +1,4 @@
-"""What environments report besides: infos, those of agents among them, and answers joined."""
+"""Infos of environments, those of single agents among them, and answers that are joined."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
