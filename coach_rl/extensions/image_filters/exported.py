@@ -82,7 +82,8 @@ def _along(images: Tensor, axis: int, size: int) -> Tensor:
     if before == size:
         return images
     weights = _weights(before, size, images.dtype)
-    return (images.movedim(axis, -1) @ weights).movedim(-1, axis)
+    last = images.dim() - 1  # negative axes are not written to ONNX
+    return (images.movedim(axis, last) @ weights).movedim(last, axis)
 
 
 def _bytes_along(images: Tensor, axis: int, size: int) -> Tensor:
@@ -95,9 +96,10 @@ def _bytes_along(images: Tensor, axis: int, size: int) -> Tensor:
     while bits < _MOST_BITS and 0.5 + float(weights.max()) * 2 ** (bits + 1) < 2**15:
         bits += 1
     fixed = torch.floor(weights * 2**bits + 0.5)  # whole numbers, exact in float64
-    sums = images.movedim(axis, -1).to(torch.float64) @ fixed
+    last = images.dim() - 1
+    sums = images.movedim(axis, last).to(torch.float64) @ fixed
     rounded = torch.floor((sums + 2 ** (bits - 1)) / 2**bits).clamp(0, 255)
-    return rounded.movedim(-1, axis).to(torch.uint8)
+    return rounded.movedim(last, axis).to(torch.uint8)
 
 
 def _weights(before: int, after: int, dtype: torch.dtype) -> Tensor:
