@@ -72,12 +72,13 @@ class ControlTask(gymnasium.Env[Any, Array]):
         bounds = (np.broadcast_to(each, acted.shape) for each in (acted.minimum, acted.maximum))
         low, high = (each.astype(np.float32) for each in bounds)
         self.action_space = spaces.Box(low, high, dtype=np.float32)
-        parts = {
+        parts: dict[str, spaces.Space[Any]] = {
             key: spaces.Box(-np.inf, np.inf, spec.shape, np.float32)
             for key, spec in self._env.observation_spec().items()
         }
         self.observation_space: spaces.Space[Any]
         self._shown: Callable[[Mapping[str, Any]], Any]
+        """The shown observation of that of dm_control."""
         if shows == "picture":
             shape = (picture_size, picture_size, 3)
             self.observation_space = spaces.Box(0, 255, shape, np.uint8)
@@ -89,7 +90,7 @@ class ControlTask(gymnasium.Env[Any, Array]):
             self.observation_space = spaces.Dict(dict[str, spaces.Space[Any]](parts))
             self._shown = _as_parts
         else:
-            size = sum(int(np.prod(part.shape)) for part in parts.values())
+            size = sum(int(np.prod(part.shape or ())) for part in parts.values())
             self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float32)
             self._shown = _as_vector
 

@@ -145,14 +145,10 @@ class BorrowedConvolutions(BorrowedLayers):
 
     def borrow(self, critics: CriticEnsemble) -> None:
         embedder = critics.embedder
-        pairs = () if embedder is None else zip(embedder.keys, embedder.embedders, strict=True)
-        self._found = tuple(
-            each
-            for key, layers in pairs
-            if key == self.key
-            for each in layers.children()
-            if isinstance(each, Convolutions)
-        )
+        if embedder is not None and self.key in embedder.keys:
+            layers = embedder.embedders[embedder.keys.index(self.key)]
+            found = (each for each in layers.modules() if isinstance(each, Convolutions))
+            self._found = tuple(found)
         if not self._found:
             raise ConfigurationError(
                 "an actor's PictureTorsoParameters with convolutions_of='critics' needs critics "
