@@ -272,7 +272,7 @@ def fitted(given: object, annotation: object, default: object, name: str) -> obj
 
     Raises:
         UnknownNameError: There is no such component, or it has no such argument.
-        ParameterError: The value does not fit; the message says what would, where that is known.
+        ParameterError: The value does not fit; the message names what would, where that is known.
     """
     value = made(given, annotation, name)
     try:

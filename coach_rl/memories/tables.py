@@ -6,7 +6,7 @@ A storage of another kind, such as one on the disk, is a `StorageParameters` who
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -233,6 +233,7 @@ class Tables:
         return self.table(num_rows * row_length)
 
 
+@runtime_checkable
 class StorageParameters(Protocol):
     """A frozen description of a storage of another kind than memory."""
 

@@ -23,7 +23,6 @@ from coach_rl.environments.faults import raised_at
 T = TypeVar("T")
 
 EXTRAS = {
-    "ale_py": "atari",
     "Box2D": "box2d",
     "gymnasium_robotics": "robotics",
     "mpe2": "pettingzoo",

@@ -241,7 +241,7 @@ DEFAULTS = [*defaults()]
 def example(annotation):
     """A value of a type: an edge, or parameters of a class that it knows."""
     known = [each(**needed(each)) for each in leaves(annotation) if is_parameter_class(each)]
-    for value in [*cases(annotation)[0], *known, *DEFAULTS, SPACES]:
+    for value in [*cases(annotation)[0], *known, *DEFAULTS, SPACES, Path("mine.npz")]:
         for given in (value, (value,)):
             with suppress(ParameterError):
                 return fit(given, annotation, None, "")

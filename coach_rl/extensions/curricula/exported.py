@@ -14,7 +14,7 @@ from coach_rl.extensions.curricula.curriculum import (
     ScheduledGoals,
     ScheduledHorizon,
 )
-from coach_rl.extensions.exporting.goals import WRITTEN, action_for, asked, goal_of, target
+from coach_rl.extensions.exporting.goals import WRITTEN, action_for, goal_of, requested, target
 from coach_rl.extensions.exporting.graphs import changing, level_now
 from coach_rl.extensions.exporting.policies import Tensors
 
@@ -49,5 +49,5 @@ def _meant(space: ScheduledBounds, action: Tensor, seen: Tensors) -> Tensor:
 @action_for.register
 def _scaled(space: ScheduledBounds, goal: Tensor, seen: Tensors) -> Tensor:
     middle, half = map(torch.as_tensor, space.scale)
-    sent = asked(space, goal, seen)
+    sent = requested(space, goal, seen)
     return ((sent - middle) / torch.clamp(half, min=1e-8)).clamp(-1, 1).to(torch.float32)

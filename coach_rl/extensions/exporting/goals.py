@@ -98,11 +98,11 @@ def is_near(space: GoalSpace, difference: Tensor) -> Tensor:
 
 @singledispatch
 def action_for(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
-    """`GoalSpace.asked_by` of tensors, of goals without angles."""
-    return asked(space, goal, seen)
+    """The action that sends a goal to the level below, as tensors; of goals without angles."""
+    return requested(space, goal, seen)
 
 
-def asked(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
+def requested(space: GoalSpace, goal: Tensor, seen: Tensors) -> Tensor:
     """Goals, or displacements to them, within what may be set."""
     low, high = map(torch.from_numpy, space.bounds)
     if space.relative:

@@ -35,7 +35,8 @@ def _crop(params: ObservationCropFilter, _stage: InputStage) -> Callable[[Tensor
 def _grey(_params: ObservationRGBToYFilter, stage: InputStage) -> Callable[[Tensor], Tensor]:
     box = stage.output_space
     assert isinstance(box, spaces.Box)
-    low, high = float(box.low.min()), float(box.high.max())
+    low = float(box.low.min())
+    high = float(box.high.max())
 
     def grey(images: Tensor) -> Tensor:
         is_bytes = images.dtype == torch.uint8
@@ -66,7 +67,8 @@ def _resized(_params: object, stage: InputStage) -> Callable[[Tensor], Tensor]:
     box = stage.output_space
     assert isinstance(box, spaces.Box)
     height, width = box.shape[:2]
-    low, high = float(box.low.min()), float(box.high.max())
+    low = float(box.low.min())
+    high = float(box.high.max())
 
     def resize(images: Tensor) -> Tensor:
         along = _bytes_along if images.dtype == torch.uint8 else _along

@@ -2,3 +2,5 @@
 
 May import what levels may. The preset is `MiniGrid_PPO`.
 """
+
+__all__: list[str] = []

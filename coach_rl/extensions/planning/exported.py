@@ -68,10 +68,10 @@ class PlanDecision(Decision):
         passed, try_missed, _ = graph.expected(cautious=True)
         self._keep = 1 - params.retry_discount
         self._places = torch.from_numpy(roadmap.places.astype(np.float64))
-        asked = roadmap.places[:, : self._requested]
+        requested = roadmap.places[:, : self._requested]
         rest = roadmap.places[:, self._requested :]
         fixed = np.broadcast_to(params.fixed_goal, (count, len(params.fixed_goal)))
-        self._goals = torch.from_numpy(np.hstack([asked, fixed]).astype(np.float32))
+        self._goals = torch.from_numpy(np.hstack([requested, fixed]).astype(np.float32))
         self._rest = torch.from_numpy(numbered(rest) if rest.size else np.zeros(count, np.int64))
         """[M] the same for places that agree in all that goals of the level below lack."""
         self._fixed = torch.tensor(params.fixed_goal, dtype=torch.float32)
@@ -86,7 +86,7 @@ class PlanDecision(Decision):
             )
         ]
         """[1 + E] each, of edges counted from 1; 0 stands for none."""
-        tries = numbered(np.hstack([roadmap.begins[:, None], asked[roadmap.ends]]))
+        tries = numbered(np.hstack([roadmap.begins[:, None], requested[roadmap.ends]]))
         self._tries = torch.from_numpy(np.concatenate([[0], 1 + tries]))
         """[1 + E] the same for edges of a place that are one try for the level below."""
         self._way_points = torch.from_numpy(np.concatenate([[0], roadmap.ends]))
@@ -144,8 +144,8 @@ class PlanDecision(Decision):
         """The way-points [R] of edges that were passed, with the rest of their places as it is."""
         if self._requested == self._places.shape[1]:
             return self._way_points[edge]
-        asked = self._places[self._way_points[edge]][:, : self._requested]
-        there = torch.cat([asked, position[:, self._requested :]], dim=1)
+        requested = self._places[self._way_points[edge]][:, : self._requested]
+        there = torch.cat([requested, position[:, self._requested :]], dim=1)
         return _squares(there, self._places).argmin(dim=1)
 
     def _costs(self, missed: Tensor) -> Tensor:
