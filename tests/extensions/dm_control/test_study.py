@@ -1,50 +1,36 @@
-"""The study of the Control Suite trains in parts, resumes exactly, and skips what has a result."""
-
-import json
+"""The study of the Control Suite skips what has a result, and writes the results of its runs."""
 
 import pytest
 
 from benchmarks.studies import dm_control
+from benchmarks.studies.single_runs import Job
+from tests.extensions.single_runs import check_skipped, short_result
+
+JOBS = dm_control.STUDY.jobs
 
 
-@pytest.mark.parametrize("name", dm_control.JOBS)
-def test_result_with_the_same_parameters_is_skipped(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(dm_control, "RESULTS", tmp_path)
-    assert not dm_control.is_done(name)
-    parameters = dm_control.JOBS[name].parameters()
-    (tmp_path / f"{name}.json").write_text(json.dumps({"parameters": parameters}))
-    assert dm_control.is_done(name)
-    parameters["experiment"]["num_envs"] = 3
-    (tmp_path / f"{name}.json").write_text(json.dumps({"parameters": parameters}))
-    assert not dm_control.is_done(name)
+@pytest.mark.parametrize("name", JOBS)
+def test_result_with_the_same_parameters_is_skipped(name, tmp_path):
+    check_skipped(dm_control.STUDY, name, tmp_path)
 
 
 def test_jobs_with_and_without_shifts_differ_in_nothing_else():
     with_shifts, without = (
-        dm_control.JOBS[f"pixels_{kind}_seed0"].parameters() for kind in ("shifts", "plain")
+        JOBS[f"pixels_{kind}_seed0"].parameters() for kind in ("shifts", "plain")
     )
     assert with_shifts["experiment"]["agent"]["memory"].pop("parts")
     assert not without["experiment"]["agent"]["memory"].pop("parts")
     assert with_shifts == without
-    assert 8 * dm_control.JOBS["pixels_shifts_seed0"].steps == 100_000
+    assert 8 * JOBS["pixels_shifts_seed0"].panel["steps"] == 100_000
 
 
 @pytest.mark.slow
 def test_study_of_a_short_run_writes_its_result(tmp_path, monkeypatch):
-    panel = {"heatup": 50, "batch": 8, "layers": (8,), "evaluation_interval": 100}
-    job = dm_control.Job(
-        preset="DMControl_SAC",
-        level="cartpole-balance",
-        seed=0,
-        steps=1_200,
-        repeat=10,
-        panel=panel,
-    )
-    monkeypatch.setattr(dm_control, "JOBS", {"short": job})
     monkeypatch.setattr(dm_control, "EPISODES", 2)
-    folder = dm_control.train("short", tmp_path, 600.0)
-    result = dm_control.result_of("short", folder)
+    monkeypatch.setitem(dm_control.PUBLISHED, "cartpole-balance", {})
+    panel = {"heatup": 50, "batch": 8, "layers": (8,), "evaluation_interval": 100}
+    panel |= {"level": "cartpole-balance", "steps": 1_200, "action_repeat": 10}
+    job = Job(preset="DMControl_SAC", seed=0, panel=panel)
+    result = short_result(dm_control.STUDY, job, tmp_path)
     assert [point["frames"] for point in result["curve"]][:2] == [1_000, 2_000]
     assert result["final"]["episodes"] == 2
-    assert result["parameters"] == job.parameters()
-    assert dm_control.train("short", tmp_path, 600.0) == folder
