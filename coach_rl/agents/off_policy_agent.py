@@ -280,7 +280,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         learning = self.params.learning
         params.draws.check_batch(learning.batch, f"agent '{self.name}'")
         starts = learning.learning_starts
-        if memory.capacity < starts:
+        if memory.capacity < starts and not params.is_filled:
             raise ConfigurationError(
                 f"agent '{self.name}' would never learn: its memory holds {memory.capacity:,} "
                 f"transitions, learning.learning_starts waits for {starts:,}; lower that, or raise "

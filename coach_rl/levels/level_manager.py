@@ -274,9 +274,10 @@ class LevelManager:
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes and parts since the last call, and values that change."""
-        found = self.sub_episodes.drain()
+        of_parts: dict[str, float] = {}
         for metrics in self._hooks.metrics:
-            found |= metrics()
+            of_parts |= metrics()  # before the counts of parts are cleared with those of episodes
+        found = self.sub_episodes.drain() | of_parts
         for change in self.params.changes:
             found |= change.values(self.name, self._clock)
         return found

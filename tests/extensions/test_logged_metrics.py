@@ -23,10 +23,16 @@ from coach_rl.environments.goal_worlds import GoalWorldParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
 from coach_rl.extensions.curricula.curriculum import Curriculum
+from coach_rl.extensions.data.batch_graph import (
+    BatchGraphManager,
+    BatchGraphParameters,
+    batch_schedule,
+)
 from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.hac.hac_graph import HACGraphManager
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
+from coach_rl.extensions.imitation.behaviour_cloning import BCAgentParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
 from coach_rl.extensions.looking import histograms, inspections
 from coach_rl.extensions.looking.data_points import DataPoint
@@ -34,6 +40,8 @@ from coach_rl.extensions.looking.inspection_text import parse_inspections
 from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
 from coach_rl.extensions.noisy import NoisyNet
+from coach_rl.extensions.offline.discrete_cql import DiscreteCQLAgentParameters
+from coach_rl.extensions.offline.iql import IQLAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
@@ -252,7 +260,28 @@ def metrics_of_runs():
         with HRLGraphManager(params) as graph_manager:
             for record in graph_manager.improve():
                 names |= {*record.scalars}
-    return names | metrics_of_a_bonus() | names_of_what_is_wrong()
+    return names | metrics_of_a_bonus() | metrics_of_data() | names_of_what_is_wrong()
+
+
+def metrics_of_data():
+    """What agents log that learn from a data set."""
+    names = set()
+    learning = LearningParameters(batch=4, learning_starts=1, report_every=2)
+    memory = ReplayMemoryParameters(capacity=11_000)
+    for data, level, kinds in (
+        ("hopper", "Hopper-v5", (BCAgentParameters, IQLAgentParameters)),
+        ("cartpole", "CartPole-v1", (DiscreteCQLAgentParameters,)),
+    ):
+        for kind in kinds:
+            params = BatchGraphParameters(
+                data=f"data:{data}-expert",
+                agent=kind(learning=learning, memory=memory),
+                environment=GymnasiumParameters(level=level),
+                schedule=batch_schedule(4),
+            )
+            with BatchGraphManager(params) as graph_manager:
+                names |= {name for record in graph_manager.improve() for name in record.scalars}
+    return names
 
 
 def metrics_of_a_bonus():
