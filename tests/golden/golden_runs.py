@@ -81,13 +81,14 @@ RECURRENT = (
     "agent.algorithm.sequence=8; agent.network.torso.embedder=(8,); "
     "agent.network.torso.recurrence.size=8; "
 )
-REPLAY = (
-    "agent.memory.capacity=1000; agent.learning.batch=16; agent.learning.learning_starts=40; "
-    "agent.learning.report_every=10; agent.learning.updates_per_step=0.2; "
+EARLY = (
+    "agent.memory.capacity=1000; agent.learning.learning_starts=40; "
+    "agent.learning.report_every=10; "
 )
+REPLAY = EARLY + "agent.learning.batch=16; agent.learning.updates_per_step=0.2; "
 OFF_POLICY = ONE + REPLAY + "schedule.heatup=40; schedule.evaluation_interval=120; "
 SMALL = "batch=16; layers=(16, 16); "
-MUJOCO = ONE + REPLAY + SMALL + "heatup=40; evaluation_interval=160; updates_per_step=0.2; "
+MUJOCO = ONE + EARLY + SMALL + "heatup=40; evaluation_interval=160; updates_per_step=0.2; "
 STACK = ONE + SMALL + "num_envs=4; environment.max_episode_steps=60; "
 
 
@@ -225,7 +226,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": dict(
         steps=160,
-        changes=ONE + REPLAY + SMALL + "schedule.heatup=40; evaluation_interval=160",
+        changes=ONE
+        + EARLY
+        + SMALL
+        + "agent.learning.updates_per_step=0.2; schedule.heatup=40; evaluation_interval=160",
         package="gymnasium_robotics",
     ),
     "FourRooms_PPO_Options": dict(
