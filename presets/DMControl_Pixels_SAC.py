@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import coach_rl as rl
-from coach_rl.environments.dm_control.tasks import usual_repeat
 from coach_rl.presets.panels import RunPanel, flat, solved
 
 PICTURE = "observation"
@@ -69,7 +68,7 @@ class Panel(RunPanel):
         return rl.DMControlParameters(
             level=self.level,
             shows="picture",
-            action_repeat=self.action_repeat or usual_repeat(self.level),
+            action_repeat=self.action_repeat or rl.DMControlParameters.usual_repeat(self.level),
         )
 
 

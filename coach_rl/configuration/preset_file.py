@@ -289,13 +289,13 @@ def require_given_once(
 
 
 def _require_set_once(
-    panel: Mapping[str, object], paths: Iterable[str], parameters: object
+    panel: Mapping[str, object], paths: Mapping[str, object], parameters: object
 ) -> None:
-    """Raise `ConfigurationError` where a path is the only parameter that a panel name sets.
+    """Raise `ConfigurationError` where a path gives the only parameter of a panel name otherwise.
 
     Args:
         panel: Values by panel name.
-        paths: Paths that are set, too.
+        paths: Values by path that are set, too.
         parameters: What the preset makes of the panel.
     """
     for name in panel:
@@ -304,7 +304,7 @@ def _require_set_once(
             for path, value, _ in parameter_paths(parameters)
             if path.endswith(f".{name}") and value == panel[name]
         ]
-        if len(ends) == 1 and ends[0] in paths:
+        if len(ends) == 1 and paths.get(ends[0], panel[name]) != panel[name]:
             raise ConfigurationError(
                 f"{name} and {ends[0]} set the same parameter, which is given twice; give one"
             )

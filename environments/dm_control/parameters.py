@@ -7,6 +7,7 @@ from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.typed_values import FrozenMapping
+from coach_rl.environments.dm_control import tasks
 from coach_rl.environments.dm_control.control_task import ControlTask, SavedControlTask, Shown
 from coach_rl.environments.dm_control.tasks import BENCHMARK_TASKS, require_task, short_name
 from coach_rl.environments.gymnasium.parameters import SingleEnvironmentsParameters
@@ -47,6 +48,11 @@ class DMControlParameters(SingleEnvironmentsParameters):
             "DMControlParameters.kwargs and action_mask have no meaning for these tasks, got "
             f"{self.kwargs} and {self.action_mask!r}; leave them out",
         )
+
+    @staticmethod
+    def usual_repeat(level: str) -> int:
+        """Steps that an action of a task lasts where pictures are seen."""
+        return tasks.usual_repeat(level)
 
     def drawable(self) -> Self:
         """The same: tasks can be drawn wherever OpenGL is."""

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
-from tests.agents.goal_stacks import SETTINGS, built, stack
+from tests.agents.goal_stacks import SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
+from tests.builders import created
 from tests.extensions.curiosity.test_streams import STREAMS, agent
 from tests.extensions.exporting import test_export
 
@@ -48,7 +49,7 @@ def test_run_in_the_middle_of_episodes_resumes_bit_for_bit(name, level, tmp_path
         assert ("visits" in state) == ("NovelD" in name or "counts" in name)
 
     assert_resumes(
-        partial(built, params), tmp_path, after(100, amid), after(180, amid), check=check
+        partial(created, params), tmp_path, after(100, amid), after(180, amid), check=check
     )
 
 
@@ -99,7 +100,7 @@ def test_bonus_of_workers_is_computed_in_the_run(name):
     """One worker decides what the run itself would, and the run computes the same bonuses."""
     states = []
     for source in ({}, {"source": rl.CollectionParameters(workers=1, on="inline", ticks=7)}):
-        manager = built(replace(stack(AGENTS[name], training=200), **source))
+        manager = created(replace(stack(AGENTS[name], training=200), **source))
         manager.run()
         states.append(manager.graph.agents["top"].state_dict()["bonus"])
         manager.close()

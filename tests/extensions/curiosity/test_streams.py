@@ -11,7 +11,8 @@ from coach_rl.configuration.overrides import parse_overrides
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
-from tests.agents.goal_stacks import SETTINGS, built, stack
+from tests.agents.goal_stacks import SETTINGS, stack
+from tests.builders import created
 
 STREAMS = {
     "not episodic": rl.RewardStream(discount=0.9, weight=0.3),
@@ -131,7 +132,7 @@ def test_advantages_of_a_stream_equal_plain_loops(kind, level, by_duration, monk
     own = agent(stream, discount_by_duration=by_duration)
     td3 = rl.TD3AgentParameters(**SETTINGS)
     params = stack(own, training=600) if level == "top" else stack(td3, own, training=300)
-    manager = built(params)
+    manager = created(params)
     rounds = Rounds(manager.graph.agents[level], monkeypatch)
     manager.run()
     assert len(rounds.found) >= 2
@@ -143,7 +144,7 @@ def test_advantages_of_a_stream_equal_plain_loops(kind, level, by_duration, monk
 
 def test_recurrent_critics_learn_a_stream(monkeypatch):
     stream = STREAMS["not episodic"]
-    manager = built(stack(agent(stream, rl.GRU(size=6), sequence=8), training=600))
+    manager = created(stack(agent(stream, rl.GRU(size=6), sequence=8), training=600))
     rounds = Rounds(manager.graph.agents["top"], monkeypatch)
     manager.run()
     assert check_rounds(rounds, stream) >= 2
@@ -179,7 +180,7 @@ def test_members_of_a_group_learn_streams_of_their_own(monkeypatch):
         rl.GroupMember(agent=replace(agent(stream), name=name), actions=action)
         for name, action in (("one", "0"), ("two", "1"))
     ]
-    manager = built(stack(rl.AgentGroupParameters(members=tuple(members)), training=500))
+    manager = created(stack(rl.AgentGroupParameters(members=tuple(members)), training=500))
     group = manager.graph.agents["top"].members
     rounds = [Rounds(group[name], monkeypatch) for name in ("one", "two")]
     manager.run()
@@ -190,7 +191,7 @@ def test_members_of_a_group_learn_streams_of_their_own(monkeypatch):
 def test_replay_agents_refuse_streams():
     td3 = rl.TD3AgentParameters(**SETTINGS, bonus=rnd(rl.RewardStream()))
     with pytest.raises(ConfigurationError, match="one critic for all rewards, and its bonus a"):
-        built(stack(td3))
+        created(stack(td3))
 
 
 def test_stream_and_fresh_exclude_each_other():
@@ -208,13 +209,13 @@ def test_stream_and_fresh_exclude_each_other():
 def test_fresh_bonus_that_does_not_fit_is_refused(settings, message):
     own = rl.TD3AgentParameters(**SETTINGS, bonus=rl.RND(fresh=True), **settings)
     with pytest.raises(ConfigurationError, match=f"bonus of .*'top' is .* {message}"):
-        built(stack(own))
+        created(stack(own))
 
 
 def test_fresh_bonus_needs_a_replay_memory():
     own = replace(agent(None), bonus=rl.RND(fresh=True))
     with pytest.raises(ConfigurationError, match="the agent has no replay memory; leave out fresh"):
-        built(stack(own))
+        created(stack(own))
 
 
 def test_option_critic_refuses_streams():

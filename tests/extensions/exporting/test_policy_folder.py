@@ -32,7 +32,8 @@ def two_levels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_policy_scores_as_its_run(two_levels: tuple[Path, Path]) -> None:
-    whole, policy = (evaluate_run(each, episodes=TEN, seed=1_000)[0] for each in two_levels)
+    given = {"episodes": TEN, "seed": 1_000, "num_envs": 10}
+    whole, policy = (evaluate_run(each, **given)[0] for each in two_levels)
     assert whole.scalars == policy.scalars
     score = manifest_of(two_levels[1])["only_policy"]["score"]
     rewards = np.asarray(whole.arrays["episode/reward"])

@@ -7,7 +7,7 @@ from tests.graph_managers.test_tick_cost import cost
 __all__ = ["cost"]
 
 
-def test_tick_of_members_in_turn_costs_less_than_half_more(cost):
+def test_tick_of_members_in_turn_costs_at_most_three_fifths_more(cost):
     """Than a level of one agent where one acts, and than all of them alone where all do."""
     one, third, nothing = (
         cost.tick_bytecodes(cost.stack(params, num_envs=rows, phase=Phase.TRAIN))
@@ -22,5 +22,5 @@ def test_tick_of_members_in_turn_costs_less_than_half_more(cost):
         cost.tick_bytecodes(cost.stack(group, num_envs=6, phase=Phase.TRAIN, in_step=is_in_step))
         for is_in_step in (True, False)
     )
-    assert in_step < 1.5 * one
-    assert 2 * in_step < out_of_step < 1.5 * cost.alone((one, third, nothing))
+    assert in_step < 1.6 * one
+    assert 2 * in_step < out_of_step < 1.6 * cost.alone((one, third, nothing))

@@ -36,8 +36,8 @@ class PaidParameters:
 
 def test_what_the_environment_pays_is_not_learned_from():
     poor, rich = (
-        stack(diayn(), OptionSpace(count=3), environment=environment)
-        for environment in (None, PaidParameters())
+        stack(diayn(), OptionSpace(count=3), **given)
+        for given in ({}, {"environment": PaidParameters()})
     )
     for graph_manager in (poor, rich):
         list(graph_manager.improve())
