@@ -66,7 +66,8 @@ def random_stack(rng):
 def compared_decisions(seed):
     """Play a stack; how many decisions of recurrent levels were compared."""
     rng = np.random.default_rng(seed)
-    levels, world = random_stack(rng), rl.GoalPointMassParameters()
+    levels = random_stack(rng)
+    world = rl.GoalPointMassParameters()
     manager = created(builders.graph(*levels, environment=world, num_envs=3, training=300), seed)
     graph, compared = manager.graph, 0
     requests = {name: [] for name in graph.agents}

@@ -47,7 +47,8 @@ def bonuses(params, *, visited=None, steps=120, seed=3):
     torch.set_num_threads(1)
     built = params.build(context())
     plain = PlainBonus(params, built, 4, visited)
-    found, expected = [], []
+    found = []
+    expected = []
     for rows, before, after, begins in decisions(np.random.default_rng(seed), 4, steps):
         built.begin(np.array(rows)[begins])
         expected += plain(before, rows, after, begins)

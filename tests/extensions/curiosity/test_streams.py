@@ -39,7 +39,9 @@ class Rounds:
     """What an agent learned from in each round, and its critics' values after ends."""
 
     def __init__(self, agent, monkeypatch):
-        self.agent, self.found, self.after = agent, [], {}
+        self.agent = agent
+        self.found = []
+        self.after = {}
         self._value_after, self._batch, self._learn = (
             agent.value_after,
             agent.rollout_batch,
@@ -94,7 +96,7 @@ def plain_advantages(kept, grid, values, after, *, reward, discount, trace, epis
 
 
 def check_rounds(rounds, stream):
-    """Compare all rounds with the plain loops; how many episodes the stream went on from."""
+    """Compare all rounds with the plain loops; the number of episode ends the stream crosses."""
     own = rounds.agent.params.algorithm
     bridged = 0
     for kept, grid, batch, after, metrics in rounds.found:
