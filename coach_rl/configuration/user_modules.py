@@ -163,7 +163,7 @@ def let_import_named(names: Iterable[str], folder: Path) -> None:
 
 def let_import_recorded(recorded: Mapping[str, Json]) -> None:
     """Let Python search those of the folders in a manifest that the user's own runs have used."""
-    own = own_folders()
+    own = own_folders() if recorded else set()
     for folder in recorded:
         if folder in own:
             search_first(Path(folder))

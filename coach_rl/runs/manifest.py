@@ -236,11 +236,11 @@ def changes_since(then: Json, now: Json) -> list[str]:
 
     Args:
         then: What `made_with` returned for an earlier part of the run.
-        now: What it returns for this process.
+        now: What `deciding` returns for this process.
     """
-    before = _deciding(then)
-    after = _deciding(now)
-    others = then["versions"].keys() - now["versions"].keys()  # their modules are imported later
+    before = {**then["versions"], "processor": then["hardware"]["cpu"], **then["settings"]}
+    after = dict(now)
+    others = then["versions"].keys() - now.keys()  # their modules are imported later
     after |= {name: _version(name) for name in others}
     return [
         f"{name.replace('_', ' ')} {value}, now {after.get(name)}"
@@ -249,9 +249,9 @@ def changes_since(then: Json, now: Json) -> list[str]:
     ]
 
 
-def _deciding(made: Json) -> Json:
-    """The entries of `made_with` that may affect numbers."""
-    return {**made["versions"], "processor": made["hardware"]["cpu"], **made["settings"]}
+def deciding() -> Json:
+    """The versions, processor and settings of this process, which may affect a run's numbers."""
+    return {**versions(), "processor": _cpu_model(), **settings()}
 
 
 def versions(code: Sequence[str] = ()) -> dict[str, str | None]:

@@ -59,7 +59,7 @@ from coach_rl.runs.folder import (
     read_manifest,
 )
 from coach_rl.runs.keeper import require_same_seed
-from coach_rl.runs.manifest import changes_since, made_with
+from coach_rl.runs.manifest import changes_since, deciding
 from coach_rl.sessions.acting import OutsideParameters
 from coach_rl.sessions.settings import RunPartParameters
 
@@ -503,7 +503,7 @@ def _task_now(recorded: object, manifest: Path, device: str | None, threads: int
 
 def _warn_of_changes(folder: RunFolder, manifest: Json, runtime: Runtime) -> None:
     parts = [part for part in (manifest, *manifest["resumes"]) if "versions" in part]
-    changes = changes_since(parts[-1], made_with())
+    changes = changes_since(parts[-1], deciding())
     for name in ("device", "threads"):
         then = manifest["task"][name]
         now = getattr(runtime, name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl.runs.folder import RunFolder
-from coach_rl.runs.manifest import changes_since, hardware, made_with, versions
+from coach_rl.runs.manifest import changes_since, deciding, hardware, made_with, versions
 from coach_rl.runs.sources import git_state, keep_differences
 
 
@@ -62,8 +62,14 @@ def test_changed_package_of_a_world_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert then["versions"]["my_worlds"] == "1.0 of my_worlds"
     monkeypatch.setattr("coach_rl.runs.manifest._version", lambda name: f"2.0 of {name}")
     monkeypatch.delitem(sys.modules, "popgym")
-    now = made_with()
-    assert "popgym 1.0 of popgym, now 2.0 of popgym" in changes_since(then, now)
+    assert "popgym 1.0 of popgym, now 2.0 of popgym" in changes_since(then, deciding())
+
+
+def test_comparing_versions_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    then = made_with()
+    monkeypatch.setattr("subprocess.run", None)
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert changes_since(then, deciding()) == []
 
 
 def test_a_run_that_is_killed_while_it_asks_leaves_no_lock_in_the_checkout(tmp_path: Path) -> None:
