@@ -7,12 +7,12 @@ import pytest
 
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import TIME_KEY
+from coach_rl.extensions.hindsight.hindsight import Hindsight
+from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.hits.timed_hindsight import timed
-from coach_rl.memories.hindsight import Hindsight
-from coach_rl.memories.hindsight_comparison import HindsightComparison
-from tests.memories.test_hindsight import GOAL
-from tests.memories.test_hindsight_comparison import transitions
+from tests.extensions.hindsight.test_hindsight import GOAL
+from tests.extensions.hindsight.test_hindsight_comparison import transitions
 
 
 def test_comparison_timed_goals_at_end_of_time():

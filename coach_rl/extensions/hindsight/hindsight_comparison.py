@@ -4,14 +4,13 @@ Relabelled transitions have those of their goal space, the others those of the e
 batch mixes them. For the same state and goal both should be the same.
 """
 
-from typing import Self
+from typing import Protocol
 
 import numpy as np
 
 from coach_rl.core.errors import warn
-from coach_rl.core.goals import GOAL_KEY, Verdict
-from coach_rl.core.records import Array, BoolArray, FloatArray, Transition
-from coach_rl.memories.hindsight import Hindsight
+from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
+from coach_rl.core.records import Array, BoolArray, FloatArray, Observation, Transition
 
 _PRECISION = 1e-4
 """Largest difference of equal rewards, absolute and in parts of hindsight's."""
@@ -19,6 +18,27 @@ _MARGIN = 1e-3
 """Part of the way to the goal by which a state may be nearer or farther where rounding decides."""
 _ENOUGH = 3
 """Episodes that must have ended at their goal before that is taken for a rule."""
+
+
+class Judging(Protocol):
+    """What is compared of hindsight, as `Hindsight` documents it."""
+
+    @property
+    def goal(self) -> GoalSpace: ...
+    @property
+    def stops_on_failure(self) -> bool: ...
+    @property
+    def goal_is_terminal(self) -> bool: ...
+    def judged(
+        self,
+        observation: Observation,
+        next_observation: Observation,
+        *,
+        moved: FloatArray | float = 0.0,
+    ) -> Verdict: ...
+    def failed(
+        self, reached: BoolArray, *, terminated: BoolArray, below: Array | None
+    ) -> BoolArray: ...
 
 
 class HindsightComparison:
@@ -29,20 +49,13 @@ class HindsightComparison:
         owner: The agent, for messages.
     """
 
-    def __init__(self, hindsight: Hindsight, owner: str) -> None:
+    def __init__(self, hindsight: Judging, owner: str) -> None:
         self._hindsight = hindsight
         self._owner = owner
         self._compares_rewards = self._compares_ends = True
         goal = hindsight.goal
         self._compares_angles = bool(goal.angles) and goal.observed == "absolute"
         self._differing_ends = 0
-
-    @classmethod
-    def of(cls, hindsight: Hindsight, owner: str) -> Self | None:
-        """The comparison for a memory; None where it relabels nothing."""
-        if not hindsight.ratio or hindsight.goal.learns:
-            return None
-        return cls(hindsight, owner)
 
     def compare(self, transition: Transition) -> None:
         """Compare transitions as they are stored.
