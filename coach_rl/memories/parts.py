@@ -197,14 +197,14 @@ class RelabellingParameters(Protocol):
 class RelabellingRequest:
     """A memory's question to the goals of its level: what relabels its transitions."""
 
-    params: Any
-    """`RelabellingParameters` of the memory; None: goals stay as they were."""
+    params: RelabellingParameters | None
+    """Those of the memory; None: goals stay as they were."""
     memory: ReplaySettings
     """The memory's settings."""
     place: LevelPlace
     """The place of its agent."""
 
-    def plain(self) -> Any:
+    def plain(self) -> Relabelling | None:
         """The relabelling of goals that need nothing more; None: goals stay as they were."""
         return None if self.params is None else self.params.at(self.place)
 

@@ -120,7 +120,9 @@ class HindsightParameters:
 
     def check_agent(self, agent: Any, place: LevelPlace) -> None:
         """Raise `ConfigurationError` where the agent's filters change goals, or their rewards."""
-        require_unfiltered(agent, self.at(place).goal.keys_read)
+        goal = self.at(place).goal
+        # Goals that learn keep unfiltered what changes on its way to the agent.
+        require_unfiltered(agent, set() if goal.learns else {goal.key})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,11 +79,6 @@ class ChangingGoals(GoalSpace):
         """The observation keys that the achieved goal is computed from."""
         return (self.key,)
 
-    @property
-    def keys_read(self) -> frozenset[str]:
-        """None where the goals learn: what changes on its way to the agent is kept unfiltered."""
-        return frozenset() if self.learns else super().keys_read
-
     def relabelling(self, request: Any) -> Any:
         """The relabelling of what the level of these goals stores: at least what is stale."""
         if not self.learns:
