@@ -307,7 +307,7 @@ CASES = {
         ),
         (stop_low_level, "level 'low' stops on failure, and no level"),
         (hac_learner(name="upper"), "learner.name ... got 'upper'; set HACAgentParameters.name"),
-        (hac_learner(memory=IN_HINDSIGHT), "hindsight must be None, ... strategy and ratio"),
+        (hac_learner(memory=IN_HINDSIGHT), "relabelling must be None, ... strategy and ratio"),
         (hac_learner(memory=BOTH_REPLACE), "learner.memory.relabelling must be None"),
         (hac_learner(critic=BOUNDED), "bounds must be None, got (-9.0, 0.0): ... bound_values=Fal"),
         (lambda: hac.agent("sac", bound_values=True), "SAC's values count entropy"),

@@ -178,7 +178,7 @@ def test_gradient_of_pairs_is_that_of_the_paper():
     ("settings", "message"),
     [
         ({"draws": SequenceParameters(length=8)}, "needs transitions that are drawn one by one"),
-        ({"hindsight": HindsightParameters()}, "must be 1 with hindsight"),
+        ({"relabelling": HindsightParameters()}, "must be 1 with relabelled goals"),
     ],
 )
 def test_random_shift_refuses_sequences_and_copies_of_goals(settings, message):

@@ -231,8 +231,8 @@ def test_hindsight_actions_restored_samples_equal():
 
 
 def test_hindsight_actions_dense_goals_use_given_penalty():
-    memory = build(at=place(goal=DENSE), penalty=-900.0)
-    assert memory.layout.parts[0].penalty == -900.0
+    _, actions = build(at=place(goal=DENSE), penalty=-900.0).layout.parts
+    assert actions.penalty == -900.0
 
 
 def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
