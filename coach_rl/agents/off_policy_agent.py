@@ -240,7 +240,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)
         self.explores = acting.explores
-        params.memory.check_agent(self, context.place)
+        params.memory.check_filters(self, context.place)
         kept = context.place.attach_goals(self)
         self.goals = kept.goals
         self.discount = discount

@@ -26,14 +26,7 @@ from gymnasium import spaces
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.records import (
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Observation,
-    Transition,
-)
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
 from coach_rl.memories.samplers import Gather, SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
@@ -118,9 +111,6 @@ class MemoryPart:
         """The ledger's columns for transitions, [R, ...] each."""
         return {}
 
-    def added(self, transition: Transition) -> None:
-        """Note transitions of the agent that were added, as it gave them."""
-
     def units(
         self,
         context: UnitContext,  # noqa: ARG002 - for subclasses
@@ -151,7 +141,7 @@ class MemoryPartParameters:
     def check(self, memory: ReplaySettings) -> None:
         """Raise `ParameterError` where the memory's other settings contradict the part."""
 
-    def check_agent(self, agent: Any, place: LevelPlace) -> None:
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
         """Raise `ConfigurationError` where filters or stages of the memory's agent contradict it.
 
         Args:
@@ -188,7 +178,7 @@ class RelabellingParameters(Protocol):
         """The relabelling at a place; ConfigurationError where it does not fit there."""
         ...
 
-    def check_agent(self, agent: Any, place: LevelPlace) -> None:
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
         """As that of `MemoryPartParameters`."""
         ...
 

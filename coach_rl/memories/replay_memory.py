@@ -345,9 +345,6 @@ class ReplayMemory:
         self._awaits_first = True
         self._drawn = 0
         """Number of samples that were drawn for the last batch."""
-        self._noting_parts = [
-            part for part in layout.parts if type(part).added is not MemoryPart.added
-        ]
         self._noting_additions = sampler.overriding("added")
         self._noting_errors = sampler.overriding("note_errors")
         self._showing = sampler.overriding("as_shown")
@@ -374,7 +371,6 @@ class ReplayMemory:
 
     def add(self, transition: Transition) -> None:
         """Store R transitions, replacing the oldest of rows that are full."""
-        given = transition
         if not self.layout.keeps:
             raise RunError(
                 "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
@@ -389,8 +385,6 @@ class ReplayMemory:
         positions = self.store.add(transition.rows, values)
         for unit in self._noting_additions:
             unit.added(positions, int(transition.duration.sum()))
-        for part in self._noting_parts:
-            part.added(given)
 
     def truncate(self, rows: IntArray) -> None:
         """Truncate the open episodes of these rows at their newest transitions."""

@@ -108,11 +108,11 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         """True if transitions are there from the start."""
         return any(map(attrgetter("fills"), self.parts))
 
-    def check_agent(self, agent: Any, place: LevelPlace) -> None:
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
         """Raise `ConfigurationError` where an agent's filters or stages contradict a part."""
         relabelling = [] if self.relabelling is None else [self.relabelling]
         for part in (*relabelling, *self.parts):
-            part.check_agent(agent, place)
+            part.check_filters(agent, place)
 
     def build(
         self,

@@ -82,7 +82,7 @@ class HindsightActionParameters(MemoryPartParameters):
             "set relabelling=HindsightParameters() too (its ratio may be 0)",
         )
 
-    def check_agent(self, agent: Any, place: LevelPlace) -> None:
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
         if place.sub_goal is None:
             return
         require_unfiltered(agent, {place.sub_goal.key})

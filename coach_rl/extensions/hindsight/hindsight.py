@@ -33,7 +33,6 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
     Observation,
-    Transition,
     missed,
 )
 from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
@@ -118,7 +117,7 @@ class HindsightParameters:
         stops = place.level is not None and place.level.may_end_by(End.FAILURE)
         return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
 
-    def check_agent(self, agent: Any, place: LevelPlace) -> None:
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
         """Raise `ConfigurationError` where the agent's filters change goals, or their rewards."""
         goal = self.at(place).goal
         # Goals that learn keep unfiltered what changes on its way to the agent.
@@ -282,19 +281,17 @@ class HindsightPart(MemoryPart):
         return self.hindsight.ledger
 
     def kept(self, stored: Stored) -> dict[str, Array]:
-        kept = self.hindsight.kept(stored)
-        if ACHIEVED in kept:
-            self._rounding.check(kept[ACHIEVED])
-        return kept
-
-    def added(self, transition: Transition) -> None:
-        """Compare transitions with hindsight.
+        """The ledger's columns for transitions, [R, ...] each.
 
         Warns:
             CoachWarning: Their goals, rewards or ends are not those of hindsight; once each.
         """
+        kept = self.hindsight.kept(stored)
+        if ACHIEVED in kept:
+            self._rounding.check(kept[ACHIEVED])
         for comparison in self._comparisons:
-            comparison.compare(transition)
+            comparison.compare(stored)
+        return kept
 
     def units(
         self,

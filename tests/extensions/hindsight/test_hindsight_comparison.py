@@ -21,18 +21,20 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hindsight.hindsight import Hindsight, HindsightPart
 from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
+from coach_rl.memories.batches import columns_of
+from coach_rl.memories.parts import Stored
 from tests.extensions.hindsight.test_hindsight import GOAL, with_hindsight
 
 OWNER = "agent 'a'"
 
 
 def transitions(distances, reward, terminated=False, **more):
-    """Decisions that end at these distances from their goals, along the first element."""
+    """Stored decisions that end at these distances from their goals, along the first element."""
     count = len(distances)
     goal = np.full((count, 2), 3.0)
     after = goal + np.stack([np.array(distances, np.float64), np.zeros(count)], axis=1)
     seen = {"observation": goal, "achieved_goal": goal - 9, "desired_goal": goal}
-    return Transition(
+    made = Transition(
         rows=np.arange(count),
         observation=seen,
         action=np.zeros((count, 1), np.float32),
@@ -42,6 +44,9 @@ def transitions(distances, reward, terminated=False, **more):
         truncated=np.zeros(count, np.bool_),
         duration=np.ones(count, np.int64),
         **more,
+    )
+    return Stored(
+        made.observation, made.next_observation, columns_of(made), made.below, made.tested
     )
 
 
@@ -121,7 +126,7 @@ def test_memory_compares_where_it_relabels_for_an_agent(ratio, owner, count):
     part = HindsightPart(hindsight, owner)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        part.added(transitions([2.0], [-7.0]))
+        part.kept(transitions([2.0], [-7.0]))
     assert len(caught) == count
 
 
