@@ -25,11 +25,8 @@ from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
-from coach_rl.memories import (
-    HindsightParameters,
-    PrioritisedParameters,
-    ReplayMemoryParameters,
-)
+from coach_rl.extensions.hindsight import HindsightParameters
+from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
 
 NUM_ENVS, BATCH, EPISODE = 16, 256, 1000
 OBSERVATION = spaces.Box(-np.inf, np.inf, (17,), np.float64)
@@ -89,7 +86,7 @@ def variants() -> list[tuple[str, ReplayMemoryParameters, spaces.Dict]]:
         ("uniform", ReplayMemoryParameters(), PLAIN),
         ("3-step", ReplayMemoryParameters(n_step=3), PLAIN),
         ("prioritised", ReplayMemoryParameters(prioritised=PrioritisedParameters()), PLAIN),
-        ("with goals, hindsight", ReplayMemoryParameters(hindsight=HINDSIGHT), WITH_GOALS),
+        ("with goals, hindsight", ReplayMemoryParameters(relabelling=HINDSIGHT), WITH_GOALS),
     ]
 
 

@@ -138,7 +138,6 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.memories import (
-        HindsightParameters,
         PrioritisedParameters,
         ReplayMemoryParameters,
         SingleTransitions,

@@ -257,6 +257,9 @@ from coach_rl.extensions.hac.hindsight_actions import (
 from coach_rl.extensions.hac.sub_goal_testing import (
     SubGoalTesting as SubGoalTesting,
 )
+from coach_rl.extensions.hindsight.hindsight import (
+    HindsightParameters as HindsightParameters,
+)
 from coach_rl.extensions.hiro.hiro_agent import (
     HIROAgentParameters as HIROAgentParameters,
     SubGoalCorrectionParameters as SubGoalCorrectionParameters,
@@ -426,7 +429,6 @@ from coach_rl.graph_managers import (
     ValidationParameters as ValidationParameters,
 )
 from coach_rl.memories import (
-    HindsightParameters as HindsightParameters,
     PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SingleTransitions as SingleTransitions,

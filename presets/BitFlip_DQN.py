@@ -70,7 +70,7 @@ def _experiment(panel: Panel, hindsight: rl.HindsightParameters | None) -> rl.Gr
             clip_targets=value_bounds(panel.discount),
         ),
         learning=rl.LearningParameters(batch=128, updates_per_step=0.25, learning_starts=1_000),
-        memory=rl.ReplayMemoryParameters(capacity=1_000_000, hindsight=hindsight),
+        memory=rl.ReplayMemoryParameters(capacity=1_000_000, relabelling=hindsight),
         exploration=rl.EpsilonGreedy(epsilon=epsilon),
         network=rl.QNetworkParameters(torso=torso),
         optimizer=rl.AdamParameters(learning_rate=panel.learning_rate),

@@ -73,7 +73,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             action_penalty=panel.action_penalty,
         ),
         learning=rl.LearningParameters(batch=panel.batch, updates_per_step=panel.updates_per_step),
-        memory=rl.ReplayMemoryParameters(hindsight=hindsight if panel.hindsight else None),
+        memory=rl.ReplayMemoryParameters(relabelling=hindsight if panel.hindsight else None),
         exploration=noisy(panel.epsilon, panel.noise),
         actor=rl.ActorParameters(torso=torso),
         critic=rl.CriticParameters(torso=torso),

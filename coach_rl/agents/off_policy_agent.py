@@ -22,8 +22,8 @@ from coach_rl.agents.filtered_agent import (
     FilteredAgent,
     FilteredAgentParameters,
 )
-from coach_rl.agents.hindsight_filters import check_filters, check_units
 from coach_rl.agents.learner import ActorTerm, Learner
+from coach_rl.agents.unfiltered_keys import check_units
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
@@ -240,7 +240,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)
         self.explores = acting.explores
-        check_filters(self, params.memory, context.place)
+        params.memory.check_filters(self, context.place)
         kept = context.place.attach_goals(self)
         self.goals = kept.goals
         self.discount = discount

@@ -283,11 +283,6 @@ class GoalSpace:
         """
         return request.plain()
 
-    @property
-    def keys_read(self) -> frozenset[str]:
-        """The observation keys that hindsight reads from what memories keep, as they are."""
-        return frozenset({self.key})
-
     def attach(self, agent: Any) -> KeptForGoals:  # noqa: ARG002 - some follow what it learns
         """The part of the goals in the level's agent; themselves, if they have a state to save."""
         return KeptForGoals(goals=self if hasattr(self, "state_dict") else None)

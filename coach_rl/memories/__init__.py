@@ -12,7 +12,6 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch, TransitionBatch
     from coach_rl.memories.draws import SingleTransitions
-    from coach_rl.memories.hindsight import HindsightParameters
     from coach_rl.memories.parts import (
         DrawParameters,
         MemoryPart,
@@ -30,7 +29,7 @@ else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "Columns", "DrawParameters", "HindsightParameters", "MemoryPart",
+    "Columns", "DrawParameters", "MemoryPart",
     "MemoryPartParameters", "Minibatch", "PartContext",
     "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
     "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",

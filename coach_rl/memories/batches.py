@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import HIDDEN_STATE, Array, Transition
 
 Columns = dict[str, Tensor]
@@ -36,18 +35,12 @@ WEIGHTS = "/weights"
 DISCOUNTS = "/discounts"
 """Columns of a batch."""
 
-ACHIEVED = "/achieved_goals"
-REACHED = "/reached"
-FAILED = "/failed"
-"""For hindsight: the goal that each next observation achieves, whether it was the desired one, and
-whether the level stopped there because the one below missed its goal."""
 LOW_BEGIN, LOW_END = "/low_begin", "/low_end"
 """Steps [begin, end) of a decision's row in the memory of the level below; kept where a sampler
 unit reads them."""
 END_BITS, BELOW_BITS = "/end", "/below"
 """Bits of `End` at the level itself, and those that the level below reported; kept where a
 sampler unit reads them, or the memory's `extras` name them."""
-OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
 
 INTERNAL = "/sampling/"
 """Columns under this prefix pass between sampler units and are not part of a batch."""
@@ -57,8 +50,6 @@ WINDOW_STEPS, WINDOW_KEPT = f"{INTERNAL}window/steps", f"{INTERNAL}window/kept"
 WINDOW_REWARDS = f"{INTERNAL}window/rewards"
 WINDOW_TERMINATED = f"{INTERNAL}window/terminated"
 WINDOW_DURATIONS = f"{INTERNAL}window/durations"
-GOALS = f"{INTERNAL}hindsight/goals"
-RELABELLED = f"{INTERNAL}hindsight/relabelled"
 
 _EVERYONES = (OBSERVATIONS, NEXT_OBSERVATIONS)
 _EVERYONES_TOO = (REWARDS, TERMINATED, TRUNCATED, DURATIONS, ROWS, FOLLOWS)

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from gymnasium import spaces
 
 from coach_rl.core.agents import LevelPlace
+from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.spaces import Space
@@ -40,8 +41,8 @@ class ReplaySettings(Protocol):
         ...
 
     @property
-    def hindsight(self) -> Any:
-        """`HindsightParameters`; None: goals are not relabelled."""
+    def relabelling(self) -> "RelabellingParameters | None":
+        """How goals are relabelled; None: they are not."""
         ...
 
     @property
@@ -72,8 +73,10 @@ class PartContext:
     """The agent's place in a stack."""
     output_filter: OutputFilter | None
     """Filter that the agent's actions pass on their way out; None: no filter."""
-    hindsight: Any
-    """`Hindsight` at this place; None: goals are not relabelled."""
+    relabelling: Any
+    """The memory's `Relabelling` at this place; None: goals are not relabelled."""
+    owner: str
+    """The agent, for warnings about its transitions; empty: there are none."""
 
 
 class Stored(NamedTuple):
@@ -138,20 +141,68 @@ class MemoryPartParameters:
     def check(self, memory: ReplaySettings) -> None:
         """Raise `ParameterError` where the memory's other settings contradict the part."""
 
-    def reads(self, place: LevelPlace) -> frozenset[str]:  # noqa: ARG002 - for subclasses
-        """The observation keys that it needs as the environment shows them."""
-        return frozenset()
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
+        """Raise `ConfigurationError` where filters or stages of the memory's agent contradict it.
 
-    def actions(self, place: LevelPlace) -> spaces.Box | None:  # noqa: ARG002 - for subclasses
-        """The space of actions that it makes behind the agent's OutputFilter; None: it makes none.
-
-        The filter needs an exact way back then.
+        Args:
+            agent: A `FilteredAgent`, as far as its filters and stages.
+            place: Its place in a stack.
         """
-        return None
 
     def at(self, context: PartContext) -> MemoryPart:
         """The part of a memory; ConfigurationError where it does not fit its place."""
         raise NotImplementedError
+
+
+class Relabelling(Protocol):
+    """Relabelling of the goals of a memory's transitions, at a place in a stack."""
+
+    def part(self, context: PartContext) -> MemoryPart:
+        """The part of the memory, before all others.
+
+        Raises:
+            SpaceError: The observations have no goals, or show them otherwise.
+        """
+        ...
+
+
+class RelabellingParameters(Protocol):
+    """A frozen description of how a memory relabels the goals of its transitions."""
+
+    @property
+    def goal(self) -> GoalSpace | None:
+        """The goals; None: those of the agent's level."""
+        ...
+
+    def at(self, place: LevelPlace) -> Relabelling:
+        """The relabelling at a place; ConfigurationError where it does not fit there."""
+        ...
+
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
+        """As that of `MemoryPartParameters`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelabellingRequest:
+    """A memory's question to the goals of its level: what relabels its transitions."""
+
+    params: RelabellingParameters | None
+    """Those of the memory; None: goals stay as they were."""
+    memory: ReplaySettings
+    """The memory's settings."""
+    place: LevelPlace
+    """The place of its agent."""
+
+    def plain(self) -> Relabelling | None:
+        """The relabelling of goals that need nothing more; None: goals stay as they were."""
+        return None if self.params is None else self.params.at(self.place)
+
+    def made(self) -> Relabelling | None:
+        """The relabelling of the goals; None: they stay as they were."""
+        given = None if self.params is None else self.params.goal
+        goal = given or self.place.goal
+        return self.plain() if goal is None else goal.relabelling(self)
 
 
 class DrawParameters(Protocol):

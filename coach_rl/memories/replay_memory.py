@@ -19,7 +19,6 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
-from coach_rl.core.goals import GoalRounding
 from coach_rl.core.records import (
     HIDDEN_STATE,
     Array,
@@ -34,7 +33,6 @@ from coach_rl.core.shown_text import readable
 from coach_rl.core.spaces import Space, loss_of_cast
 from coach_rl.core.state import State
 from coach_rl.memories.batches import (
-    ACHIEVED,
     ACTION_PARTS,
     ACTIONS,
     BELOW_BITS,
@@ -47,7 +45,6 @@ from coach_rl.memories.batches import (
     OBSERVATIONS,
     REWARDS,
     ROWS,
-    TERMINATED,
     TransitionBatch,
     as_batch,
     columns_of,
@@ -56,8 +53,6 @@ from coach_rl.memories.batches import (
     under,
 )
 from coach_rl.memories.frame_ring import frames_per_row
-from coach_rl.memories.hindsight import Hindsight
-from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
 from coach_rl.memories.prioritised import tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
@@ -158,10 +153,8 @@ class ReplayLayout:
     """True if each transition's `follows` is kept, for n-step returns."""
     draws: DrawParameters
     """The kind of samples that are drawn."""
-    hindsight: Hindsight | None
-    """Relabelling of goals; None: no relabelling."""
     parts: tuple[MemoryPart, ...]
-    """Parts that keep columns of their own."""
+    """Parts that keep columns of their own, the relabelling of goals first."""
 
     @cached_property
     def observations(self) -> dict[str, Field]:
@@ -199,8 +192,6 @@ class ReplayLayout:
         fields: dict[str, Field] = {}
         if self.keeps_follows:
             fields[FOLLOWS] = Field((), np.bool_)
-        if self.hindsight is not None:
-            fields |= self.hindsight.ledger
         for part in self.parts:
             fields |= part.ledger
         return fields
@@ -245,7 +236,7 @@ class ReplayLayout:
         found: list[MakeColumns] = []
         if self.extras or self.draws.states:
             found.append(self._extras_of)
-        if self.hindsight is not None or self.parts:
+        if self.parts:
             found.append(self._kept_of)
         if self.keeps_follows:
             found.append(lambda transition, _: {FOLLOWS: transition.follows_or_all})
@@ -267,14 +258,8 @@ class ReplayLayout:
         return {extra(name): transition.extras[name] for name in names}
 
     def kept(self, stored: Stored) -> dict[str, Array]:
-        """Return the columns that hindsight and parts keep of transitions, [R, ...] each."""
+        """Return the columns that parts keep of transitions, [R, ...] each."""
         kept: dict[str, Array] = {}
-        if self.hindsight is not None:
-            before, after = self.hindsight.observed(stored.before, stored.after, stored.columns)
-            kept = self.hindsight.ledger_values(
-                before, after, terminated=stored.columns[TERMINATED], below=stored.below
-            )
-            stored = stored._replace(before=before, after=after)
         for part in self.parts:
             kept |= part.kept(stored)
         return kept
@@ -341,7 +326,6 @@ class ReplayMemory:
         sampler: Draws batches from the store.
         rng: The stream that the sampler draws from.
         recorded: Makes extras of transitions, see `recorded_extras`; None: there are none.
-        comparison: Compares what is added with hindsight; None: nothing does.
     """
 
     def __init__(
@@ -352,15 +336,12 @@ class ReplayMemory:
         sampler: SamplerChain,
         rng: np.random.Generator,
         recorded: MakeExtras | None = None,
-        comparison: HindsightComparison | None = None,
     ) -> None:
         self.layout = layout
         self.store = store
         self.sampler = sampler
         self._rng = rng
         self._recorded = recorded
-        self._compared = [] if comparison is None else [comparison]
-        self._rounding = GoalRounding(layout.hindsight.goal if layout.hindsight else None)
         self._awaits_first = True
         self._drawn = 0
         """Number of samples that were drawn for the last batch."""
@@ -389,12 +370,7 @@ class ReplayMemory:
         return self.store.rows_of(positions.cpu().numpy())
 
     def add(self, transition: Transition) -> None:
-        """Store R transitions, replacing the oldest of rows that are full.
-
-        Warns:
-            CoachWarning: Their goals, rewards or ends are not those of hindsight; once each.
-        """
-        given = transition
+        """Store R transitions, replacing the oldest of rows that are full."""
         if not self.layout.keeps:
             raise RunError(
                 "a replay memory with storage='none' keeps nothing; use cpu, pinned or device to "
@@ -406,13 +382,9 @@ class ReplayMemory:
         values = self.layout.columns(transition)
         if self._awaits_first:
             self._allocate_first(values)
-        if ACHIEVED in values:
-            self._rounding.check(values[ACHIEVED])
         positions = self.store.add(transition.rows, values)
         for unit in self._noting_additions:
             unit.added(positions, int(transition.duration.sum()))
-        for comparison in self._compared:
-            comparison.compare(given)
 
     def truncate(self, rows: IntArray) -> None:
         """Truncate the open episodes of these rows at their newest transitions."""
@@ -424,7 +396,7 @@ class ReplayMemory:
         return as_batch(self.sampler(self._drawn))
 
     def as_shown(self, observation: Observation) -> Observation:
-        """Observations as batches contain them: with hindsight, a share has relabelled goals.
+        """Observations as batches contain them: a share may have relabelled goals.
 
         For statistics of what a learner sees. Needs at least one transition; where something is
         changed, this draws from the sampling stream.
@@ -480,7 +452,7 @@ class ReplayMemory:
                     f"({self.capacity:,})"
                 )
             values = dict(episode)
-            if layout.hindsight is not None or layout.parts:
+            if layout.parts:
                 before = under(OBSERVATIONS, episode)
                 after = under(NEXT_OBSERVATIONS, episode)
                 values |= layout.kept(Stored(before, after, episode, None, None))

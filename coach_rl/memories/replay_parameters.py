@@ -1,9 +1,10 @@
 """The parameters of a replay memory, and how it is put together from them."""
 
+from collections.abc import Set
 from dataclasses import field, replace
 from functools import partial
 from operator import attrgetter
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import torch
 from gymnasium import spaces
@@ -18,14 +19,13 @@ from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
 from coach_rl.memories.batches import extra
 from coach_rl.memories.draws import SingleTransitions
-from coach_rl.memories.hindsight import (
-    Hindsight,
-    HindsightParameters,
-    HindsightUnits,
+from coach_rl.memories.parts import (
+    DrawParameters,
+    MemoryPartParameters,
+    PartContext,
+    RelabellingParameters,
     RelabellingRequest,
 )
-from coach_rl.memories.hindsight_comparison import HindsightComparison
-from coach_rl.memories.parts import DrawParameters, MemoryPartParameters, PartContext
 from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
     RECORDED,
@@ -83,8 +83,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """Discount by gamma ** duration, for decisions that last several simulator steps."""
     prioritised: PrioritisedParameters | None = None
     """Sample in proportion to errors; None: uniformly."""
-    hindsight: HindsightParameters | None = None
-    """Relabel goals in sampled transitions; None: leave them."""
+    relabelling: RelabellingParameters | None = None
+    """Relabel goals in sampled transitions, e.g. in hindsight; None: leave them."""
     draws: DrawParameters = field(default_factory=SingleTransitions)
     """The kind of samples: transitions one by one or, for recurrent networks, sequences
     (SequenceParameters)."""
@@ -107,6 +107,12 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     def is_filled(self) -> bool:
         """True if transitions are there from the start."""
         return any(map(attrgetter("fills"), self.parts))
+
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
+        """Raise `ConfigurationError` where an agent's filters or stages contradict a part."""
+        relabelling = [] if self.relabelling is None else [self.relabelling]
+        for part in (*relabelling, *self.parts):
+            part.check_filters(agent, place)
 
     def build(
         self,
@@ -133,21 +139,20 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             discount: Gamma per decision, or per simulator step with `discount_by_duration`.
             place: Where in a stack the agent decides.
             output_filter: What the agent's actions pass on their way out; None: nothing.
-            owner: The agent, for warnings where its transitions and hindsight differ; empty: it
-                gets none.
+            owner: The agent, for warnings about its transitions; empty: it gets none.
             scratch: A folder for files; None: a temporary one.
         """
         self._check(observation_space, num_envs, device)
-        hindsight = self._relabelling(place)
-        if hindsight is not None:
-            hindsight.check(observation_space)
+        relabelling = RelabellingRequest(params=self.relabelling, memory=self, place=place).made()
         part_context = PartContext(
             observation_space=observation_space,
             action_space=action_space,
             place=place,
             output_filter=output_filter,
-            hindsight=hindsight,
+            relabelling=relabelling,
+            owner=owner,
         )
+        parts = [] if relabelling is None else [relabelling.part(part_context)]
         layout = ReplayLayout(
             num_rows=num_envs,
             row_capacity=self.capacity // num_envs,
@@ -161,8 +166,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             frame_stack=self.frame_stack,
             keeps_follows=self.n_step > 1 or not self.draws.is_single,
             draws=self.draws,
-            hindsight=hindsight,
-            parts=tuple(part.at(part_context) for part in self.parts),
+            parts=(*parts, *(part.at(part_context) for part in self.parts)),
         )
         check_size(layout.size, capacity=self.capacity, device=device)
         store = RingStore(
@@ -181,7 +185,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             place=place,
             output_filter=output_filter,
         )
-        memory = self._memory(layout, context, discount, owner)
+        memory = self._memory(layout, context, discount)
         if self.storage != "none" and self.is_filled:
             for part in layout.parts:
                 memory.fill(part.episodes(), part.owner)
@@ -229,16 +233,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             case storage:
                 return storage.build(device, scratch)
 
-    def _relabelling(self, place: LevelPlace) -> Hindsight | None:
-        """The relabelling of a level's goals; None where they stay as they were."""
-        request = RelabellingRequest(params=self.hindsight, memory=self, place=place)
-        given = None if self.hindsight is None else self.hindsight.goal
-        goal = given or place.goal
-        return request.plain() if goal is None else goal.relabelling(request)
-
-    def _memory(
-        self, layout: ReplayLayout, context: UnitContext, discount: float, owner: str
-    ) -> ReplayMemory:
+    def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
         store = context.store
         rng = context.rng
         made = [each.build(context) for each in self.units]
@@ -246,8 +241,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         for part in layout.parts:
             own += part.units(context, made)
         own += zip(map(attrgetter("after"), self.units), made, strict=True)
-        read = {path.removeprefix("/") for _, unit in own for path in unit.inputs}
-        more = tuple(sorted((RECORDED & read) - set(self.extras)))
+        read = {path for _, unit in own for path in unit.inputs}
+        names = {path.removeprefix("/") for path in read}
+        more = tuple(sorted((RECORDED & names) - set(self.extras)))
         if more and self.is_filled:
             brought = next(part for part in self.parts if part.fills)
             raise ConfigurationError(
@@ -255,42 +251,37 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
                 "the unit, out"
             )
         layout = replace(layout, extras=(*layout.extras, *more))
-        relabel = None if layout.hindsight is None else layout.hindsight.units(store, rng)
         units: list[SamplerUnit] = [
             UniformPositions(store, rng)
             if self.prioritised is None
             else PrioritisedPositions(store, rng, self.prioritised)
         ]
         gather = Gather(store, *layout.gathered)
-        units += self.draws.units(self._return_units(store, relabel, discount), gather)
-        if relabel is not None:
-            units.append(relabel.observations)
+        units += self.draws.units(self._return_units(store, read, discount), gather)
         recorded = None
         if RECORDED.intersection(layout.extras):
             recorded = recorded_extras(layout.extras, context.place)
-        comparison = None
-        if layout.hindsight is not None and owner:
-            comparison = HindsightComparison.of(layout.hindsight, owner)
         return ReplayMemory(
             layout,
             store=store,
             sampler=SamplerChain(_with_own(units, own, context.device), hidden=[*map(extra, more)]),
             rng=rng,
             recorded=recorded,
-            comparison=comparison,
         )
 
-    def _return_units(
-        self, store: RingStore, relabel: HindsightUnits | None, discount: float
-    ) -> list[SamplerUnit]:
-        """Build the units from positions to rewards, discounts and the ends of the returns."""
+    def _return_units(self, store: RingStore, read: Set[str], discount: float) -> list[SamplerUnit]:
+        """Build the units from positions to rewards, discounts and the ends of the returns.
+
+        Args:
+            store: The memory's transitions.
+            read: The columns that other units read; those of a window are made where one is read.
+            discount: Gamma.
+        """
         by_duration = self.discount_by_duration
-        if self.n_step == 1 and relabel is None:
+        if self.n_step == 1 and read.isdisjoint(Window.outputs):
             return [OneStep(store, discount=discount, by_duration=by_duration)]
-        units: list[SamplerUnit] = [Window(store, self.n_step)]
-        if relabel is not None:
-            units += [relabel.goals, relabel.rewards]
-        return [*units, NStep(store, discount=discount, by_duration=by_duration)]
+        returns = NStep(store, discount=discount, by_duration=by_duration)
+        return [Window(store, self.n_step), returns]
 
 
 def _with_own(

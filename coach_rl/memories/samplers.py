@@ -1,7 +1,7 @@
 """Samplers: chains of small units with declared inputs and outputs.
 
 Units for uniform positions, one-step and n-step returns, gathering columns and moving them to the
-learner's device; those of prioritised replay and of hindsight are in `prioritised` and `hindsight`.
+learner's device; those of prioritised replay are in `prioritised`.
 """
 
 from abc import ABC, abstractmethod

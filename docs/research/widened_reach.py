@@ -11,7 +11,7 @@ STRICTER = rl.LinearSchedule(start=3.0, end=1.0)
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """Evaluations judge by the thresholds of the goal space, over today's reach."""
     hindsight = rl.HindsightParameters(goal_ends_episode=True)
-    memory = rl.ReplayMemoryParameters(capacity=50_000, hindsight=hindsight)
+    memory = rl.ReplayMemoryParameters(capacity=50_000, relabelling=hindsight)
     low = {
         "agent": rl.TD3AgentParameters(**SMALL, memory=memory),
         "changes": (rl.Curriculum(threshold=STRICTER, reach=FURTHER),),

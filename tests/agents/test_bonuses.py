@@ -326,7 +326,7 @@ def of_two(before, action):
     return np.zeros(len(action))
 
 
-HINDSIGHT = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
+HINDSIGHT = rl.ReplayMemoryParameters(relabelling=rl.HindsightParameters())
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ MODULE = "tests.agents.test_checked_goals"
 
 def with_hindsight(goal=None, **more):
     hindsight = rl.HindsightParameters(goal=goal, goal_ends_episode=True, **more)
-    return replace(TD3, memory=rl.ReplayMemoryParameters(capacity=3_000, hindsight=hindsight))
+    return replace(TD3, memory=rl.ReplayMemoryParameters(capacity=3_000, relabelling=hindsight))
 
 
 def flat(goal, environment=None, agent=None):
@@ -265,7 +265,7 @@ def dial(**more):
 @pytest.mark.parametrize("low", [0.0, -np.pi])
 def test_angles_that_a_flat_agent_is_shown_otherwise_are_warned_of_once(low):
     hindsight = rl.HindsightParameters(goal=ANGLE)
-    agent = replace(TD3, memory=rl.ReplayMemoryParameters(capacity=3_000, hindsight=hindsight))
+    agent = replace(TD3, memory=rl.ReplayMemoryParameters(capacity=3_000, relabelling=hindsight))
     with (
         flat(None, dial(low=low), agent) as manager,
         warnings.catch_warnings(record=True) as caught,

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,10 +14,8 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.runtime import Runtime, compiler_present
+from coach_rl.core.runtime import compiler_present
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
@@ -418,37 +415,3 @@ def test_a_box_cut_into_bins_is_as_good_as_buttons():
     agent = build(action=spaces.Box(-2, 2, (1,)), output_filter=bins)
     fill(agent, agent.learner.network.online, [[0.0] * 3] * 4 + [[1.0] * 3])
     assert act(agent, [0, 1], TEST).tolist() == [[2.0], [2.0]]
-
-
-# Presets.
-
-
-def preset(name, **panel):
-    return load_preset(find_preset(name)).build(panel).parameters
-
-
-def test_hindsight_is_the_only_difference_of_the_bit_flipping_presets():
-    control, cure = preset("BitFlip_DQN", bits=9), preset("BitFlip_DQN_HER", bits=9)
-    assert control.agent.memory.hindsight is None
-    memory = replace(cure.agent.memory, hindsight=None)
-    assert replace(cure, agent=replace(cure.agent, memory=memory)) == control
-
-
-def best_success(name, *, seed=0):
-    """The best share of 100 evaluation episodes that reached the goal."""
-    manager = load_preset(find_preset(name)).build({})
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
-    records = list(manager.improve())
-    manager.close()
-    return max(
-        record.scalars["evaluation/success_rate"]
-        for record in records
-        if record.kind == "evaluation"
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_hindsight_solves_sixteen_bits_and_nothing_else_does():
-    assert best_success("BitFlip_DQN_HER") >= 0.95
-    assert best_success("BitFlip_DQN") <= 0.05

@@ -13,11 +13,12 @@ from coach_rl.core.records import take
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     LevelParameters,
 )
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests import builders
 from tests.agents.decisions import stored_by
 
@@ -159,7 +160,7 @@ def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
 
 
 def test_the_ledger_of_hindsight_holds_what_the_level_said():
-    graph_manager = manager(ddpg(hindsight=HindsightParameters(goal_ends_episode=True)))
+    graph_manager = manager(ddpg(relabelling=HindsightParameters(goal_ends_episode=True)))
     agent = graph_manager.graph.agents["top"]
     stored = stored_by(agent)
     list(graph_manager.heatup(EnvironmentSteps(300)))

@@ -42,8 +42,9 @@ from coach_rl.environments.toy import (
 )
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
 from coach_rl.extensions.exploration import ParameterNoise
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
-from coach_rl.memories import HindsightParameters, PrioritisedParameters
+from coach_rl.memories import PrioritisedParameters
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 
@@ -604,7 +605,7 @@ RESUMED = {
     "prioritised, three steps": {"memory": {**PRIORITIES, "n_step": 3, "capacity": 120}},
     "hindsight": {
         "memory": {
-            "hindsight": HindsightParameters(goal=GOAL, goal_ends_episode=True),
+            "relabelling": HindsightParameters(goal=GOAL, goal_ends_episode=True),
             "capacity": 150,
         }
     },

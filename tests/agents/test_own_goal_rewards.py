@@ -343,7 +343,7 @@ def test_view_of_the_level_above_shows_it_its_own_goal():
 
 TD3 = rl.TD3AgentParameters(**SETTINGS)
 PPO = rl.PPOAgentParameters()
-HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
+HER = rl.ReplayMemoryParameters(relabelling=rl.HindsightParameters())
 WITH_HER = rl.DDPGAgentParameters(memory=HER, **SETTINGS)
 
 

@@ -137,7 +137,7 @@ COMPONENTS: list[Case] = [
         ("agent.exploration=gaussian", "e.g. agent.exploration.epsilon; fitting: Boltzmann, "),
         ("agent.memory.prioritised=True", "None, got True; fitting: Prioritised"),
         ("agent.input_filter.reward.0.low=5", '-cp "agent.input_filter=InputFilter(obs'),
-        ("agent.memory.hindsight.ratio=5", '-cp "agent.memory.hindsight=Hindsight(goal=...'),
+        ("agent.memory.relabelling.ratio=5", '-cp "agent.memory.relabelling=Hindsight(goal=...'),
     ]
 ] + [
     (partial(resolved, "CartPole_PPO", text), C, message)

@@ -24,6 +24,7 @@ from coach_rl.environments.toy import (
 )
 from coach_rl.extensions.discrete_maps import BoxDiscretization
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.planning.edge_costs import CriticSteps
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
@@ -42,7 +43,7 @@ from coach_rl.filters import (
     RewardRescaleFilter,
 )
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests.agents import small_agents as small
 from tests.builders import created
 from tests.extensions.groups import test_shared_agents as shared
@@ -77,12 +78,12 @@ NONE = ObservationClippingFilter(low=0.0, high=0.0)
 LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
 BOTH_REPLACE = ReplayMemoryParameters(
-    hindsight=HindsightParameters(ratio=0.0),
+    relabelling=HindsightParameters(ratio=0.0),
     parts=(HindsightActionParameters(penalty=-1.0),),
 )
 
 IN_HINDSIGHT = ReplayMemoryParameters(
-    hindsight=HindsightParameters(), parts=(HindsightActionParameters(),)
+    relabelling=HindsightParameters(), parts=(HindsightActionParameters(),)
 )
 
 CHANGES = [NORMALISED, ObservationClippingFilter(low=-0.3, high=0.3), hindsight.Halved()]
@@ -230,7 +231,7 @@ def in_hindsight(agent, **filters):
 
 def hindsight_alone(**filters):
     memory = ReplayMemoryParameters(
-        capacity=5_000, hindsight=HindsightParameters(goal=hindsight.GOALS)
+        capacity=5_000, relabelling=HindsightParameters(goal=hindsight.GOALS)
     )
     agent = DDPGAgentParameters(name="arm", memory=memory, **filters)
     params = replace(hindsight.stack(hindsight.hac()), levels=(LevelParameters(agent=agent),))
@@ -306,8 +307,8 @@ CASES = {
         ),
         (stop_low_level, "level 'low' stops on failure, and no level"),
         (hac_learner(name="upper"), "learner.name ... got 'upper'; set HACAgentParameters.name"),
-        (hac_learner(memory=IN_HINDSIGHT), "hindsight must be None, ... strategy and ratio"),
-        (hac_learner(memory=BOTH_REPLACE), "learner.memory.hindsight must be None"),
+        (hac_learner(memory=IN_HINDSIGHT), "relabelling must be None, ... strategy and ratio"),
+        (hac_learner(memory=BOTH_REPLACE), "learner.memory.relabelling must be None"),
         (hac_learner(critic=BOUNDED), "bounds must be None, got (-9.0, 0.0): ... bound_values=Fal"),
         (lambda: hac.agent("sac", bound_values=True), "SAC's values count entropy"),
         (test_low_level, "level 'low' has SubGoalTesting(rate=0.3) and no level below it to test"),

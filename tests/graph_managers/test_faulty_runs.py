@@ -16,13 +16,13 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.extensions.hindsight.hindsight import HindsightParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
     LevelParameters,
 )
-from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.sessions.session import RunSettings, run_experiment
 from tests.builders import flat, graph
@@ -68,7 +68,7 @@ def ddpg(**memory):
 
 def two_levels():
     goals = GoalSpace(key="observation", low=(-9.0, -9.0), high=(9.0, 9.0), threshold=(0.3, 0.3))
-    learner = ddpg(hindsight=HindsightParameters())
+    learner = ddpg(relabelling=HindsightParameters())
     params = graph(
         LevelParameters(name="top", agent=ddpg()),
         LevelParameters(name="low", agent=learner, goal_space=goals, horizon=4),

@@ -29,7 +29,7 @@ from tests.builders import created, ddpg, graph
 from tests.levels.testing_part import DrawnTests
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
-IN_HINDSIGHT = ReplayMemoryParameters(hindsight=HindsightParameters(goal_ends_episode=True))
+IN_HINDSIGHT = ReplayMemoryParameters(relabelling=HindsightParameters(goal_ends_episode=True))
 TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 hindsight = partial(
     ddpg,

@@ -14,12 +14,13 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import InputFilter, RewardReturnScalingFilter
 from coach_rl.graph_managers import (
     LevelParameters,
 )
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests import builders
 from tests.agents.goal_stacks import RELATIVE as GOALS
 from tests.agents.goal_stacks import TORSO
@@ -57,7 +58,7 @@ def hierarchy(kind=TD3AgentParameters):
 
 
 def hindsight():
-    memory = ReplayMemoryParameters(capacity=2000, hindsight=HindsightParameters(goal=REACHED))
+    memory = ReplayMemoryParameters(capacity=2000, relabelling=HindsightParameters(goal=REACHED))
     agent = TD3AgentParameters(**SETTINGS, memory=memory)
     level = LevelParameters(agent=agent)
     return graph(level, environment=GoalPointMassParameters(max_episode_steps=23), **STEPS)

@@ -166,7 +166,7 @@ class PlainReplay:
 
         An end that came of reaching the old goal is none under the new one; dying is.
         """
-        hindsight = self.params.hindsight
+        hindsight = self.params.relabelling
         place = achieved(hindsight.goal, one.next_observation)
         reward = goal_reward(hindsight.goal, place, goal)
         if not hindsight.goal_ends_episode:
@@ -178,12 +178,12 @@ class PlainReplay:
 
     def offset(self, observation: dict) -> np.ndarray | float:
         """What is added to a goal that an observation shows: goals are shown relative to it."""
-        goal = self.params.hindsight.goal
+        goal = self.params.relabelling.goal
         return achieved(goal, observation) if goal.observed == "relative" else 0.0
 
     def goals(self, one: Kept) -> Iterator[np.ndarray | None]:
         """All goals that the sample of a transition may have; None: its own."""
-        hindsight = self.params.hindsight
+        hindsight = self.params.relabelling
         if hindsight is None or hindsight.ratio < ALWAYS:
             yield None
         if hindsight is None or hindsight.ratio == 0:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.agents import ALONE
 from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
@@ -17,7 +16,6 @@ from coach_rl.core.errors import (
     UnknownNameError,
 )
 from coach_rl.memories import (
-    HindsightParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
@@ -26,14 +24,6 @@ from coach_rl.memories.samplers import SamplerChain
 from tests.memories import test_frame_stacks as frame_stacks
 from tests.memories import test_rollout_memory as rollouts
 from tests.memories.replay_worlds import Stream, build
-from tests.memories.test_hindsight import (
-    GOAL,
-    OBSERVED,
-    JudgesObservations,
-    ShowsHalf,
-    as_own,
-    with_hindsight,
-)
 from tests.memories.test_replay_memory import one
 from tests.memories.test_samplers import AgeParameters, Makes
 from tests.refusals import check_refused
@@ -53,11 +43,6 @@ class Early:
 
     def build(self, context):
         return Makes("early", inputs=("/actions",))
-
-
-def observing(**changed):
-    observed = {key: part for key, part in {**OBSERVED.spaces, **changed}.items() if part}
-    return lambda: with_hindsight(observed=spaces.Dict(observed))
 
 
 def add_other_shape():
@@ -122,14 +107,6 @@ def prioritised(**parameters):
     return lambda: PrioritisedParameters(**parameters)
 
 
-def hindsight(**parameters):
-    return lambda: HindsightParameters(goal=GOAL, **parameters)
-
-
-def own_goals(kind):
-    return lambda: with_hindsight(goal=as_own(GOAL, kind))
-
-
 CASES = {
     ParameterError: [
         (prioritised(alpha=4.0, epsilon=1e-90), "raise epsilon, or lower alpha"),
@@ -144,12 +121,6 @@ CASES = {
         (lambda: chain(made=("/x/a",), wanted="/y/"), "needs '/y/'"),
         (lambda: chain(made=(), name="same"), "two sampler units are named 'same'"),
         (lambda: build(units=(Early(),)), "unit 'early' needs '/actions'"),
-        (own_goals(JudgesObservations), "JudgesObservations overrides verdict(), ... judge"),
-        (own_goals(ShowsHalf), "as GoalSpace.show does, and ShowsHalf overrides show"),
-        (
-            lambda: HindsightParameters().at(ALONE),
-            "HindsightParameters.goal is None, and the agent's level has no goals",
-        ),
     ],
     SpaceError: [
         *(
@@ -161,15 +132,6 @@ CASES = {
         (
             lambda: build(observed=STACKED, frame_stack=("speed",)),
             "axis, 'speed' has ... (1,)",
-        ),
-        (
-            observing(desired_goal=None),
-            "environment's 'desired_goal', which is not ... achieved_goal",
-        ),
-        (observing(achieved_goal=None), "the goal's key 'achieved_goal' is not observed"),
-        (
-            observing(desired_goal=spaces.Box(-1, 1, (3,))),
-            "'desired_goal' has 3 elements, the goal space 2",
         ),
     ],
     RunError: [

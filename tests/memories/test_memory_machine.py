@@ -29,9 +29,9 @@ from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import HIDDEN_STATE, Transition
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import (
-    HindsightParameters,
     PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
@@ -193,7 +193,7 @@ def any_memory(number):
         "capacity": num_rows * capacity + int(rng.integers(num_rows)),
         "n_step": n_step,
         "discount_by_duration": bool(rng.integers(2)),
-        "hindsight": hindsight,
+        "relabelling": hindsight,
         "prioritised": rng.choice([prioritised, None]),
         "draws": draws,
         "frame_stack": ("camera",) if frames and rng.integers(2) else (),

@@ -55,9 +55,9 @@ class RandomShiftParameters(MemoryPartParameters):
             f"draws={memory.draws}: the pictures of a sequence would not be moved alike",
         )
         require(
-            self.copies == 1 or memory.hindsight is None,
-            "RandomShiftParameters.targets and losses must be 1 with hindsight, which gives each "
-            f"copy of a transition a goal of its own; got {self.targets} and {self.losses}",
+            self.copies == 1 or memory.relabelling is None,
+            "RandomShiftParameters.targets and losses must be 1 with relabelled goals, which each "
+            f"copy of a transition would have of its own; got {self.targets} and {self.losses}",
         )
 
     def at(self, context: PartContext) -> "RandomShift":

@@ -21,7 +21,7 @@ from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, 
 from coach_rl.core.ranges import NonNegative
 from coach_rl.exploration_policies import EpsilonGreedyNoise, GaussianNoise
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.memories.hindsight import HindsightParameters, Strategy
+from coach_rl.extensions.hindsight.hindsight import HindsightParameters, Strategy
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 
 _DEFAULT_NAME = "agent"
@@ -47,7 +47,7 @@ class HACAgentParameters(LearnerParameters):
         )
     )
     """The off-policy agent that learns, with its networks, exploration and memory. HAC sets some of
-    its fields itself; leave these at their defaults: its name, its memory's hindsight and, under
+    its fields itself; leave these at their defaults: its name, its memory's relabelling and, under
     `bound_values`, its critic's bounds. The paper has no target networks, which is a target_sync
     with a rate of 1.
     """
@@ -78,9 +78,9 @@ class HACAgentParameters(LearnerParameters):
             f"got '{self.learner.name}'; set HACAgentParameters.name",
         )
         require(
-            memory.hindsight is None,
-            "HACAgentParameters.learner.memory.hindsight must be None, "
-            f"got {memory.hindsight}; set HACAgentParameters.strategy and ratio, and actions for "
+            memory.relabelling is None,
+            "HACAgentParameters.learner.memory.relabelling must be None, "
+            f"got {memory.relabelling}; set HACAgentParameters.strategy and ratio, and actions for "
             "hindsight actions",
         )
         require(
@@ -94,7 +94,7 @@ class HACAgentParameters(LearnerParameters):
             "SAC's values count entropy, which no bound from the rewards holds for; "
             "set HACAgentParameters.bound_values=False",
         )
-        replace(memory, hindsight=self.hindsight)  # raises an error for draws that do not fit
+        replace(memory, relabelling=self.hindsight)  # raises an error for draws that do not fit
 
     @cached_property
     def hindsight(self) -> HindsightParameters:
@@ -125,7 +125,7 @@ class HACAgentParameters(LearnerParameters):
         actions = () if place.sub_goal is None or self.actions is None else (self.actions,)
         ends = place.level.goal_is_terminal
         hindsight = with_values(self.hindsight, goal_ends_episode=ends)
-        memory = with_values(memory, hindsight=hindsight, parts=(*memory.parts, *actions))
+        memory = with_values(memory, relabelling=hindsight, parts=(*memory.parts, *actions))
         learner = with_values(self.learner, name=self.name, memory=memory)
         if self.bound_values:
             bounds = self._bounds(name, place.level, place)

@@ -17,18 +17,25 @@ from annotated_types import Lt
 from gymnasium import spaces
 
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.errors import ConfigurationError, RunError, require
+from coach_rl.core.errors import (
+    ActionError,
+    ConfigurationError,
+    RunError,
+    SpaceError,
+    require,
+)
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, End, FloatArray, missed
+from coach_rl.extensions.hindsight.hindsight import RELABELLED
+from coach_rl.extensions.hindsight.hindsight_filters import require_unfiltered
 from coach_rl.memories.batches import (
     ACTIONS,
     DISCOUNTS,
     DURATIONS,
     INTERNAL,
     POSITIONS,
-    RELABELLED,
     REWARDS,
     Columns,
 )
@@ -50,6 +57,10 @@ whether it was tested and is penalised."""
 TESTS = f"{INTERNAL}hindsight/tests"
 KEEPS = f"{INTERNAL}hindsight/keeps_action"
 """Columns between units: which transitions are shown as tests, and which with their own action."""
+_PROBES = np.array([[0.0], [0.3], [1.0]])
+"""Points in the range of a sub-goal's elements at which the inverse is tested, [3, 1]."""
+_PRECISION = 1e-4
+"""Largest error of the way there and back, in parts of an element's range."""
 
 
 @parameter_class
@@ -66,20 +77,26 @@ class HindsightActionParameters(MemoryPartParameters):
 
     def check(self, memory: ReplaySettings) -> None:
         require(
-            memory.hindsight is not None,
+            memory.relabelling is not None,
             "HindsightActionParameters, a part of ReplayMemoryParameters, go with hindsight; "
-            "set hindsight too (its ratio may be 0)",
+            "set relabelling=HindsightParameters() too (its ratio may be 0)",
         )
 
-    def reads(self, place: LevelPlace) -> frozenset[str]:
-        return frozenset() if place.sub_goal is None else frozenset({place.sub_goal.key})
-
-    def actions(self, place: LevelPlace) -> spaces.Box | None:
-        return None if place.sub_goal is None else place.sub_goal.space
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
+        if place.sub_goal is None:
+            return
+        require_unfiltered(agent, {place.sub_goal.key})
+        reason = _no_way_back(agent.output_filter, place.sub_goal.space)
+        if reason is not None:
+            raise ConfigurationError(
+                f"agent '{agent.name}': HindsightActionParameters shows what was achieved as "
+                "actions, and the OutputFilter has no exact way back to the agent's space: "
+                f"{reason}; use LinearBoxToBoxMap or none, or leave out HindsightActionParameters"
+            )
 
     def at(self, context: PartContext) -> "HindsightActions":
         place = context.place
-        goal = context.hindsight.goal
+        goal = context.relabelling.goal
         name = "" if place.level is None else f"level '{place.level.name}': "
         if place.sub_goal is None:
             raise ConfigurationError(
@@ -98,7 +115,7 @@ class HindsightActionParameters(MemoryPartParameters):
             penalty=self._penalty(name, place, goal) if self.penalty is None else self.penalty,
             sub_goal=place.sub_goal,
             output_filter=context.output_filter,
-            ratio=context.hindsight.ratio,
+            ratio=context.relabelling.ratio,
         )
 
     def _penalty(self, name: str, place: LevelPlace, goal: GoalSpace) -> float:
@@ -246,3 +263,22 @@ class HindsightActionsShown(SamplerUnit):
             REWARDS: torch.where(tests, self._penalty, batch[REWARDS]),
             DISCOUNTS: torch.where(tests, 0.0, batch[DISCOUNTS]),
         }
+
+
+def _no_way_back(output_filter: OutputFilter, sub_goals: spaces.Box) -> str | None:
+    """Return why sub-goals that an agent could have sent cannot be recovered; None if they can."""
+    extent = sub_goals.high - sub_goals.low.astype(np.float64)
+    probes = (sub_goals.low + _PROBES * extent).astype(np.float32)  # [3, G]
+    try:
+        back = np.asarray(output_filter.inverse(probes))
+        again = np.asarray(output_filter.apply(back))
+    except (SpaceError, ActionError) as error:
+        return str(error)
+    near = np.isfinite(back).reshape(len(probes), -1).all(axis=1)  # [3]
+    near &= (np.abs(again - probes) <= _PRECISION * extent).all(axis=1)
+    if near.all():
+        return None
+    lost = int((~near).argmax())
+    return (
+        f"{probes[lost].tolist()} becomes {back[lost].tolist()}, and {again[lost].tolist()} again"
+    )

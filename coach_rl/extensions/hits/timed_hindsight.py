@@ -15,25 +15,26 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, Verdict
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.memories.batches import (
-    DURATIONS,
-    ENDS,
+from coach_rl.extensions.hindsight.hindsight import (
     GOALS,
-    INTERNAL,
-    NEXT_OBSERVATIONS,
-    OBSERVATIONS,
     OBSERVED_GOALS,
-    POSITIONS,
     RELABELLED,
-    Columns,
-)
-from coach_rl.memories.hindsight import (
     Hindsight,
     HindsightGoals,
     HindsightObservations,
     HindsightRewards,
     HindsightUnits,
 )
+from coach_rl.memories.batches import (
+    DURATIONS,
+    ENDS,
+    INTERNAL,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    POSITIONS,
+    Columns,
+)
+from coach_rl.memories.parts import Stored
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.tables import Field
 
@@ -79,18 +80,8 @@ class TimedHindsight(Hindsight):
     def ledger(self) -> dict[str, Field]:
         return {**super().ledger, TIMES_LEFT: Field((), np.float32)}
 
-    def ledger_values(
-        self,
-        observation: Observation,
-        next_observation: Observation,
-        *,
-        terminated: BoolArray,
-        below: Array | None,
-    ) -> dict[str, Array]:
-        values = super().ledger_values(
-            observation, next_observation, terminated=terminated, below=below
-        )
-        return {**values, TIMES_LEFT: self.goal.steps_left(next_observation)}
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        return {**super().kept(stored), TIMES_LEFT: self.goal.steps_left(stored.after)}
 
     @property
     def goal_is_terminal(self) -> bool:

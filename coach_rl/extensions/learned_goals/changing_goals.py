@@ -6,7 +6,7 @@ bounds that move. Each transition is kept with the absolute goal and the version
 When it is drawn and the version is newer, it is judged once more.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,22 +17,13 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.memories.batches import (
+from coach_rl.core.records import Array, FloatArray, IntArray, Observation
+from coach_rl.extensions.hindsight.hindsight import (
     ACHIEVED,
-    ACTIONS,
     FAILED,
     GOALS,
-    NEXT_OBSERVATIONS,
-    OBSERVATIONS,
-    POSITIONS,
     REACHED,
     RELABELLED,
-    Columns,
-    extra,
-    under,
-)
-from coach_rl.memories.hindsight import (
     Hindsight,
     HindsightGoals,
     HindsightObservations,
@@ -40,7 +31,17 @@ from coach_rl.memories.hindsight import (
     HindsightRewards,
     HindsightUnits,
 )
-from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
+from coach_rl.memories.batches import (
+    ACTIONS,
+    NEXT_OBSERVATIONS,
+    OBSERVATIONS,
+    POSITIONS,
+    TERMINATED,
+    Columns,
+    extra,
+    under,
+)
+from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext, Stored
 from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.samplers import SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
@@ -77,11 +78,6 @@ class ChangingGoals(GoalSpace):
     def keys(self) -> tuple[str, ...]:
         """The observation keys that the achieved goal is computed from."""
         return (self.key,)
-
-    @property
-    def keys_read(self) -> frozenset[str]:
-        """None where the goals learn: what changes on its way to the agent is kept unfiltered."""
-        return frozenset() if self.learns else super().keys_read
 
     def relabelling(self, request: Any) -> Any:
         """The relabelling of what the level of these goals stores: at least what is stale."""
@@ -140,18 +136,15 @@ class ChangingHindsight(Hindsight):
         del fields[ACHIEVED]  # stale as soon as the goals learn
         return fields
 
-    def ledger_values(
-        self,
-        observation: Observation,
-        next_observation: Observation,
-        *,
-        terminated: BoolArray,
-        below: Array | None,
-    ) -> dict[str, Array]:
-        reached = self.judged(observation, next_observation).is_final
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        # unfiltered where they are kept so
+        before = stored.before | under(RAW[0], stored.columns)
+        after = stored.after | under(RAW[1], stored.columns)
+        reached = self.judged(before, after).is_final
         values: dict[str, Array] = {REACHED: reached}
         if self.stops_on_failure:
-            values[FAILED] = self.failed(reached, terminated=terminated, below=below)
+            terminated = stored.columns[TERMINATED]
+            values[FAILED] = self.failed(reached, terminated=terminated, below=stored.below)
         return values
 
     def judged(
@@ -180,12 +173,6 @@ class ChangingHindsight(Hindsight):
             for key in self.goal.keys
         }
 
-    def observed(
-        self, before: Observation, after: Observation, columns: Mapping[str, Array]
-    ) -> tuple[Observation, Observation]:
-        """The observations before and after, unfiltered where they are kept so."""
-        return before | under(RAW[0], columns), after | under(RAW[1], columns)
-
 
 class OneUnit(MemoryPart):
     """A part of a memory that is one sampler unit.
@@ -211,7 +198,7 @@ class GoalColumnsPart(MemoryPartParameters):
     """The part of a memory that adds what goals learn from to its batches."""
 
     def at(self, context: PartContext) -> MemoryPart:
-        hindsight: ChangingHindsight = context.hindsight
+        hindsight: ChangingHindsight = context.relabelling
         return OneUnit("hindsight_observations", lambda unit: GoalColumns(unit.store, hindsight))
 
 

@@ -30,7 +30,6 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.agent_rows import write_rows
-from coach_rl.agents.hindsight_filters import require_unfiltered
 from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
@@ -45,6 +44,7 @@ from coach_rl.core.ranges import UnitInterval
 from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
+from coach_rl.extensions.hindsight.hindsight_filters import require_unfiltered
 from coach_rl.extensions.learned_goals.changing_goals import (
     AFTER,
     BEFORE,

@@ -126,10 +126,10 @@ class METRAGoals(LearnedGoals):
         self.phi_engine = self.new_engine(*objectives[: 1 if params.constraint == "none" else 2])
 
     def attach(self, agent: "OffPolicyAgent") -> KeptForGoals:
-        if getattr(agent.params.memory, "hindsight", None) is not None:
+        if getattr(agent.params.memory, "relabelling", None) is not None:
             raise ConfigurationError(
                 "METRAGoalSpace has directions, and hindsight takes places that were achieved as "
-                "goals; leave out memory.hindsight"
+                "goals; leave out memory.relabelling"
             )
         return super().attach(agent)
 

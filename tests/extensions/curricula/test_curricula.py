@@ -29,7 +29,7 @@ HAC = rl.HACAgentParameters(
     learner=rl.DDPGAgentParameters(learning=SETTINGS["learning"], update_mode="eager")
 )
 PPO = rl.PPOAgentParameters(algorithm=rl.PPOAlgorithmParameters(rollout=24, minibatch=12, epochs=1))
-HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters(goal_ends_episode=True))
+HER = rl.ReplayMemoryParameters(relabelling=rl.HindsightParameters(goal_ends_episode=True))
 
 
 @parameter_class

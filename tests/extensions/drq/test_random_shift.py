@@ -7,9 +7,9 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
 from coach_rl.extensions.drq.random_shift import RandomShiftParameters, shifted
+from coach_rl.extensions.hindsight.hindsight import HindsightParameters
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.memories.hindsight import HindsightParameters
 from coach_rl.memories.prioritised import PrioritisedParameters
 from tests.memories.replay_worlds import OBSERVED, Cameras, build, observed, same_batches
 
@@ -178,7 +178,7 @@ def test_gradient_of_pairs_is_that_of_the_paper():
     ("settings", "message"),
     [
         ({"draws": SequenceParameters(length=8)}, "needs transitions that are drawn one by one"),
-        ({"hindsight": HindsightParameters()}, "must be 1 with hindsight"),
+        ({"relabelling": HindsightParameters()}, "must be 1 with relabelled goals"),
     ],
 )
 def test_random_shift_refuses_sequences_and_copies_of_goals(settings, message):

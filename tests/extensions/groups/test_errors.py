@@ -24,9 +24,10 @@ from coach_rl.core.errors import (
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests.agents.decisions import request
 from tests.refusals import check_refused
 
@@ -117,7 +118,7 @@ class Wild(turns.Recorder):
 
 def with_hindsight(name):
     return DQNAgentParameters(
-        name=name, memory=ReplayMemoryParameters(capacity=9, hindsight=HindsightParameters())
+        name=name, memory=ReplayMemoryParameters(capacity=9, relabelling=HindsightParameters())
     )
 
 

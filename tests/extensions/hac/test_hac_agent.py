@@ -403,18 +403,20 @@ def test_targets_of_bounded_values_are_clipped_to_the_bounds():
 def test_hindsight_actions_are_for_levels_with_one_below():
     agents = built(parameters(stack((4, 3)))).graph.agents
     top, low = (agents[name].memory.layout for name in ("top", "low"))
-    assert top.parts[0].sub_goal == PLACES
-    assert top.parts[0].penalty == -4.0
-    assert low.parts == ()
-    assert low.hindsight.goal == PLACES
-    assert low.hindsight.goal_ends_episode
+    _, actions = top.parts
+    assert actions.sub_goal == PLACES
+    assert actions.penalty == -4.0
+    (own,) = low.parts
+    assert own.hindsight.goal == PLACES
+    assert own.hindsight.goal_ends_episode
 
 
 def test_a_goal_to_be_held_is_no_end_in_hindsight():
     top, low = stack((4, 3))
     agents = built(parameters((top, replace(low, goal_is_terminal=False)))).graph.agents
-    assert agents["top"].memory.layout.hindsight.goal_ends_episode
-    assert not agents["low"].memory.layout.hindsight.goal_ends_episode
+    top, low = (agents[name].memory.layout.parts[0].hindsight for name in ("top", "low"))
+    assert top.goal_ends_episode
+    assert not low.goal_ends_episode
 
 
 FREE = {"bound_values": False}

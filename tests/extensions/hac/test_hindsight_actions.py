@@ -13,11 +13,12 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import LevelParameters
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests.memories.replay_worlds import same_batches
 
 GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
@@ -54,7 +55,7 @@ def place(sub_goal=SUB_GOAL, horizon=HORIZON, goal=GOAL):
 def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
     return ReplayMemoryParameters(
         capacity=400,
-        hindsight=HindsightParameters(ratio=ratio, goal_ends_episode=True),
+        relabelling=HindsightParameters(ratio=ratio, goal_ends_episode=True),
         parts=(HindsightActionParameters(**actions),),
     ).build(
         observation_space=SEEN,
@@ -230,8 +231,8 @@ def test_hindsight_actions_restored_samples_equal():
 
 
 def test_hindsight_actions_dense_goals_use_given_penalty():
-    memory = build(at=place(goal=DENSE), penalty=-900.0)
-    assert memory.layout.parts[0].penalty == -900.0
+    _, actions = build(at=place(goal=DENSE), penalty=-900.0).layout.parts
+    assert actions.penalty == -900.0
 
 
 def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
@@ -265,7 +266,7 @@ def test_hindsight_failure_at_missed_goal_is_kept():
     top = replace(level("top", GOAL), parts=(StopOnFailure(),))
     memory = ReplayMemoryParameters(
         capacity=40,
-        hindsight=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
+        relabelling=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
     ).build(
         observation_space=SEEN,
         action_space=SUB_GOAL.space,

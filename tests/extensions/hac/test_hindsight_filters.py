@@ -17,6 +17,7 @@ from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.hac.hac_agent import HACAgentParameters
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.filters import (
     BoxMasking,
     InputFilter,
@@ -29,7 +30,7 @@ from coach_rl.filters import (
 from coach_rl.graph_managers import (
     LevelParameters,
 )
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests.builders import created, graph
 
 GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
@@ -41,7 +42,7 @@ SETTINGS = {
 }
 IN_HINDSIGHT = ReplayMemoryParameters(
     capacity=5_000,
-    hindsight=HindsightParameters(ratio=3.0, goal_ends_episode=True),
+    relabelling=HindsightParameters(ratio=3.0, goal_ends_episode=True),
     parts=(HindsightActionParameters(),),
 )
 

@@ -172,7 +172,7 @@ def with_goals_above(agent):
 
 IN_HINDSIGHT = replace(
     UNIT,
-    hindsight=rl.HindsightParameters(),
+    relabelling=rl.HindsightParameters(),
     parts=(HindsightActionParameters(penalty=-1.0),),
 )
 LOW_STEPS = replace(

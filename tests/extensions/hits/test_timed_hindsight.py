@@ -12,12 +12,13 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests.refusals import check_refused
 
 LONGEST, ASKED = 20, 12
@@ -32,7 +33,7 @@ def build(
 ):
     return ReplayMemoryParameters(
         capacity=40,
-        hindsight=HindsightParameters(
+        relabelling=HindsightParameters(
             goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=ends
         ),
         **changes,

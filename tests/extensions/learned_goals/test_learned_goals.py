@@ -112,7 +112,7 @@ LINEAR = Linear(**BOX, key=KEY, reward="dense")
 RELATIVE = replace(LINEAR, relative=True, observed="relative")
 SCALED = replace(RELATIVE, bounds_rate=0.1)
 SLOW = LESSONGoalSpace(**BOX, key=KEY, reward="dense", ahead=4, every=1)
-HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters(goal_ends_episode=True))
+HER = rl.ReplayMemoryParameters(relabelling=rl.HindsightParameters(goal_ends_episode=True))
 WITH_HER = rl.TD3AgentParameters(**SETTINGS, memory=HER)
 FILTERED = rl.TD3AgentParameters(
     **SETTINGS,
@@ -441,7 +441,8 @@ REFUSED = [  # call, kind of error, message
     ),
     (
         made(
-            LINEAR, replace(TD3, memory=replace(HER, hindsight=rl.HindsightParameters(goal=PLAIN)))
+            LINEAR,
+            replace(TD3, memory=replace(HER, relabelling=rl.HindsightParameters(goal=PLAIN))),
         ),
         ConfigurationError,
         "HindsightParameters.goal is a GoalSpace ... leave it at None",

@@ -34,7 +34,7 @@ METRA = rl.METRAGoalSpace(
 )
 LINEAR = replace(METRA, torso=rl.TorsoParameters(middleware=()))
 SAC = rl.SACAgentParameters(**SETTINGS)
-HER = rl.ReplayMemoryParameters(hindsight=rl.HindsightParameters())
+HER = rl.ReplayMemoryParameters(relabelling=rl.HindsightParameters())
 
 
 def goals_of(space, seed=0):
@@ -266,7 +266,7 @@ REFUSED = [  # call, kind of error, message
     (
         lambda: created(of(low=replace(SAC, memory=HER))).close(),
         ConfigurationError,
-        "hindsight takes places that were achieved as goals; leave out memory.hindsight",
+        "hindsight takes places that were achieved as goals; leave out memory.relabelling",
     ),
 ]
 

@@ -5,9 +5,9 @@ its reward that of the goal space for this goal and the next observation. Nothin
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,14 @@ from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError
-from coach_rl.core.goals import GOAL_KEY, GoalSpace, Verdict, check_judging, is_built
+from coach_rl.core.goals import (
+    GOAL_KEY,
+    GoalRounding,
+    GoalSpace,
+    Verdict,
+    check_judging,
+    is_built,
+)
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Array,
@@ -28,27 +35,34 @@ from coach_rl.core.records import (
     Observation,
     missed,
 )
+from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
+from coach_rl.extensions.hindsight.hindsight_filters import require_unfiltered
 from coach_rl.memories.batches import (
-    ACHIEVED,
-    FAILED,
-    GOALS,
+    INTERNAL,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
-    OBSERVED_GOALS,
     POSITIONS,
-    REACHED,
-    RELABELLED,
+    TERMINATED,
     WINDOW_REWARDS,
     WINDOW_STEPS,
     WINDOW_TERMINATED,
     Columns,
     under,
 )
-from coach_rl.memories.parts import ReplaySettings
+from coach_rl.memories.parts import MemoryPart, PartContext, Stored
 from coach_rl.memories.ring_store import RingStore
-from coach_rl.memories.samplers import SamplerUnit
+from coach_rl.memories.samplers import SamplerUnit, UnitContext
 from coach_rl.memories.tables import Field
 
+ACHIEVED = "/achieved_goals"
+REACHED = "/reached"
+FAILED = "/failed"
+"""Columns: the goal that each next observation achieves, whether it was the desired one,
+and whether the level stopped there because the one below missed its goal."""
+OBSERVED_GOALS = (f"{OBSERVATIONS}{GOAL_KEY}", f"{NEXT_OBSERVATIONS}{GOAL_KEY}")
+GOALS = f"{INTERNAL}hindsight/goals"
+RELABELLED = f"{INTERNAL}hindsight/relabelled"
+"""Columns between units: the new goals, and which transitions they are for."""
 Strategy = Literal["future", "final", "episode", "random"]
 
 
@@ -103,21 +117,11 @@ class HindsightParameters:
         stops = place.level is not None and place.level.may_end_by(End.FAILURE)
         return Hindsight(**{**vars(self), "goal": goal, "stops_on_failure": stops})
 
-
-@dataclass(frozen=True, kw_only=True)
-class RelabellingRequest:
-    """A memory's question to the goals of its level: what relabels its transitions."""
-
-    params: HindsightParameters | None
-    """Hindsight of the memory; None: goals stay as they were."""
-    memory: ReplaySettings
-    """The memory's settings."""
-    place: LevelPlace
-    """The place of its agent."""
-
-    def plain(self) -> "Hindsight | None":
-        """The relabelling of goals that need nothing more; None: goals stay as they were."""
-        return None if self.params is None else self.params.at(self.place)
+    def check_filters(self, agent: Any, place: LevelPlace) -> None:
+        """Raise `ConfigurationError` where the agent's filters change goals, or their rewards."""
+        goal = self.at(place).goal
+        # Goals that learn keep unfiltered what changes on its way to the agent.
+        require_unfiltered(agent, set() if goal.learns else {goal.key})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,50 +162,28 @@ class Hindsight:
         }
         return fields | {FAILED: Field((), np.bool_)} if self.stops_on_failure else fields
 
-    def observed(
-        self,
-        before: Observation,
-        after: Observation,
-        columns: Mapping[str, Array],  # noqa: ARG002 - some keep other observations, too
-    ) -> tuple[Observation, Observation]:
-        """The observations before and after transitions, as `ledger_values` reads them.
-
-        Args:
-            before: As the agent sees them, [R, ...] each.
-            after: The same.
-            columns: Of the transitions, [R, ...] each.
-        """
-        return before, after
-
-    def ledger_values(
-        self,
-        observation: Observation,
-        next_observation: Observation,
-        *,
-        terminated: BoolArray,
-        below: Array | None,
-    ) -> dict[str, Array]:
-        """The ledger's columns for transitions, [R, ...] each.
-
-        Args:
-            observation: Before, [R, ...] each.
-            next_observation: After, [R, ...] each.
-            terminated: Whether their values are final, [R].
-            below: Bits of `End` of the level below, [R]; None: not known.
-        """
-        reached = self.judged(observation, next_observation).is_final
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        """The ledger's columns for transitions, [R, ...] each."""
+        reached = self.judged(stored.before, stored.after).is_final
         values: dict[str, Array] = {
-            ACHIEVED: self.goal.turned(self.goal.achieved(next_observation)),
+            ACHIEVED: self.goal.turned(self.goal.achieved(stored.after)),
             REACHED: reached,
         }
         if self.stops_on_failure:
-            values[FAILED] = self.failed(reached, terminated=terminated, below=below)
+            terminated = stored.columns[TERMINATED]
+            values[FAILED] = self.failed(reached, terminated=terminated, below=stored.below)
         return values
 
     def failed(
         self, reached: BoolArray, *, terminated: BoolArray, below: Array | None
     ) -> BoolArray:
-        """Failures that a level stopped on, bool [R]; see `ledger_values`."""
+        """Failures that a level stopped on, bool [R].
+
+        Args:
+            reached: Whether the goal is reached, [R].
+            terminated: Whether the transitions' values are final, [R].
+            below: Bits of `End` of the level below, [R]; None: not known.
+        """
         if below is None:
             return np.zeros(len(reached), np.bool_)
         return terminated & missed(below) & ~reached
@@ -228,6 +210,11 @@ class Hindsight:
         shown = observation[GOAL_KEY].reshape(-1, len(self.goal.low))
         goal = self.goal.seen(shown, observation) + moved
         return self.goal.judge(goal, self.goal.achieved(next_observation))
+
+    def part(self, context: PartContext) -> "HindsightPart":
+        """The part of the memory that relabels; SpaceError where the observations don't fit."""
+        self.check(context.observation_space)
+        return HindsightPart(self, context.owner)
 
     def units(self, store: RingStore, rng: np.random.Generator) -> "HindsightUnits":
         """Build the sampler units that relabel what a store keeps."""
@@ -271,6 +258,48 @@ class Hindsight:
                 f"hindsight shows its goals as GoalSpace.show does, and {kind} overrides "
                 f"{showing[0]}; leave that out, or set hindsight=None"
             )
+
+
+class HindsightPart(MemoryPart):
+    """The part of a memory that keeps what hindsight needs, and relabels what is drawn.
+
+    Args:
+        hindsight: How transitions are relabelled.
+        owner: The agent, for warnings where its transitions are not those of hindsight; empty:
+            there are none.
+    """
+
+    def __init__(self, hindsight: Hindsight, owner: str) -> None:
+        self.hindsight = hindsight
+        self._rounding = GoalRounding(hindsight.goal)
+        self._comparisons: list[HindsightComparison] = []
+        if owner and hindsight.ratio and not hindsight.goal.learns:
+            self._comparisons = [HindsightComparison(hindsight, owner)]
+
+    @property
+    def ledger(self) -> dict[str, Field]:
+        return self.hindsight.ledger
+
+    def kept(self, stored: Stored) -> dict[str, Array]:
+        """The ledger's columns for transitions, [R, ...] each.
+
+        Warns:
+            CoachWarning: Their goals, rewards or ends are not those of hindsight; once each.
+        """
+        kept = self.hindsight.kept(stored)
+        if ACHIEVED in kept:
+            self._rounding.check(kept[ACHIEVED])
+        for comparison in self._comparisons:
+            comparison.compare(stored)
+        return kept
+
+    def units(
+        self,
+        context: UnitContext,
+        own: Sequence[SamplerUnit],  # noqa: ARG002 - as `MemoryPart`
+    ) -> list[tuple[str, SamplerUnit]]:
+        goals, rewards, observations = self.hindsight.units(context.store, context.rng)
+        return [("window", goals), (goals.name, rewards), ("gather", observations)]
 
 
 class HindsightUnits(NamedTuple):

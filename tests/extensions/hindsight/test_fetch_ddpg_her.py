@@ -44,7 +44,7 @@ def test_levels_cover_all_fetch_tasks():
 def test_goal_space_of_each_task(level):
     """Achieved goals and rewards, as the task has them before anything is left out."""
     parameters = described(level=level)
-    goal = parameters.agent.memory.hindsight.goal
+    goal = parameters.agent.memory.relabelling.goal
     plain = GymnasiumParameters(level=parameters.environment.level).build(num_envs=4)
     seen = plain.reset(seed=0).observation
     rng, rewards = np.random.default_rng(0), []
@@ -83,7 +83,7 @@ def test_achieved_goal_is_not_stored_twice():
 
 def test_control_differs_in_hindsight_only():
     cure, control = described().agent, described(hindsight=False).agent
-    assert control.memory.hindsight is None
+    assert control.memory.relabelling is None
     assert replace(control, memory=cure.memory) == cure
 
 

@@ -19,20 +19,22 @@ from coach_rl import (
 )
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.records import End, Transition
-from coach_rl.memories.hindsight import Hindsight
-from coach_rl.memories.hindsight_comparison import HindsightComparison
-from tests.memories.test_hindsight import GOAL, with_hindsight
+from coach_rl.extensions.hindsight.hindsight import Hindsight, HindsightPart
+from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
+from coach_rl.memories.batches import columns_of
+from coach_rl.memories.parts import Stored
+from tests.extensions.hindsight.test_hindsight import GOAL, with_hindsight
 
 OWNER = "agent 'a'"
 
 
 def transitions(distances, reward, terminated=False, **more):
-    """Decisions that end at these distances from their goals, along the first element."""
+    """Stored decisions that end at these distances from their goals, along the first element."""
     count = len(distances)
     goal = np.full((count, 2), 3.0)
     after = goal + np.stack([np.array(distances, np.float64), np.zeros(count)], axis=1)
     seen = {"observation": goal, "achieved_goal": goal - 9, "desired_goal": goal}
-    return Transition(
+    made = Transition(
         rows=np.arange(count),
         observation=seen,
         action=np.zeros((count, 1), np.float32),
@@ -43,11 +45,15 @@ def transitions(distances, reward, terminated=False, **more):
         duration=np.ones(count, np.int64),
         **more,
     )
+    return Stored(
+        made.observation, made.next_observation, columns_of(made), made.below, made.tested
+    )
 
 
 def warned(*stored, **hindsight):
     """The warnings about transitions that are stored one after the other."""
-    comparison = HindsightComparison.of(with_hindsight(**hindsight).layout.hindsight, OWNER)
+    (kept,) = with_hindsight(**hindsight).layout.parts
+    comparison = HindsightComparison(kept.hindsight, OWNER)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for each in stored:
@@ -112,8 +118,16 @@ def test_comparison_angle_out_of_bounds_warns_once_unless_it_is_shown_relative(o
     assert all("angle lies out of the GoalSpace's bounds" in each for each in texts)
 
 
-def test_comparison_no_relabelling_is_none():
-    assert HindsightComparison.of(with_hindsight(ratio=0.0).layout.hindsight, OWNER) is None
+@pytest.mark.parametrize(
+    ("ratio", "owner", "count"), [(1.0, OWNER, 1), (0.0, OWNER, 0), (1.0, "", 0)]
+)
+def test_memory_compares_where_it_relabels_for_an_agent(ratio, owner, count):
+    hindsight = Hindsight(goal=GOAL, strategy="future", ratio=ratio, goal_ends_episode=True)
+    part = HindsightPart(hindsight, owner)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        part.kept(transitions([2.0], [-7.0]))
+    assert len(caught) == count
 
 
 def test_comparison_failures_are_not_compared():
@@ -147,7 +161,7 @@ def test_comparison_run_contradicting_environment_warns(environment, ends, messa
     manager = BasicRLGraphManager(
         BasicGraphParameters(
             agent=DDPGAgentParameters(
-                memory=ReplayMemoryParameters(capacity=2_000, hindsight=hindsight),
+                memory=ReplayMemoryParameters(capacity=2_000, relabelling=hindsight),
                 learning=LearningParameters(batch=8, learning_starts=100),
                 update_mode="eager",
             ),

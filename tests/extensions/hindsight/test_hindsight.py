@@ -13,10 +13,11 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, Transition
+from coach_rl.extensions.hindsight import HindsightParameters
+from coach_rl.extensions.hindsight.hindsight import goal_steps
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.memories import HindsightParameters, ReplayMemoryParameters
-from coach_rl.memories.hindsight import goal_steps
+from coach_rl.memories import ReplayMemoryParameters, Stored
 from tests.memories.replay_worlds import build
 
 OBSERVED = spaces.Dict(
@@ -90,7 +91,7 @@ def with_hindsight(*, strategy="future", ratio=4.0, goal=GOAL, goal_ends_episode
     hindsight = HindsightParameters(
         goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=goal_ends_episode
     )
-    return build(**{"observed": OBSERVED, **rest}, hindsight=hindsight)
+    return build(**{"observed": OBSERVED, **rest}, relabelling=hindsight)
 
 
 def arrays(batch):
@@ -199,7 +200,7 @@ def test_hindsight_angles_are_wrapped_into_bounds():
     hindsight = HindsightParameters(goal=turning).at(ALONE)
     achieved = {"achieved_goal": np.array([[7.0, 7.0], [-20.0, -20.0], [3.0, 3.0]])}
     wanted = {"desired_goal": np.array([[7.0 - 2 * pi, 7.0], [0.0, 0.0], [3.0, 3.0]])}
-    kept = hindsight.ledger_values(wanted, achieved, terminated=np.zeros(3, bool), below=None)
+    kept = hindsight.kept(Stored(wanted, achieved, {}, None, None))
     shown = [[7.0 - 2 * pi, 7.0], [6 * pi - 20.0, -20.0], [3.0, 3.0]]
     np.testing.assert_allclose(kept["/achieved_goals"], shown)
     assert kept["/reached"].tolist() == [True, False, True]
@@ -220,7 +221,7 @@ def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
     )
     below = LevelParameters(name="low", agent=still, goal_space=goal, horizon=5)
     memory = ReplayMemoryParameters(
-        capacity=40, hindsight=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode)
+        capacity=40, relabelling=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode)
     ).build(
         observation_space=spaces.Dict(
             {
