@@ -207,13 +207,6 @@ class Critics(CriticEnsemble):
         return self.bounded(self.values(observation, shown, members or self.members).squeeze(-1))
 
 
-class ChoiceCritics(CriticEnsemble):
-    """K action-value functions of M actions side by side, which see no action: values [K, B, M]."""
-
-    def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        return self.bounded(self.values(observation, None, self.members))
-
-
 class BorrowedLayers(nn.Module, ABC):
     """A part of an actor's network that runs layers of the critics, which alone train them."""
 

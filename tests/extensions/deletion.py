@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
 USED = (
-    "testing", "discrete_maps", "distributional", "episode_filters", "exploration",
+    "testing", "choices", "discrete_maps", "distributional", "episode_filters", "exploration",
     "image_filters", "optimizers", "recurrent_layers", "scripts", "strict_subgoals",
 )  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
