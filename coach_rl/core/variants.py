@@ -43,10 +43,10 @@ def variant_for(name: str, space: Space, own: Mapping[str, Any], *, owner: str) 
         if kind in own:
             return own[kind]
     shown = " ".join(str(space).split())  # which may have several lines
+    known = ", ".join(sorted({*own, *places})) or "no other kind that needs a variant"
     raise SpaceError(
-        f"{owner} acts in {', '.join(sorted({*own, *places}))} spaces, got {shown}; map the space "
-        "with an OutputFilter, take another agent (PPO acts in most), or install an extension that "
-        f"has a variant of {name} for {kinds[0]}"
+        f"{owner} cannot act in {shown}; there is {known}. Map the space with an OutputFilter, "
+        f"take another agent, or install an extension with a variant of {name} for {kinds[0]}"
     )
 
 

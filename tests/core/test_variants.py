@@ -76,7 +76,7 @@ def test_kind_that_is_served_already_keeps_its_class_and_reads_no_table(monkeypa
 
 def test_space_without_a_variant_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr("coach_rl.core.variants.variant_tables", [])
-    with pytest.raises(SpaceError, match="agent 'agent' acts in Discrete spaces, got Multi") as got:
+    with pytest.raises(SpaceError, match="agent 'agent' cannot act in Multi") as got:
         learner(DQNAgentParameters(**SMALL), spaces.MultiDiscrete([[2, 3], [4, 5]]))
     assert "a variant of DQNAgentParameters for MultiDiscrete" in str(got.value)
     assert "\n" not in str(got.value)
