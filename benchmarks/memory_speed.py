@@ -25,9 +25,9 @@ from gymnasium import spaces
 
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.memories import (
     HindsightParameters,
-    PrioritisedParameters,
     ReplayMemoryParameters,
 )
 

@@ -140,7 +140,6 @@ if TYPE_CHECKING:
     )
     from coach_rl.memories import (
         HindsightParameters,
-        PrioritisedParameters,
         ReplayMemoryParameters,
         SingleTransitions,
     )

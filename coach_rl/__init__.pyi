@@ -345,6 +345,9 @@ from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
 )
+from coach_rl.extensions.prioritised.prioritised import (
+    PrioritisedParameters as PrioritisedParameters,
+)
 from coach_rl.extensions.recurrent_layers.attention import (
     Attention as Attention,
 )
@@ -427,7 +430,6 @@ from coach_rl.graph_managers import (
 )
 from coach_rl.memories import (
     HindsightParameters as HindsightParameters,
-    PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SingleTransitions as SingleTransitions,
 )

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         PartContext,
         Stored,
     )
-    from coach_rl.memories.prioritised import PrioritisedParameters
     from coach_rl.memories.replay_memory import ReplayMemory
     from coach_rl.memories.replay_parameters import ReplayMemoryParameters, SamplerUnitParameters
     from coach_rl.memories.ring_store import RingStore
@@ -32,7 +31,7 @@ else:
 __all__ = [
     "Columns", "DrawParameters", "HindsightParameters", "MemoryPart",
     "MemoryPartParameters", "Minibatch", "PartContext",
-    "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
+    "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
     "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
     "SamplerUnitParameters", "SingleTransitions", "Stored", "TransitionBatch",
 ]  # fmt: skip

@@ -59,9 +59,8 @@ from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
-from coach_rl.memories.prioritised import tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
-from coach_rl.memories.samplers import SamplerChain
+from coach_rl.memories.samplers import PositionParameters, SamplerChain
 from coach_rl.memories.tables import Field, kept_dtype
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -70,8 +69,6 @@ RECORDED = frozenset(path.removeprefix("/") for path in (LOW_BEGIN, LOW_END, END
 """Extras that a memory makes itself of each transition, if they are wanted."""
 MakeExtras = Callable[[Transition], Mapping[str, Array]]
 MakeColumns = Callable[[Transition, Mapping[str, Array]], Mapping[str, Array]]
-SAVED_PRIORITY = 24
-"""Bytes that saving a priority takes for a moment: value, position and place in the tree."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +141,6 @@ class ReplayLayout:
     """True if the big columns are in the machine's memory."""
     is_on_device: bool
     """True if they are on the learner's device."""
-    is_prioritised: bool
-    """True if a priority is kept of each transition."""
     observation_space: spaces.Dict
     """The agent's observation space."""
     action_space: Space
@@ -162,6 +157,8 @@ class ReplayLayout:
     """Relabelling of goals; None: no relabelling."""
     parts: tuple[MemoryPart, ...]
     """Parts that keep columns of their own."""
+    positions: PositionParameters | None
+    """How transitions are drawn; None: uniformly."""
 
     @cached_property
     def observations(self) -> dict[str, Field]:
@@ -228,8 +225,8 @@ class ReplayLayout:
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small
-        if self.is_prioritised:
-            host += tree_bytes(entries) + entries * SAVED_PRIORITY
+        if self.positions is not None:
+            host += self.positions.host_bytes(entries)
         return MemorySize(host=host + self.is_on_host * big, device=self.is_on_device * big)
 
     def columns(self, transition: Transition) -> dict[str, Array]:

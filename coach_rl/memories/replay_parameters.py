@@ -26,7 +26,6 @@ from coach_rl.memories.hindsight import (
 )
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.parts import DrawParameters, MemoryPartParameters, PartContext
-from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
     RECORDED,
     ReplayLayout,
@@ -39,6 +38,7 @@ from coach_rl.memories.samplers import (
     Gather,
     NStep,
     OneStep,
+    PositionParameters,
     SamplerChain,
     SamplerUnit,
     ToDevice,
@@ -81,8 +81,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """Rewards summed before bootstrapping."""
     discount_by_duration: bool = False
     """Discount by gamma ** duration, for decisions that last several simulator steps."""
-    prioritised: PrioritisedParameters | None = None
-    """Sample in proportion to errors; None: uniformly."""
+    prioritised: PositionParameters | None = None
+    """How transitions are drawn, such as in proportion to errors (PrioritisedParameters); None:
+    uniformly."""
     hindsight: HindsightParameters | None = None
     """Relabel goals in sampled transitions; None: leave them."""
     draws: DrawParameters = field(default_factory=SingleTransitions)
@@ -154,7 +155,6 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             keeps=self.storage != "none",
             is_on_host=self.storage in ("cpu", "pinned"),
             is_on_device=self.storage == "device",
-            is_prioritised=self.prioritised is not None,
             observation_space=observation_space,
             action_space=action_space,
             extras=self.extras,
@@ -163,6 +163,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             draws=self.draws,
             hindsight=hindsight,
             parts=tuple(part.at(part_context) for part in self.parts),
+            positions=self.prioritised,
         )
         check_size(layout.size, capacity=self.capacity, device=device)
         store = RingStore(
@@ -259,7 +260,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         units: list[SamplerUnit] = [
             UniformPositions(store, rng)
             if self.prioritised is None
-            else PrioritisedPositions(store, rng, self.prioritised)
+            else self.prioritised.build(store, rng)
         ]
         gather = Gather(store, *layout.gathered)
         units += self.draws.units(self._return_units(store, relabel, discount), gather)

@@ -42,8 +42,9 @@ from coach_rl.environments.toy import (
 )
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
 from coach_rl.extensions.exploration import ParameterNoise
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
-from coach_rl.memories import HindsightParameters, PrioritisedParameters
+from coach_rl.memories import HindsightParameters
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 

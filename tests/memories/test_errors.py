@@ -16,9 +16,9 @@ from coach_rl.core.errors import (
     SpaceError,
     UnknownNameError,
 )
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.memories import (
     HindsightParameters,
-    PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
 )

@@ -22,9 +22,10 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.exploration import EpsilonZGreedy
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from coach_rl.memories.draws import SingleTransitions
 from tests.agents.decisions import context, outcome, request
 from tests.agents.plain_dqn import PlainDQN, PlainQNetwork

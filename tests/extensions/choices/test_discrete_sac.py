@@ -13,10 +13,10 @@ from coach_rl.architectures.gradient_step import eager_gradient
 from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
-from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.draws import SingleTransitions
 from tests.agents.decisions import context, outcome, request
 from tests.agents.plain_learners import TEST, TRAIN, manager, parameters, run

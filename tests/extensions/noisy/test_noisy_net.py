@@ -27,10 +27,11 @@ from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHe
 from coach_rl.extensions.noisy import NoisyLinear, NoisyNet
 from coach_rl.extensions.noisy.noisy_layers import NOISE
 from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from tests.agents.decisions import context, request
 from tests.agents.resuming import after, assert_resumes
 from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN, scaled
