@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         AdamParameters,
         CriticParameters,
         MeanHead,
-        ModuleParameters,
         OptimizerParameters,
         QNetworkParameters,
         TargetSync,

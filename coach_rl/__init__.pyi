@@ -20,7 +20,6 @@ from coach_rl.architectures import (
     AdamParameters as AdamParameters,
     CriticParameters as CriticParameters,
     MeanHead as MeanHead,
-    ModuleParameters as ModuleParameters,
     OptimizerParameters as OptimizerParameters,
     QNetworkParameters as QNetworkParameters,
     TargetSync as TargetSync,
@@ -330,6 +329,9 @@ from coach_rl.extensions.optimizers.adamw import (
 )
 from coach_rl.extensions.optimizers.rmsprop import (
     RMSpropParameters as RMSpropParameters,
+)
+from coach_rl.extensions.own_modules.user_module import (
+    ModuleParameters as ModuleParameters,
 )
 from coach_rl.extensions.parallel.parallel import (
     ParallelParameters as ParallelParameters,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,7 +13,6 @@ from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerPar
 from coach_rl.architectures.images import CONVOLUTIONS, ImageLayout, image_encoder
 from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
@@ -181,8 +181,50 @@ class OneHot(nn.Module):
         return torch.cat(blocks, dim=1).to(torch.float32)
 
 
-AnyTorsoParameters = TorsoParameters | ModuleParameters
-"""Our torso, or a module of the user's own."""
+class OtherTorso(nn.Module):
+    """A torso of another kind, which acts in torch and has no hidden state."""
+
+    name: str
+    """Its name in messages."""
+    output_size: int
+    """F, the number of its features."""
+    last_layer: bool
+    """Features go through a linear layer to the network's outputs; False: they are the outputs."""
+
+    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, None]:
+        """The result of `forward`; there is no hidden state."""
+        return self(observation), None
+
+
+class OtherTorsoParameters(Protocol):
+    """A frozen description of a torso of another kind."""
+
+    @property
+    def orthogonal(self) -> bool:
+        """True if last layers behind it begin orthogonal."""
+        ...
+
+    @property
+    def last_layer(self) -> bool:
+        """As of `OtherTorso`."""
+        ...
+
+    def build(
+        self,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> OtherTorso:
+        """The torso for observations of a space."""
+        ...
+
+    def critics(self, *surroundings: Any) -> nn.Module:
+        """Critics of actions too, made and called like `continuous_control.DenseCritics`."""
+        ...
+
+
+AnyTorsoParameters = TorsoParameters | OtherTorsoParameters
+"""Our torso, or one of another kind."""
 
 
 def relu_torso(*sizes: int) -> TorsoParameters:
@@ -191,22 +233,22 @@ def relu_torso(*sizes: int) -> TorsoParameters:
 
 
 def last_layer(
-    torso: Torso | ModuleTorso, outputs: int, make: Callable[[int, int], nn.Module]
+    torso: Torso | OtherTorso, outputs: int, make: Callable[[int, int], nn.Module]
 ) -> nn.Module:
     """The layer from features to a network's outputs.
 
     Args:
         torso: Gives the features.
         outputs: How many outputs the network has.
-        make: The layer of so many inputs and outputs. Not used where a module of the user's gives
-            the outputs itself.
+        make: The layer of so many inputs and outputs. Not used where the torso gives the
+            outputs itself.
     """
-    if isinstance(torso, Torso) or torso.params.last_layer:
+    if isinstance(torso, Torso) or torso.last_layer:
         return make(torso.output_size, outputs)
     if torso.output_size != outputs:
         raise SpaceError(
-            f"the network {type(torso.module).__name__} has {torso.output_size} outputs where "
-            f"{outputs} are needed; change it, or set ModuleParameters.last_layer"
+            f"the network {torso.name} has {torso.output_size} outputs where {outputs} are "
+            "needed; change it, or set its last_layer"
         )
     return nn.Identity()
 
@@ -242,6 +284,16 @@ class LatentNetwork(nn.Module):
         """Latents [B, G] of observations [B, ...] each."""
         latents: Tensor = self.head(self.torso({self.key: observation[self.key]}))
         return latents
+
+
+def selected(space: spaces.Dict, keys: tuple[str, ...] | None) -> spaces.Dict:
+    """The keys of an observation space that a network gets; UnknownNameError if one is missing."""
+    if keys is None:
+        return space
+    for key in keys:
+        if key not in space.spaces:
+            raise UnknownNameError("observation key", key, space.spaces)
+    return spaces.Dict({key: part for key, part in space.spaces.items() if key in keys})
 
 
 def _has_bounds_of_bytes(space: Space) -> bool:

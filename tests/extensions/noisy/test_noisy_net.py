@@ -15,7 +15,6 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import ALLOWED
@@ -27,6 +26,7 @@ from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHe
 from coach_rl.extensions.noisy import NoisyLinear, NoisyNet
 from coach_rl.extensions.noisy.noisy_layers import NOISE
 from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
+from coach_rl.extensions.own_modules.user_module import ModuleParameters
 from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
