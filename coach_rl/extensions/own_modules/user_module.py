@@ -112,6 +112,7 @@ class ModuleTorso(OtherTorso):
         action_space: Space | None = None,
     ) -> None:
         super().__init__()
+        self.params = params
         self.last_layer = params.last_layer
         shown = selected(space, params.keys)
         self.keys = list(shown.spaces)
