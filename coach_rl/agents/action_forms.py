@@ -34,7 +34,9 @@ def _flattened(output: OutputFilter, params: Any, _owner: str) -> OutputFilter:
     space = output.agent_space
     if not params.arguments and _is_flat(space):
         return output
-    form = variant_for("PPOAgentParameters", space, {}, owner=f"agent '{params.name}'")
+    form = variant_for(
+        "PPOAgentParameters", space, {}, claim=f"agent '{params.name}' cannot act in"
+    )
     flat: OutputFilter = form(output, params)
     return flat
 

@@ -168,7 +168,7 @@ def learner_class(agent: OffPolicyAgent) -> type[DQNLearner]:
     own = {"Discrete": DQNLearner}
     space = agent.action_space
     kind: type[DQNLearner] = variant_for(
-        "DQNAgentParameters", space, own, owner=f"agent '{agent.name}'"
+        "DQNAgentParameters", space, own, claim=f"agent '{agent.name}' cannot act in"
     )
     return kind
 

@@ -259,8 +259,8 @@ class SACLearner(SoftLearner[SACBatch]):
 def sac_learner(params: SACAgentParameters, agent: OffPolicyAgent) -> Learner:
     """The learner of a SAC agent by its action space: the paper's, or a variant."""
     own = {"Box": SACLearner}
-    owner = f"agent '{agent.name}'"
-    kind = variant_for("SACAgentParameters", agent.action_space, own, owner=owner)
+    claim = f"agent '{agent.name}' cannot act in"
+    kind = variant_for("SACAgentParameters", agent.action_space, own, claim=claim)
     learner: Learner = kind(params, agent)
     return learner
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -10,13 +10,16 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
-from coach_rl.architectures.images import CONVOLUTIONS, ImageLayout, image_encoder
 from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.spaces import Space, choice_sizes, first_action
+from coach_rl.core.variants import variant_for
+
+ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
+NamedConvolutions = Literal["auto", "shallow", "small", "medium", "deep"]
 
 
 @parameter_class
@@ -25,9 +28,11 @@ class TorsoParameters:
 
     embedder: tuple[Positive[int], ...] = ()
     """Dense layers of each vector key before the keys are merged; none by default."""
-    convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "auto"
-    """Layers that image keys go through: (channels, kernel, stride) each, or a name in
-    `CONVOLUTIONS`. auto: medium, and for a side below 36 pixels those layers of small that fit."""
+    convolutions: (
+        NamedConvolutions | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...]
+    ) = "auto"
+    """Layers that image keys go through: (channels, kernel, stride) each, or their name. auto:
+    medium, and for a side below 36 pixels those layers of small that fit."""
     images: ImageLayout = "auto"
     """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
     auto: bytes are images with the channels last, others need an explicit choice.
@@ -45,11 +50,6 @@ class TorsoParameters:
     """Layer normalisation (Ba et al. 2016) of every dense layer, before its activation."""
     keys: NonEmpty[tuple[str, ...]] | None = None
     """Observation keys that the network sees; None: all of them."""
-
-    def __post_init__(self) -> None:
-        names = ("auto", *CONVOLUTIONS)
-        if isinstance(self.convolutions, str) and self.convolutions not in names:
-            raise UnknownNameError("convolution stack", self.convolutions, names)
 
     def build(
         self,
@@ -310,7 +310,9 @@ def _encoder(
             sizes = choice_sizes(space)
             return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
         case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
-            return image_encoder(space, key, params, rng, is_scaled=is_scaled)
+            encoder = variant_for("image_encoder", space, {}, claim=f"no layers for image '{key}',")
+            layers: tuple[nn.Module, int] = encoder(space, key, params, rng, is_scaled=is_scaled)
+            return layers
         case spaces.Box() | spaces.MultiBinary():
             return FlattenVector(is_scaled=is_scaled), int(np.prod(space.shape))
     raise SpaceError(f"cannot embed observation '{key}' of space {space}")

@@ -1,6 +1,7 @@
 """Variants: classes by kind of space, those of an agent itself and those of extensions.
 
-    learner = variant_for("DQNAgentParameters", space, {"Discrete": DQNLearner}, owner="agent")
+    own = {"Discrete": DQNLearner}
+    kind = variant_for("DQNAgentParameters", space, own, claim="this agent cannot act in")
 
 An extension lists its own in its table (see `configuration.extensions`). Kinds
 that the engine serves itself stay as they are; a variant is imported when its kind is met.
@@ -18,7 +19,7 @@ variant_tables: list[Callable[[str], Mapping[str, str]]] = []
 engine adds one that reads the tables of extensions."""
 
 
-def variant_for(name: str, space: Space, own: Mapping[str, Any], *, owner: str) -> Any:
+def variant_for(name: str, space: Space, own: Mapping[str, Any], *, claim: str) -> Any:
     """What serves the kind of a space: one's own, or a variant that an extension has.
 
     Of several classes that a space derives from, the nearest that is served counts.
@@ -27,7 +28,7 @@ def variant_for(name: str, space: Space, own: Mapping[str, Any], *, owner: str) 
         name: What has variants, such as the public name of an agent's parameters.
         space: The space.
         own: What serves kinds of space without an extension, by the name of the kind.
-        owner: The beginning of the message, such as the agent's name.
+        claim: The beginning of the message about a space that nothing serves.
 
     Raises:
         SpaceError: Neither serves the space.
@@ -45,8 +46,8 @@ def variant_for(name: str, space: Space, own: Mapping[str, Any], *, owner: str) 
     shown = " ".join(str(space).split())  # which may have several lines
     known = ", ".join(sorted({*own, *places})) or "no other kind that needs a variant"
     raise SpaceError(
-        f"{owner} cannot act in {shown}; there is {known}. Map the space with an OutputFilter, "
-        f"take another agent, or install an extension with a variant of {name} for {kinds[0]}"
+        f"{claim} {shown}; there is {known}. Map it to another space by a filter, or install an "
+        f"extension with a variant of {name} for {kinds[0]}"
     )
 
 

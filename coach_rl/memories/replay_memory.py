@@ -55,12 +55,12 @@ from coach_rl.memories.batches import (
     shown_as,
     under,
 )
-from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.hindsight import Hindsight
 from coach_rl.memories.hindsight_comparison import HindsightComparison
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
 from coach_rl.memories.ring_store import LEDGER, RingStore
 from coach_rl.memories.samplers import PositionParameters, SamplerChain
+from coach_rl.memories.stacked_column import StackedColumnKind
 from coach_rl.memories.tables import Field, kept_dtype
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -147,8 +147,8 @@ class ReplayLayout:
     """The agent's action space."""
     extras: tuple[str, ...]
     """Columns of the extras kept with the agent's actions."""
-    frame_stack: tuple[str, ...]
-    """Observation keys whose frames are kept once each."""
+    frame_stack: Mapping[str, StackedColumnKind]
+    """Observation keys that are kept in a way of their own, which keeps each frame once."""
     keeps_follows: bool
     """True if each transition's `follows` is kept, for n-step returns."""
     draws: DrawParameters
@@ -175,9 +175,9 @@ class ReplayLayout:
         return {ACTIONS: _field(self.action_space)}
 
     @property
-    def stacks(self) -> dict[str, Field]:
-        """Columns of the observations whose frames are kept once each, by key."""
-        return {key: self.observations[key] for key in self.frame_stack}
+    def stacks(self) -> dict[str, tuple[StackedColumnKind, Field]]:
+        """Ways and columns of the observations whose frames are kept once each, by key."""
+        return {key: (kind, self.observations[key]) for key, kind in self.frame_stack.items()}
 
     @cached_property
     def fields(self) -> dict[str, Field]:
@@ -216,9 +216,8 @@ class ReplayLayout:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
         big = entries * sum(field.bytes for field in self.fields.values())
-        for field in self.stacks.values():
-            per_row = frames_per_row(self.row_capacity, field.shape[-1])
-            big += self.num_rows * per_row * field.bytes // field.shape[-1]
+        for kind, field in self.stacks.values():
+            big += self.num_rows * kind.bytes_per_row(field, self.row_capacity)
         # bytes of the indices per transition
         episodes = 16
         frames = 16 * len(self.stacks)

@@ -16,6 +16,7 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.scratch import Scratch
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
+from coach_rl.core.variants import variant_for
 from coach_rl.memories.batches import extra
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.hindsight import (
@@ -158,7 +159,12 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             observation_space=observation_space,
             action_space=action_space,
             extras=self.extras,
-            frame_stack=self.frame_stack,
+            frame_stack={
+                key: variant_for(
+                    "frame_stack", observation_space[key], {}, claim=f"no frame_stack for '{key}',"
+                )
+                for key in self.frame_stack
+            },
             keeps_follows=self.n_step > 1 or not self.draws.is_single,
             draws=self.draws,
             hindsight=hindsight,

@@ -69,7 +69,7 @@ def test_learner_is_the_one_listed_for_the_nearest_kind(params, action_space, ex
 
 def test_kind_that_is_served_already_keeps_its_class_and_reads_no_table(monkeypatch):
     monkeypatch.setattr("coach_rl.core.variants.variant_tables", [pytest.fail])
-    assert variant_for("Agent", spaces.Discrete(3), {"Discrete": DQNLearner}, owner="x") is (
+    assert variant_for("Agent", spaces.Discrete(3), {"Discrete": DQNLearner}, claim="x") is (
         DQNLearner
     )
 

@@ -28,7 +28,7 @@ GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
 USED = (
     "testing", "choices", "discrete_maps", "distributional", "episode_filters", "exploration",
-    "image_filters", "mixed_actions", "optimizers", "own_modules", "prioritised",
+    "image_filters", "images", "mixed_actions", "optimizers", "own_modules", "prioritised",
     "recurrent_layers", "scripts", "strict_subgoals",
 )  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""

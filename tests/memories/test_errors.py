@@ -23,7 +23,7 @@ from coach_rl.memories import (
     RolloutMemory,
 )
 from coach_rl.memories.samplers import SamplerChain
-from tests.memories import test_frame_stacks as frame_stacks
+from tests.extensions.images import test_frame_stacks as frame_stacks
 from tests.memories import test_rollout_memory as rollouts
 from tests.memories.replay_worlds import Stream, build
 from tests.memories.test_hindsight import (

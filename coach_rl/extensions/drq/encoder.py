@@ -55,7 +55,6 @@ class PictureTorsoParameters(TorsoParameters):
     """Behind convolutions and dense layers; behind the features it is tanh."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         require(
             self.recurrence is None,
             "PictureTorsoParameters.recurrence must be None: a hidden state would depend on "
