@@ -212,6 +212,7 @@ CASES = {
         (params(QNetworkParameters, torso=OWN, dueling=True), "dueling needs last_layer"),
         (shared_critic_torso, "critic_torso is not used where shared_torso"),
         (params(TorsoParameters, activation="rely"), "did you mean 'relu'"),
+        (params(TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
         *(
             (params(ModuleParameters, module=each), "write a class of torch.nn.Module")
             for each in (dict, nn.Linear(2, 2), print, None, 3)
@@ -283,7 +284,6 @@ CASES = {
         (torso(CHANNELS_FIRST), "channels first; set ... images to channels_first"),
     ],
     UnknownNameError: [
-        (params(TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
         (keys(TorsoParameters, "gaol"), "unknown observation key 'gaol' ... 'goal'"),
         (keys(ModuleParameters, "gaol", module=modules.Net), "'gaol' ... 'goal'"),
     ],
