@@ -26,7 +26,8 @@ from gymnasium import spaces
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import Transition
 from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.extensions.prioritised import PrioritisedParameters
+from coach_rl.memories import ReplayMemoryParameters
 
 NUM_ENVS, BATCH, EPISODE = 16, 256, 1000
 OBSERVATION = spaces.Box(-np.inf, np.inf, (17,), np.float64)

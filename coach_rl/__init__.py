@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from coach_rl.configuration.meant_names import MeantNames
 from coach_rl.core.errors import field_hints
 from coach_rl.core.lazy_names import lazy_names
+from coach_rl.core.variants import variant_tables
 
 if TYPE_CHECKING:
     from coach_rl.agents import (
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         AdamParameters,
         CriticParameters,
         MeanHead,
-        ModuleParameters,
         OptimizerParameters,
         QNetworkParameters,
         TargetSync,
@@ -138,7 +138,6 @@ if TYPE_CHECKING:
         ValidationParameters,
     )
     from coach_rl.memories import (
-        PrioritisedParameters,
         ReplayMemoryParameters,
         SingleTransitions,
     )
@@ -173,8 +172,15 @@ else:
 
         return familiar_fields(name, fields)
 
+    def _variants(name: str) -> Mapping[str, str]:
+        """The variants of a part by kind of space, whose tables are read when one is needed."""
+        from coach_rl.configuration.extensions import variants_of
+
+        return variants_of(name)
+
     __getattr__, __dir__ = lazy_names(__name__, _names_of_extensions, _familiar_classes)
     field_hints.append(_familiar_fields)
+    variant_tables.append(_variants)
     sys.meta_path.append(MeantNames(__name__, _familiar_classes))
 
 

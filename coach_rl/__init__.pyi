@@ -20,7 +20,6 @@ from coach_rl.architectures import (
     AdamParameters as AdamParameters,
     CriticParameters as CriticParameters,
     MeanHead as MeanHead,
-    ModuleParameters as ModuleParameters,
     OptimizerParameters as OptimizerParameters,
     QNetworkParameters as QNetworkParameters,
     TargetSync as TargetSync,
@@ -334,6 +333,9 @@ from coach_rl.extensions.optimizers.adamw import (
 from coach_rl.extensions.optimizers.rmsprop import (
     RMSpropParameters as RMSpropParameters,
 )
+from coach_rl.extensions.own_modules.user_module import (
+    ModuleParameters as ModuleParameters,
+)
 from coach_rl.extensions.parallel.parallel import (
     ParallelParameters as ParallelParameters,
 )
@@ -347,6 +349,9 @@ from coach_rl.extensions.planning.graph_agent import (
 from coach_rl.extensions.planning.places import (
     FarthestPoints as FarthestPoints,
     GridPlaces as GridPlaces,
+)
+from coach_rl.extensions.prioritised.prioritised import (
+    PrioritisedParameters as PrioritisedParameters,
 )
 from coach_rl.extensions.recurrent_layers.attention import (
     Attention as Attention,
@@ -429,7 +434,6 @@ from coach_rl.graph_managers import (
     ValidationParameters as ValidationParameters,
 )
 from coach_rl.memories import (
-    PrioritisedParameters as PrioritisedParameters,
     ReplayMemoryParameters as ReplayMemoryParameters,
     SingleTransitions as SingleTransitions,
 )

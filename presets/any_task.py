@@ -6,9 +6,10 @@ DDPG, TD3 and SAC (Tianshou 2021), those of `LunarLander_DQN` for DQN (RL Baseli
 normalises observations that are vectors, SAC learns its temperature.
 """
 
+import importlib
+import importlib.util
 from contextlib import closing
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,33 +18,25 @@ import coach_rl as rl
 from coach_rl import environments
 from coach_rl.architectures.hidden_states import StatefulLayerParameters
 from coach_rl.presets import (
-    Acrobot_PPO,
-    CartPole_DQN,
-    CartPole_PPO,
-    CartPole_SAC,
     LunarLander_DQN,
     Mujoco_DDPG,
     Mujoco_PPO,
     Mujoco_SAC,
     Mujoco_TD3,
-    Pendulum_DDPG,
-    Pendulum_PPO,
-    Pendulum_SAC,
 )
 from coach_rl.presets.panels import RunPanel, flat
 
-OWN_PRESETS: dict[str, dict[str, ModuleType]] = {
-    "PPO": {
-        "Acrobot-v1": Acrobot_PPO,
-        "CartPole-v1": CartPole_PPO,
-        "Pendulum-v1": Pendulum_PPO,
-    },
-    "DQN": {"CartPole-v1": CartPole_DQN, "LunarLander-v3": LunarLander_DQN},
-    "DDPG": {"Pendulum-v1": Pendulum_DDPG},
-    "TD3": {},
-    "SAC": {"CartPole-v1": CartPole_SAC, "Pendulum-v1": Pendulum_SAC},
+OWN_PRESETS = {
+    ("PPO", "Acrobot-v1"): "Acrobot_PPO",
+    ("PPO", "CartPole-v1"): "CartPole_PPO",
+    ("PPO", "Pendulum-v1"): "Pendulum_PPO",
+    ("DQN", "CartPole-v1"): "CartPole_DQN",
+    ("DQN", "LunarLander-v3"): "LunarLander_DQN",
+    ("DDPG", "Pendulum-v1"): "Pendulum_DDPG",
+    ("SAC", "CartPole-v1"): "CartPole_SAC",
+    ("SAC", "Pendulum-v1"): "Pendulum_SAC",
 }
-"""Presets of single tasks, by algorithm and task."""
+"""Presets of single tasks by algorithm and task; used where the extension that they need is."""
 MUJOCO = {"PPO": Mujoco_PPO, "DDPG": Mujoco_DDPG, "TD3": Mujoco_TD3, "SAC": Mujoco_SAC}
 """Presets of MuJoCo tasks by algorithm."""
 UNTUNED = "hopper"
@@ -144,7 +137,10 @@ def _recurrent(agent: Any, layer: StatefulLayerParameters) -> Any:
 def _of_own_preset(algorithm: str, panel: Panel) -> rl.GraphManager | None:
     """The experiment of the task's preset; None where it has none."""
     given: dict[str, object] = {"steps": panel.steps, "num_envs": panel.num_envs}
-    preset = OWN_PRESETS[algorithm].get(panel.level)
+    name = OWN_PRESETS.get((algorithm, panel.level))
+    preset: Any = None
+    if name is not None and importlib.util.find_spec(f"coach_rl.presets.{name}"):
+        preset = importlib.import_module(f"coach_rl.presets.{name}")
     if panel.level in rl.TASKS and algorithm in MUJOCO:
         preset = MUJOCO[algorithm]
         given["level"] = panel.level

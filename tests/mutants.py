@@ -24,7 +24,7 @@ KEPT = Path(__file__).with_suffix(".toml")
 LEARNING = (
     "coach_rl/functional/*.py", "coach_rl/memories/*.py", "coach_rl/agents/*_agent.py",
     "coach_rl/agents/learner.py", "coach_rl/agents/actor_critic_learner.py",
-    "coach_rl/agents/variants/discrete_sac.py", "coach_rl/agents/variants/branching_dqn.py",
+    "coach_rl/extensions/choices/discrete_sac.py", "coach_rl/extensions/choices/branching_dqn.py",
     "coach_rl/extensions/hac/*.py", "coach_rl/extensions/hiro/*.py",
     "coach_rl/extensions/hits/*.py", "coach_rl/extensions/learned_goals/*.py",
     "coach_rl/architectures/*.py",

@@ -5,13 +5,13 @@ from typing import Any
 
 from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
 
-from coach_rl.agents.flattened_output import FlattenedOutput
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling, warn_of_endless
 from coach_rl.agents.stages.stage import INSIDE, Stage, StageBuild, StageKind
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.spaces import Space, acts_in_units
 from coach_rl.core.state import State
+from coach_rl.core.variants import variant_for
 
 ACTION_UNITS = "action_units"
 SCALED = "[-1, 1], scaled to the bounds of a Box"
@@ -34,7 +34,11 @@ def _flattened(output: OutputFilter, params: Any, _owner: str) -> OutputFilter:
     space = output.agent_space
     if not params.arguments and _is_flat(space):
         return output
-    return FlattenedOutput(output, space, params.arguments, agent=params.name)
+    form = variant_for(
+        "PPOAgentParameters", space, {}, claim=f"agent '{params.name}' cannot act in"
+    )
+    flat: OutputFilter = form(output, params)
+    return flat
 
 
 FORMS: tuple[Form, ...] = (_scaled, _flattened)

@@ -21,7 +21,6 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
-from coach_rl.agents.variants.by_space import made_for_space
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -39,6 +38,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray, Observation
 from coach_rl.core.spaces import Space, first_action
+from coach_rl.core.variants import variant_for
 from coach_rl.exploration_policies import (
     AnyExplorationPolicy,
     EpsilonGreedy,
@@ -83,7 +83,7 @@ class DQNAgentParameters(OffPolicyAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete or a flat MultiDiscrete space."""
-        make_learner = partial(made_for_space, learners_of(self.exploration), self)
+        make_learner = partial(learners_of(self.exploration), self)
         return self.AGENT(
             self, context, discount=self.algorithm.discount, make_learner=make_learner
         )
@@ -163,24 +163,29 @@ class DQNLearner:
         return judged, values
 
 
-@singledispatch
-def dqn_learner(
-    space: Space,  # noqa: ARG001 - its class chooses the function
-    params: DQNAgentParameters,
-    agent: OffPolicyAgent,
-) -> DQNLearner:
-    """The learner of a DQN agent by its action space; the paper's, unless one is registered."""
-    return DQNLearner(params, agent)
+def learner_class(agent: OffPolicyAgent) -> type[DQNLearner]:
+    """The class of a DQN's learner by the agent's action space: the paper's, or a variant."""
+    own = {"Discrete": DQNLearner}
+    space = agent.action_space
+    kind: type[DQNLearner] = variant_for(
+        "DQNAgentParameters", space, own, claim=f"agent '{agent.name}' cannot act in"
+    )
+    return kind
 
 
-LearnerBySpace: TypeAlias = Callable[[Space, DQNAgentParameters, OffPolicyAgent], DQNLearner]
+def dqn_learner(params: DQNAgentParameters, agent: OffPolicyAgent) -> DQNLearner:
+    """The learner of a DQN agent by its action space."""
+    return learner_class(agent)(params, agent)
+
+
+MakeDQNLearner: TypeAlias = Callable[[DQNAgentParameters, OffPolicyAgent], DQNLearner]
 
 
 @singledispatch
 def learners_of(
     exploration: object,  # noqa: ARG001 - its class chooses the function
-) -> LearnerBySpace:
-    """The function of a space to a DQN's learner, by the class of its exploration's parameters.
+) -> MakeDQNLearner:
+    """The function that makes a DQN's learner, by the class of its exploration's parameters.
 
     One that changes the network, or how it acts, registers its own.
     """

@@ -50,14 +50,13 @@ from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.spaces import (
-    MixedSpace,
+    PolicySpace,
     Space,
     choice_sizes,
     first_action,
 )
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.typed_values import FrozenMapping
-from coach_rl.exploration_policies.mixed_sampling import MixedSampler
 from coach_rl.exploration_policies.sampling import (
     CategoricalSampler,
     GaussianSampler,
@@ -475,6 +474,7 @@ def sampler_for(space: Space) -> Sampler:
     match space:
         case Discrete() | MultiDiscrete():
             return CategoricalSampler(sizes=choice_sizes(space), single=isinstance(space, Discrete))
-        case MixedSpace():
-            return MixedSampler(choice_sizes(space.choices), space.groups)
+        case PolicySpace():
+            own: Sampler = space.sampler
+            return own
     return GaussianSampler(size=int(np.prod(space.shape or (1,))))

@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
-from functools import partial, singledispatch
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -19,7 +19,6 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     ValueLearningParameters,
 )
-from coach_rl.agents.variants.by_space import made_for_space
 from coach_rl.architectures.continuous_control import (
     Actor,
     CriticEnsemble,
@@ -43,7 +42,7 @@ from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
 from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import Space
+from coach_rl.core.variants import variant_for
 from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
 )
@@ -94,7 +93,7 @@ class SACAgentParameters(ActorCriticAgentParameters):
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless its space is a flat, bounded Box, or flat and discrete."""
-        make_learner = partial(made_for_space, sac_learner, self)
+        make_learner = partial(sac_learner, self)
         return self.AGENT(
             self, context, discount=self.algorithm.discount, make_learner=make_learner
         )
@@ -257,14 +256,13 @@ class SACLearner(SoftLearner[SACBatch]):
         return -log_alpha * excess, {"temperature": log_alpha.exp()}
 
 
-@singledispatch
-def sac_learner(
-    space: Space,  # noqa: ARG001 - its class chooses the function
-    params: SACAgentParameters,
-    agent: OffPolicyAgent,
-) -> Learner:
-    """The learner of a SAC agent by its action space; the paper's, unless one is registered."""
-    return SACLearner(params, agent)
+def sac_learner(params: SACAgentParameters, agent: OffPolicyAgent) -> Learner:
+    """The learner of a SAC agent by its action space: the paper's, or a variant."""
+    own = {"Box": SACLearner}
+    claim = f"agent '{agent.name}' cannot act in"
+    kind = variant_for("SACAgentParameters", agent.action_space, own, claim=claim)
+    learner: Learner = kind(params, agent)
+    return learner
 
 
 class CandidatePolicy(ActingPolicy[RowNoise]):

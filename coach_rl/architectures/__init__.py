@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
     from coach_rl.architectures.torso import TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine
-    from coach_rl.architectures.user_module import ModuleParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ActorCriticParameters", "ActorParameters", "AdamParameters",
     "CriticParameters", "Critics", "GradientTransform",
-    "GradientTransformParameters", "MeanHead", "ModuleParameters", "NetworkWrapper", "Objective",
+    "GradientTransformParameters", "MeanHead", "NetworkWrapper", "Objective",
     "OptimizerParameters", "QNetworkParameters", "TargetSync",
     "TorsoParameters", "UpdateEngine",
 ]  # fmt: skip

@@ -13,14 +13,13 @@ from coach_rl.architectures.output_rules import OutputRule
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import MixedSpace, Space, choice_sizes
+from coach_rl.core.spaces import PolicySpace, Space, choice_sizes
 from coach_rl.functional.distributions import (
     Categorical,
     DiagonalGaussian,
     Distribution,
     MultiCategorical,
 )
-from coach_rl.functional.mixed import Mixed
 
 
 @parameter_class
@@ -144,8 +143,9 @@ def distribution_for(space: Space) -> Distribution:
             return Categorical(int(space.n))
         case spaces.MultiDiscrete() if len(space.shape) == 1:
             return MultiCategorical(choice_sizes(space))
-        case MixedSpace():
-            return Mixed(choice_sizes(space.choices), space.groups)
+        case PolicySpace():
+            own: Distribution = space.distribution
+            return own
     shown = " ".join(str(space).split())  # which may have several lines
     raise SpaceError(
         f"no stochastic policy for the action space {shown}; allowed: Box of floats, Discrete, "

@@ -20,7 +20,6 @@ from coach_rl.architectures.torso import (
     last_layer,
     relu_torso,
 )
-from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, RisingPair
@@ -89,7 +88,7 @@ class Actor(nn.Module):
     ) -> None:
         super().__init__()
         self.torso = params.torso.build(observation_space, rng, normaliser)
-        make = partial(_last_linear, bound=params.final_bound, rng=rng)
+        make = partial(last_linear, bound=params.final_bound, rng=rng)
         self.head = nn.Sequential(last_layer(self.torso, outputs, make))
 
     def forward(self, observation: dict[str, Tensor]) -> Any:
@@ -161,7 +160,8 @@ class CriticEnsemble(nn.Module):
         super().__init__()
         self.members = members
         self.bounds = params.bounds
-        kind = ModuleCritics if isinstance(params.torso, ModuleParameters) else DenseCritics
+        torso = params.torso
+        kind = DenseCritics if isinstance(torso, TorsoParameters) else torso.critics
         self.values = kind(
             params, observation_space, action_space, outputs, rng, normaliser, members
         )
@@ -205,13 +205,6 @@ class Critics(CriticEnsemble):
         """Values of actions [B, A] in the Box, [K, B]; of the first `members` only where given."""
         shown = action if self.action_unit == "raw" else self.to_box.inverse(action)
         return self.bounded(self.values(observation, shown, members or self.members).squeeze(-1))
-
-
-class ChoiceCritics(CriticEnsemble):
-    """K action-value functions of M actions side by side, which see no action: values [K, B, M]."""
-
-    def forward(self, observation: dict[str, Tensor]) -> Tensor:
-        return self.bounded(self.values(observation, None, self.members))
 
 
 class BorrowedLayers(nn.Module, ABC):
@@ -288,39 +281,6 @@ class DenseCritics(nn.Module):
         return torch.cat([values, action], dim=-1)
 
 
-class ModuleCritics(nn.Module):
-    """Outputs [K, B, P] by K modules of the user's own, which share nothing."""
-
-    def __init__(
-        self,
-        params: CriticParameters,
-        observation_space: spaces.Dict,
-        action_space: Space | None,
-        outputs: int,
-        rng: torch.Generator,
-        normaliser: ObservationNormaliser | None,
-        members: int,
-    ) -> None:
-        super().__init__()
-        assert isinstance(params.torso, ModuleParameters)
-        make = partial(_last_linear, bound=params.final_bound, rng=rng)
-        self.torsos, self.heads = nn.ModuleList(), nn.ModuleList()
-        for _ in range(members):
-            torso = ModuleTorso(
-                params.torso, observation_space, rng, normaliser, action_space=action_space
-            )
-            self.torsos.append(torso)
-            self.heads.append(last_layer(torso, outputs, make))
-
-    def forward(
-        self, observation: dict[str, Tensor], action: Tensor | None, members: int
-    ) -> Tensor:
-        """[members, B, P], of actions [B, A] as the network sees them."""
-        shown = () if action is None else (action,)
-        pairs = zip(self.torsos[:members], self.heads[:members], strict=True)
-        return torch.stack([head(torso(observation, *shown)) for torso, head in pairs])
-
-
 def scale_to(space: Space) -> ScaleToBox:
     """Map from [-1, 1] to an action space; SpaceError unless it is a flat, bounded Box of floats.
 
@@ -348,9 +308,10 @@ def scale_to(space: Space) -> ScaleToBox:
     return ScaleToBox(torch.from_numpy(low), torch.from_numpy(high))
 
 
-def _last_linear(
+def last_linear(
     inputs: int, outputs: int, *, bound: float | None, rng: torch.Generator
 ) -> nn.Linear:
+    """A network's last layer, whose initial weights lie within +- a bound if there is one."""
     layer = linear(inputs, outputs, rng=rng, gain=1.0, orthogonal=False)
     if bound is not None:
         _within(layer, bound, rng)

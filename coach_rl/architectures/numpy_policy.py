@@ -20,8 +20,7 @@ from coach_rl.architectures.layers import Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import Normalise
 from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
 from coach_rl.architectures.output_rules import Forward
-from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, Torso
-from coach_rl.architectures.user_module import ModuleTorso
+from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, OtherTorso, Torso
 from coach_rl.core.records import Array, FloatArray, Observation
 
 Layer = Callable[[FloatArray], FloatArray]
@@ -48,7 +47,7 @@ def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.d
     return forward
 
 
-def quick_forward(torso: Torso | ModuleTorso, head: nn.Sequential, device: torch.device) -> Forward:
+def quick_forward(torso: Torso | OtherTorso, head: nn.Sequential, device: torch.device) -> Forward:
     """A torso and what follows it as a function of numpy observations; in torch where it must."""
     return numpy_forward(torso, head) or torch_forward(lambda seen: head(torso(seen)), device)
 
@@ -60,7 +59,7 @@ def numpy_policy(model: ActorCritic) -> Forward | None:
 
 
 def numpy_forward(
-    torso: Torso | ModuleTorso, head: nn.Sequential, *, constant: Tensor | None = None
+    torso: Torso | OtherTorso, head: nn.Sequential, *, constant: Tensor | None = None
 ) -> Forward | None:
     """A torso and what follows it as a function of numpy observations [R, ...] to float32 [R, P].
 
@@ -74,17 +73,17 @@ def numpy_forward(
         constant: More outputs, the same for all observations.
     """
     rest = layers_behind(torso, head, constant)
-    if rest is None or isinstance(torso, ModuleTorso) or torso.embedder.recurrence is not None:
+    if rest is None or isinstance(torso, OtherTorso) or torso.embedder.recurrence is not None:
         return None
     passed = _pass(torso.embedder, rest)
     return None if passed is None else in_blocks(passed)
 
 
 def layers_behind(
-    torso: Torso | ModuleTorso, head: nn.Sequential, constant: Tensor | None
+    torso: Torso | OtherTorso, head: nn.Sequential, constant: Tensor | None
 ) -> list[Layer] | None:
     """The layers behind a torso's embedder; None where they must be torch."""
-    if isinstance(torso, ModuleTorso) or not next(head.parameters()).is_cpu:
+    if isinstance(torso, OtherTorso) or not next(head.parameters()).is_cpu:
         return None
     middleware = _layers(torso.middleware)
     last = _layers(head)

@@ -13,11 +13,12 @@ from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import (
     AnyTorsoParameters,
+    OtherTorso,
     Torso,
+    TorsoParameters,
     last_layer,
     relu_torso,
 )
-from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
@@ -109,7 +110,7 @@ class QNetworkParameters:
     """The output for an action's return, a `ReturnHead`: its mean, or a distribution."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.torso, ModuleParameters):
+        if not isinstance(self.torso, TorsoParameters):
             require(
                 not self.streams,
                 "QNetworkParameters.streams are layers behind our torso; put them into your module",
@@ -176,10 +177,10 @@ def discrete_choices(space: Space) -> tuple[int, ...]:
 
 
 def _stream(
-    params: QNetworkParameters, torso: Torso | ModuleTorso, outputs: int, rng: torch.Generator
+    params: QNetworkParameters, torso: Torso | OtherTorso, outputs: int, rng: torch.Generator
 ) -> nn.Sequential:
     make = partial(linear, rng=rng, gain=1.0, orthogonal=False)
-    if isinstance(params.torso, ModuleParameters):
+    if not isinstance(params.torso, TorsoParameters):
         return nn.Sequential(last_layer(torso, outputs, make))
     *hidden, last = pairwise((torso.output_size, *params.streams, outputs))
     layers: list[nn.Module] = []

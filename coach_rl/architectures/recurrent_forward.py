@@ -17,8 +17,7 @@ from coach_rl.architectures.numpy_policy import (
     torch_forward,
 )
 from coach_rl.architectures.output_rules import Forward
-from coach_rl.architectures.torso import ObservationEmbedder, Torso
-from coach_rl.architectures.user_module import ModuleTorso
+from coach_rl.architectures.torso import ObservationEmbedder, OtherTorso, Torso
 from coach_rl.core.records import HIDDEN_STATE, FloatArray, Observation
 
 
@@ -29,14 +28,14 @@ def policy_forward(model: ActorCritic, device: torch.device) -> Forward:
         model.actor_torso,
         nn.Sequential(model.policy_head),
         device,
-        None if other is None or isinstance(other, ModuleTorso) else other.embedder,
+        None if other is None or isinstance(other, OtherTorso) else other.embedder,
         constant=model.log_std,
     )
     return stateful or numpy_policy(model) or torch_forward(model.policy, device)
 
 
 def recurrent_forward(
-    torso: Torso | ModuleTorso,
+    torso: Torso | OtherTorso,
     head: Callable[[Tensor], Tensor],
     device: torch.device,
     other: ObservationEmbedder | None = None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -9,14 +10,16 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
-from coach_rl.architectures.images import CONVOLUTIONS, ImageLayout, image_encoder
 from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.architectures.user_module import ModuleParameters, ModuleTorso, selected
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.spaces import Space, choice_sizes, first_action
+from coach_rl.core.variants import variant_for
+
+ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
+NamedConvolutions = Literal["auto", "shallow", "small", "medium", "deep"]
 
 
 @parameter_class
@@ -25,9 +28,11 @@ class TorsoParameters:
 
     embedder: tuple[Positive[int], ...] = ()
     """Dense layers of each vector key before the keys are merged; none by default."""
-    convolutions: str | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...] = "auto"
-    """Layers that image keys go through: (channels, kernel, stride) each, or a name in
-    `CONVOLUTIONS`. auto: medium, and for a side below 36 pixels those layers of small that fit."""
+    convolutions: (
+        NamedConvolutions | tuple[tuple[Positive[int], Positive[int], Positive[int]], ...]
+    ) = "auto"
+    """Layers that image keys go through: (channels, kernel, stride) each, or their name. auto:
+    medium, and for a side below 36 pixels those layers of small that fit."""
     images: ImageLayout = "auto"
     """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
     auto: bytes are images with the channels last, others need an explicit choice.
@@ -45,11 +50,6 @@ class TorsoParameters:
     """Layer normalisation (Ba et al. 2016) of every dense layer, before its activation."""
     keys: NonEmpty[tuple[str, ...]] | None = None
     """Observation keys that the network sees; None: all of them."""
-
-    def __post_init__(self) -> None:
-        names = ("auto", *CONVOLUTIONS)
-        if isinstance(self.convolutions, str) and self.convolutions not in names:
-            raise UnknownNameError("convolution stack", self.convolutions, names)
 
     def build(
         self,
@@ -181,8 +181,50 @@ class OneHot(nn.Module):
         return torch.cat(blocks, dim=1).to(torch.float32)
 
 
-AnyTorsoParameters = TorsoParameters | ModuleParameters
-"""Our torso, or a module of the user's own."""
+class OtherTorso(nn.Module):
+    """A torso of another kind, which acts in torch and has no hidden state."""
+
+    name: str
+    """Its name in messages."""
+    output_size: int
+    """F, the number of its features."""
+    last_layer: bool
+    """Features go through a linear layer to the network's outputs; False: they are the outputs."""
+
+    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, None]:
+        """The result of `forward`; there is no hidden state."""
+        return self(observation), None
+
+
+class OtherTorsoParameters(Protocol):
+    """A frozen description of a torso of another kind."""
+
+    @property
+    def orthogonal(self) -> bool:
+        """True if last layers behind it begin orthogonal."""
+        ...
+
+    @property
+    def last_layer(self) -> bool:
+        """As of `OtherTorso`."""
+        ...
+
+    def build(
+        self,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
+    ) -> OtherTorso:
+        """The torso for observations of a space."""
+        ...
+
+    def critics(self, *surroundings: Any) -> nn.Module:
+        """Critics of actions too, made and called like `continuous_control.DenseCritics`."""
+        ...
+
+
+AnyTorsoParameters = TorsoParameters | OtherTorsoParameters
+"""Our torso, or one of another kind."""
 
 
 def relu_torso(*sizes: int) -> TorsoParameters:
@@ -191,22 +233,22 @@ def relu_torso(*sizes: int) -> TorsoParameters:
 
 
 def last_layer(
-    torso: Torso | ModuleTorso, outputs: int, make: Callable[[int, int], nn.Module]
+    torso: Torso | OtherTorso, outputs: int, make: Callable[[int, int], nn.Module]
 ) -> nn.Module:
     """The layer from features to a network's outputs.
 
     Args:
         torso: Gives the features.
         outputs: How many outputs the network has.
-        make: The layer of so many inputs and outputs. Not used where a module of the user's gives
-            the outputs itself.
+        make: The layer of so many inputs and outputs. Not used where the torso gives the
+            outputs itself.
     """
-    if isinstance(torso, Torso) or torso.params.last_layer:
+    if isinstance(torso, Torso) or torso.last_layer:
         return make(torso.output_size, outputs)
     if torso.output_size != outputs:
         raise SpaceError(
-            f"the network {type(torso.module).__name__} has {torso.output_size} outputs where "
-            f"{outputs} are needed; change it, or set ModuleParameters.last_layer"
+            f"the network {torso.name} has {torso.output_size} outputs where {outputs} are "
+            "needed; change it, or set its last_layer"
         )
     return nn.Identity()
 
@@ -244,6 +286,16 @@ class LatentNetwork(nn.Module):
         return latents
 
 
+def selected(space: spaces.Dict, keys: tuple[str, ...] | None) -> spaces.Dict:
+    """The keys of an observation space that a network gets; UnknownNameError if one is missing."""
+    if keys is None:
+        return space
+    for key in keys:
+        if key not in space.spaces:
+            raise UnknownNameError("observation key", key, space.spaces)
+    return spaces.Dict({key: part for key, part in space.spaces.items() if key in keys})
+
+
 def _has_bounds_of_bytes(space: Space) -> bool:
     return isinstance(space, spaces.Box) and bool(
         (space.low == 0).all() and (space.high == 255).all()
@@ -258,7 +310,9 @@ def _encoder(
             sizes = choice_sizes(space)
             return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
         case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
-            return image_encoder(space, key, params, rng, is_scaled=is_scaled)
+            encoder = variant_for("image_encoder", space, {}, claim=f"no layers for image '{key}',")
+            layers: tuple[nn.Module, int] = encoder(space, key, params, rng, is_scaled=is_scaled)
+            return layers
         case spaces.Box() | spaces.MultiBinary():
             return FlattenVector(is_scaled=is_scaled), int(np.prod(space.shape))
     raise SpaceError(f"cannot embed observation '{key}' of space {space}")

@@ -20,6 +20,9 @@ Each has a file `extension.toml`:
     [tasks]                                        # environments by name, by their parameters
     "coach_rl.environments.gait.parameters:GaitParameters" = ["trot", "walk"]
 
+    [variants.SACAgentParameters]                  # by kind of space, see `core.variants`
+    MultiBinary = "my_package.switches:SwitchesLearner"
+
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 
@@ -72,6 +75,7 @@ _LISTS = (
     "needs", "presets", "needed_by", "used_by", "helpers", "environments", "packages", "pages",
     "tests",
 )  # fmt: skip
+_TABLES = ("names", "tasks", "offers", "variants", "familiar", "commands")
 _TEXTS = (
     "after_run", "arguments", "description", "run", "flags", "subject", "limits", "flag_group",
     "shown",
@@ -120,6 +124,9 @@ class Extension:
     offers: Mapping[str, tuple[str, ...]]
     """Its modules that another extension imports, by the name of that one; with them it knows what
     this one adds, without needing it."""
+    variants: Mapping[str, Mapping[str, str]]
+    """Its classes, `module:NAME`, by what they are variants of and by the kind of space that each
+    is for."""
     familiar: Mapping[str, Mapping[str, tuple[str, ...]]]
     """Its `flags`, `commands` and `classes` by the names that other libraries have for them, which
     blanks separate; messages about unknown names suggest them."""
@@ -170,6 +177,29 @@ def installed_extensions(
         if problem:
             problems[f"{entry.name} ({entry.package})"] = problem
     return extensions, problems
+
+
+def variants_of(name: str) -> dict[str, str]:
+    """The places `module:NAME` of the variants that all extensions there have, by kind of space.
+
+    Args:
+        name: What they are variants of.
+
+    Raises:
+        ConfigurationError: Two extensions have one for the same kind.
+    """
+    owners: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for extension in (*own_extensions(), *installed_extensions()[0]):
+        for kind, place in extension.variants.get(name, {}).items():
+            if kind in owners:
+                raise ConfigurationError(
+                    f"the extensions '{owners[kind]}' and '{extension.name}' both have a variant "
+                    f"of {name} for {kind}; uninstall one of them"
+                )
+            owners[kind] = extension.name
+            places[kind] = place
+    return places
 
 
 def import_offers(name: str) -> None:
@@ -248,17 +278,17 @@ def _cached(files: Mapping[str, Path]) -> tuple[Extension, ...]:
 
 def _extension(name: str, document: Document) -> Extension:
     """The extension of a document; ValueError where it has another form."""
-    known = ("summary", *_LISTS, "flags", "names", "tasks", "offers", "familiar", "commands")
+    known = ("summary", *_LISTS, "flags", *_TABLES)
     if unknown := sorted(document.keys() - set(known)):
         raise ValueError(f"unknown key '{unknown[0]}'; known are {', '.join(known)}")
     summary = document.get("summary")
     if not isinstance(summary, str) or not summary:
         raise ValueError("it lacks a summary, which states its purpose")
     lists_by_name = {key: _lists(document, key) for key in ("names", "tasks", "offers")}
-    commands = {
-        name: _texts(each, f"commands.{name}")
-        for name, each in _table(document, "commands").items()
-    }
+    commands, variants = (
+        {each: _texts(texts, f"{key}.{each}") for each, texts in _table(document, key).items()}
+        for key in ("commands", "variants")
+    )
     flags = document.get("flags", "")
     if not isinstance(flags, str) or (flags and not re.fullmatch(_PLACE, flags)):
         raise ValueError(f"flags is {flags!r}; write package.module:NAME")
@@ -280,6 +310,7 @@ def _extension(name: str, document: Document) -> Extension:
         tasks=lists_by_name["tasks"],
         commands=commands,
         offers=lists_by_name["offers"],
+        variants=variants,
         familiar=_familiar(_table(document, "familiar")),
     )
 
@@ -296,8 +327,20 @@ def _check_names(extension: Extension) -> None:
         for module in modules:
             if not re.fullmatch(_MODULE, module):
                 raise ValueError(f"offers.{name} has '{module}'; write package.module")
+    for name, variants in extension.variants.items():
+        _check_variants(name, variants)
     for command, fields in extension.commands.items():
         _check_command(command, fields)
+
+
+def _check_variants(name: str, places: Mapping[str, str]) -> None:
+    """Raise ValueError unless kinds of space and the places of variants have their form."""
+    for kind, place in places.items():
+        if not re.fullmatch(_PLACE, place) or not re.fullmatch(rf"\w+|{_PLACE}", kind):
+            raise ValueError(
+                f"variants.{name} has '{kind}' = '{place}'; write a kind of space, MultiBinary or "
+                '"package.module:Space", and package.module:Name'
+            )
 
 
 def _check_command(name: str, fields: Mapping[str, str]) -> None:

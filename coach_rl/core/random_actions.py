@@ -11,7 +11,7 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
 )
-from coach_rl.core.spaces import MixedSpace, Space, choice_sizes, first_action
+from coach_rl.core.spaces import PolicySpace, Space, choice_sizes, first_action
 
 
 def uniform_size(space: Space) -> int:
@@ -23,8 +23,8 @@ def uniform_size(space: Space) -> int:
             return int(np.prod(space.shape))
         case spaces.Dict():
             return sum(uniform_size(part) for part in space.spaces.values())
-        case MixedSpace():
-            return uniform_size(space.choices) + uniform_size(space.numbers)
+        case PolicySpace():
+            return space.uniform_size
     raise SpaceError(
         f"cannot act in a {type(space).__name__} space; allowed: "
         "Box, Discrete, MultiDiscrete, MultiBinary, Dict of these"
@@ -62,7 +62,7 @@ def actions_from_uniform(
         Actions in the dtype of the space, shape [rows, ...]; a dict of them for a Dict space.
     """
     rows = len(uniform)
-    is_plain = not isinstance(space, spaces.Dict | MixedSpace)
+    is_plain = not isinstance(space, spaces.Dict | PolicySpace)
     if allowed is not None and is_plain and choice_sizes(space):
         by_choice = np.split(allowed, np.cumsum(choice_sizes(space))[:-1], axis=1)
         columns = [
@@ -96,12 +96,8 @@ def actions_from_uniform(
                 begin += size
                 first += choices
             return parts
-        case MixedSpace():
-            count = len(space.choices.nvec)
-            choice = actions_from_uniform(space.choices, uniform[:, :count], allowed)
-            numbers = _box_from_uniform(space.numbers, uniform[:, count:])
-            assert not isinstance(choice, dict), "choices are one array"
-            return np.concatenate([choice, numbers], axis=1, dtype=np.float32)
+        case PolicySpace():
+            return space.from_uniform(uniform, allowed)
     raise SpaceError(f"cannot act in a {type(space).__name__} space")
 
 

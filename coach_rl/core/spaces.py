@@ -1,5 +1,6 @@
 """Observation and action spaces of Gymnasium, and batches of their values."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -48,28 +49,27 @@ class EnvironmentSpaces:
         return self.action if self.nested is None else self.nested
 
 
-class MixedSpace(spaces.Tuple):  # type: ignore[type-arg] # generic from Gymnasium 1.4 on
-    """Choices and numbers in one array of floats per action, [R, K + G].
+class PolicySpace(ABC):
+    """A space of a form of actions that brings its own policy; derive it from a space as well."""
 
-    Args:
-        choices: The K choices, flat and counted from 0.
-        numbers: The G numbers, a flat Box.
-        groups: Sizes of groups of the numbers, each with the choice and the action that it is an
-            argument of; None: it counts always.
-    """
+    @property
+    @abstractmethod
+    def uniform_size(self) -> int:
+        """Number of uniform numbers that a random action takes."""
 
-    def __init__(
-        self,
-        choices: spaces.MultiDiscrete,
-        numbers: spaces.Box,
-        groups: tuple[tuple[int, tuple[int, int] | None], ...],
-    ) -> None:
-        super().__init__((choices, numbers))
-        self._shape = (len(choices.nvec) + numbers.shape[0],)
-        self.dtype = np.dtype(np.float32)
-        self.choices = choices
-        self.numbers = numbers
-        self.groups = groups
+    @abstractmethod
+    def from_uniform(self, uniform: FloatArray, allowed: BoolArray | None) -> Array:
+        """Random actions [R, ...] from such numbers, see `random_actions.actions_from_uniform`."""
+
+    @property
+    @abstractmethod
+    def distribution(self) -> Any:
+        """The `functional.distributions.Distribution` of a stochastic policy."""
+
+    @property
+    @abstractmethod
+    def sampler(self) -> Any:
+        """The `exploration_policies.sampling.Sampler` of a stochastic policy."""
 
 
 def nested(space: Space, part: Callable[[str, Space], object], prefix: str = "") -> object:

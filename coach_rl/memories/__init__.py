@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         PartContext,
         Stored,
     )
-    from coach_rl.memories.prioritised import PrioritisedParameters
     from coach_rl.memories.replay_memory import ReplayMemory
     from coach_rl.memories.replay_parameters import ReplayMemoryParameters, SamplerUnitParameters
     from coach_rl.memories.ring_store import RingStore
@@ -31,7 +30,7 @@ else:
 __all__ = [
     "Columns", "DrawParameters", "MemoryPart",
     "MemoryPartParameters", "Minibatch", "PartContext",
-    "PrioritisedParameters", "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
+    "ReplayMemory", "ReplayMemoryParameters", "RingStore", "Rollout",
     "RolloutBatch", "RolloutMemory", "RowGrid", "SamplerChain", "SamplerUnit",
     "SamplerUnitParameters", "SingleTransitions", "Stored", "TransitionBatch",
 ]  # fmt: skip

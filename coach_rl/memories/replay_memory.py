@@ -52,11 +52,10 @@ from coach_rl.memories.batches import (
     shown_as,
     under,
 )
-from coach_rl.memories.frame_ring import frames_per_row
 from coach_rl.memories.parts import DrawParameters, MemoryPart, Stored
-from coach_rl.memories.prioritised import tree_bytes
 from coach_rl.memories.ring_store import LEDGER, RingStore
-from coach_rl.memories.samplers import SamplerChain
+from coach_rl.memories.samplers import PositionParameters, SamplerChain
+from coach_rl.memories.stacked_column import StackedColumnKind
 from coach_rl.memories.tables import Field, kept_dtype
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -65,8 +64,6 @@ RECORDED = frozenset(path.removeprefix("/") for path in (LOW_BEGIN, LOW_END, END
 """Extras that a memory makes itself of each transition, if they are wanted."""
 MakeExtras = Callable[[Transition], Mapping[str, Array]]
 MakeColumns = Callable[[Transition, Mapping[str, Array]], Mapping[str, Array]]
-SAVED_PRIORITY = 24
-"""Bytes that saving a priority takes for a moment: value, position and place in the tree."""
 
 
 @dataclass(frozen=True)
@@ -139,22 +136,22 @@ class ReplayLayout:
     """True if the big columns are in the machine's memory."""
     is_on_device: bool
     """True if they are on the learner's device."""
-    is_prioritised: bool
-    """True if a priority is kept of each transition."""
     observation_space: spaces.Dict
     """The agent's observation space."""
     action_space: Space
     """The agent's action space."""
     extras: tuple[str, ...]
     """Columns of the extras kept with the agent's actions."""
-    frame_stack: tuple[str, ...]
-    """Observation keys whose frames are kept once each."""
+    frame_stack: Mapping[str, StackedColumnKind]
+    """Observation keys that are kept in a way of their own, which keeps each frame once."""
     keeps_follows: bool
     """True if each transition's `follows` is kept, for n-step returns."""
     draws: DrawParameters
     """The kind of samples that are drawn."""
     parts: tuple[MemoryPart, ...]
     """Parts that keep columns of their own, the relabelling of goals first."""
+    positions: PositionParameters | None
+    """How transitions are drawn; None: uniformly."""
 
     @cached_property
     def observations(self) -> dict[str, Field]:
@@ -171,9 +168,9 @@ class ReplayLayout:
         return {ACTIONS: _field(self.action_space)}
 
     @property
-    def stacks(self) -> dict[str, Field]:
-        """Columns of the observations whose frames are kept once each, by key."""
-        return {key: self.observations[key] for key in self.frame_stack}
+    def stacks(self) -> dict[str, tuple[StackedColumnKind, Field]]:
+        """Ways and columns of the observations whose frames are kept once each, by key."""
+        return {key: (kind, self.observations[key]) for key, kind in self.frame_stack.items()}
 
     @cached_property
     def fields(self) -> dict[str, Field]:
@@ -210,17 +207,16 @@ class ReplayLayout:
             return MemorySize(host=0, device=0)
         entries = self.num_rows * self.row_capacity
         big = entries * sum(field.bytes for field in self.fields.values())
-        for field in self.stacks.values():
-            per_row = frames_per_row(self.row_capacity, field.shape[-1])
-            big += self.num_rows * per_row * field.bytes // field.shape[-1]
+        for kind, field in self.stacks.values():
+            big += self.num_rows * kind.bytes_per_row(field, self.row_capacity)
         # bytes of the indices per transition
         episodes = 16
         frames = 16 * len(self.stacks)
         small = sum(field.bytes for field in (LEDGER | self.ledger).values()) + episodes + frames
         small += 8 * len(self.extras)  # whose shapes are known from the first transition on
         host = entries * small
-        if self.is_prioritised:
-            host += tree_bytes(entries) + entries * SAVED_PRIORITY
+        if self.positions is not None:
+            host += self.positions.host_bytes(entries)
         return MemorySize(host=host + self.is_on_host * big, device=self.is_on_device * big)
 
     def columns(self, transition: Transition) -> dict[str, Array]:

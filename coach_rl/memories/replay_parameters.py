@@ -17,6 +17,7 @@ from coach_rl.core.ranges import Positive
 from coach_rl.core.scratch import Scratch
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
+from coach_rl.core.variants import variant_for
 from coach_rl.memories.batches import extra
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.parts import (
@@ -26,7 +27,6 @@ from coach_rl.memories.parts import (
     RelabellingParameters,
     RelabellingRequest,
 )
-from coach_rl.memories.prioritised import PrioritisedParameters, PrioritisedPositions
 from coach_rl.memories.replay_memory import (
     RECORDED,
     ReplayLayout,
@@ -39,6 +39,7 @@ from coach_rl.memories.samplers import (
     Gather,
     NStep,
     OneStep,
+    PositionParameters,
     SamplerChain,
     SamplerUnit,
     ToDevice,
@@ -81,8 +82,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     """Rewards summed before bootstrapping."""
     discount_by_duration: bool = False
     """Discount by gamma ** duration, for decisions that last several simulator steps."""
-    prioritised: PrioritisedParameters | None = None
-    """Sample in proportion to errors; None: uniformly."""
+    prioritised: PositionParameters | None = None
+    """How transitions are drawn, such as in proportion to errors (PrioritisedParameters); None:
+    uniformly."""
     relabelling: RelabellingParameters | None = None
     """Relabel goals in sampled transitions, e.g. in hindsight; None: leave them."""
     draws: DrawParameters = field(default_factory=SingleTransitions)
@@ -159,14 +161,19 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
             keeps=self.storage != "none",
             is_on_host=self.storage in ("cpu", "pinned"),
             is_on_device=self.storage == "device",
-            is_prioritised=self.prioritised is not None,
             observation_space=observation_space,
             action_space=action_space,
             extras=self.extras,
-            frame_stack=self.frame_stack,
+            frame_stack={
+                key: variant_for(
+                    "frame_stack", observation_space[key], {}, claim=f"no frame_stack for '{key}',"
+                )
+                for key in self.frame_stack
+            },
             keeps_follows=self.n_step > 1 or not self.draws.is_single,
             draws=self.draws,
             parts=(*parts, *(part.at(part_context) for part in self.parts)),
+            positions=self.prioritised,
         )
         check_size(layout.size, capacity=self.capacity, device=device)
         store = RingStore(
@@ -254,7 +261,7 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
         units: list[SamplerUnit] = [
             UniformPositions(store, rng)
             if self.prioritised is None
-            else PrioritisedPositions(store, rng, self.prioritised)
+            else self.prioritised.build(store, rng)
         ]
         gather = Gather(store, *layout.gathered)
         units += self.draws.units(self._return_units(store, read, discount), gather)

@@ -23,7 +23,7 @@ from coach_rl.memories.batches import (
     TRUNCATED,
     Columns,
 )
-from coach_rl.memories.frame_ring import FrameRing
+from coach_rl.memories.stacked_column import StackedColumn, StackedColumnKind
 from coach_rl.memories.tables import Field, Tables, entry_dtype, require_kept
 
 LEDGER = {
@@ -50,8 +50,8 @@ class RingStore:
         tables: Makes tables where the big columns are to lie.
         fields: The big columns: observations, actions and whatever belongs to them.
         ledger: Small columns on the host beside those of `LEDGER`.
-        stacks: Columns of observations whose frames are kept once each, by key; their last axis is
-            a stack of frames, oldest first.
+        stacks: Columns of observations that are kept in a way of their own, by key; their last
+            axis is a stack of frames, oldest first.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RingStore:
         tables: Tables,
         fields: Mapping[str, Field],
         ledger: Mapping[str, Field],
-        stacks: Mapping[str, Field],
+        stacks: Mapping[str, tuple[StackedColumnKind, Field]],
     ) -> None:
         self.num_rows = num_rows
         self.row_capacity = row_capacity
@@ -83,10 +83,10 @@ class RingStore:
         self._row_begins: IntArray = np.zeros(num_rows, np.int64)
         self._cut: list[tuple[int, int]] = []
         """Rows and steps of transitions that were truncated after they had been added."""
-        self._framed: dict[str, tuple[FrameRing, bool]] = {}
-        self._rings: dict[str, FrameRing] = {}
-        for key, field in stacks.items():
-            ring = FrameRing(
+        self._framed: dict[str, tuple[StackedColumn, bool]] = {}
+        self._rings: dict[str, StackedColumn] = {}
+        for key, (kind, field) in stacks.items():
+            ring = kind(
                 key=key,
                 field=field,
                 num_rows=num_rows,

@@ -7,7 +7,7 @@ learner's device; those of prioritised replay are in `prioritised`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -194,6 +194,18 @@ class ToDevice(SamplerUnit):
 
 def _has_below(paths: Collection[str], group: str) -> bool:
     return any(path.startswith(group) for path in paths)
+
+
+class PositionParameters(Protocol):
+    """A frozen description of how transitions are drawn, other than uniformly."""
+
+    def build(self, store: RingStore, rng: np.random.Generator) -> SamplerUnit:
+        """The unit that draws, in the place of `UniformPositions`."""
+        ...
+
+    def host_bytes(self, entries: int) -> int:
+        """Bytes of the machine's memory that so many transitions take besides their columns."""
+        ...
 
 
 class UniformPositions(SamplerUnit):

@@ -4,7 +4,6 @@ import copy
 
 import numpy as np
 import torch
-from decisions import context
 from gymnasium import spaces
 from torch import Tensor, nn
 
@@ -18,6 +17,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from tests.agents.decisions import context
 from tests.builders import created, flat
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 from torch.nn.functional import linear
 
-from coach_rl.core.spaces import MixedSpace
+from coach_rl.extensions.mixed_actions import MixedSpace
 
 
 class PlainActorCritic:

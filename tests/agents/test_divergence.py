@@ -19,8 +19,8 @@ from coach_rl.core.errors import DivergedError
 from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
+from coach_rl.extensions.prioritised.prioritised import PrioritisedParameters
 from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.memories.prioritised import PrioritisedParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from tests.builders import flat
 

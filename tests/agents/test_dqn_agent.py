@@ -22,8 +22,9 @@ from coach_rl.environments.toy import ChainParameters, OneStepParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.extensions.discrete_maps import BoxDiscretization
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.filters import OutputFilter
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})
 BUTTONS = spaces.Discrete(2, start=5)

@@ -14,9 +14,10 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import EpsilonGreedy
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.filters import InputFilter, ObservationStackingFilter
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 
 
 class Dot(gymnasium.Env):

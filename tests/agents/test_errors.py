@@ -46,9 +46,9 @@ from tests.agents import test_divergence as divergence
 from tests.agents import test_dqn_agent as dqn
 from tests.agents import test_filtered_agent as filtered
 from tests.agents import test_info_columns as infos
-from tests.agents import test_mixed_actions as mixed
 from tests.agents import test_ppo_agent as ppo
 from tests.agents import test_scaled_output as scaled
+from tests.extensions.mixed_actions import test_mixed_actions as mixed
 from tests.extensions.scripts import test_scripted_agent as scripts
 from tests.refusals import check_refused
 
@@ -58,6 +58,13 @@ NORMALISED = ObservationNormalizationFilter()
 
 LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
+OTHERS = (
+    spaces.Discrete(3),
+    spaces.MultiDiscrete([2, 3]),
+    spaces.MultiBinary(3),
+    spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
+)
+"""Spaces that DDPG and TD3 refuse, and SAC unless it has a variant."""
 FLAT_BOX = "acts in a flat Box of floats ... got"
 
 
@@ -206,12 +213,10 @@ CASES = {
             (lambda kind=kind, box=box: learners.build(kind, box=box), f"{FLAT_BOX} {box}")
             for kind in learners.KINDS
             for box in (
-                *(() if kind == "sac" else (spaces.Discrete(3), spaces.MultiDiscrete([2, 3]))),
+                *(() if kind == "sac" else OTHERS),
                 spaces.Box(-np.inf, np.inf, (2,)),
                 spaces.Box(-1, 1, (2, 2)),
                 spaces.Box(0, 3, (2,), np.int64),
-                spaces.MultiBinary(3),
-                spaces.Dict({"a": spaces.Box(-1, 1, (1,))}),
             )
         ),
         (
@@ -220,8 +225,8 @@ CASES = {
         ),
         (
             lambda: learners.build("sac", box=spaces.Dict({"a": spaces.Discrete(2)})),
-            "flat Box ... use DQN, SAC or PPO in a Discrete or a flat MultiDiscrete space and PPO "
-            "in others",
+            "agent ... cannot act in Dict ... there is Box, Discrete, MultiDiscrete. Map ... "
+            "a variant of SACAgentParameters for Dict",
         ),
         *(
             (
@@ -235,19 +240,15 @@ CASES = {
         *(
             (
                 lambda space=space: dqn.build(action=space),
-                f"a Discrete or a flat MultiDiscrete space, got {type(space).__name__} ... DDPG",
+                f"cannot act in {type(space).__name__} ... there is Discrete, MultiDiscrete. Map",
             )
-            for space in (
-                BOX,
-                spaces.MultiBinary(3),
-                spaces.MultiDiscrete([[2, 3], [2, 2]]),
-                spaces.Dict({"a": spaces.Discrete(2)}),
-            )
+            for space in (BOX, spaces.MultiBinary(3), spaces.Dict({"a": spaces.Discrete(2)}))
         ),
         (
-            lambda: dqn.build(action=BOX, output_filter=LINEAR),
-            "acts in a Discrete or a flat MultiDiscrete space, got Box",
+            lambda: dqn.build(action=spaces.MultiDiscrete([[2, 3], [2, 2]])),
+            "a Discrete or a flat MultiDiscrete space, got MultiDiscrete ... DDPG",
         ),
+        (lambda: dqn.build(action=BOX, output_filter=LINEAR), "cannot act in Box"),
         (
             lambda: dqn.build(action=spaces.MultiDiscrete([2, 3]), exploration=rl.GaussianNoise()),
             "GaussianNoise explores in a Box, not in Discrete(2); for a Discrete space take",

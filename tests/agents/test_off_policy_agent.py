@@ -43,8 +43,8 @@ from coach_rl.environments.toy import (
 from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
 from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.hindsight import HindsightParameters
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
-from coach_rl.memories import PrioritisedParameters
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 

@@ -26,12 +26,13 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.exploration import ParameterNoise
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.attention import Attention
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
 from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)

@@ -18,7 +18,6 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.recorded_steps import resolved_mode
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.errors import (
     CheckpointError,
     CoachWarning,
@@ -36,11 +35,12 @@ from coach_rl.exploration_policies.box_noise import (
 )
 from coach_rl.extensions.distributional.heads import CategoricalHead
 from coach_rl.extensions.exploration.epsilon_z_greedy import EpsilonZGreedy
+from coach_rl.extensions.own_modules.user_module import ModuleParameters
 from tests.architectures import test_continuous_control as control
 from tests.architectures import test_observation_normaliser as normaliser
 from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines
-from tests.architectures import test_user_module as modules
+from tests.extensions.own_modules import test_user_module as modules
 from tests.refusals import check_refused
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
@@ -212,6 +212,7 @@ CASES = {
         (params(QNetworkParameters, torso=OWN, dueling=True), "dueling needs last_layer"),
         (shared_critic_torso, "critic_torso is not used where shared_torso"),
         (params(TorsoParameters, activation="rely"), "did you mean 'relu'"),
+        (params(TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
         *(
             (params(ModuleParameters, module=each), "write a class of torch.nn.Module")
             for each in (dict, nn.Linear(2, 2), print, None, 3)
@@ -283,7 +284,6 @@ CASES = {
         (torso(CHANNELS_FIRST), "channels first; set ... images to channels_first"),
     ],
     UnknownNameError: [
-        (params(TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
         (keys(TorsoParameters, "gaol"), "unknown observation key 'gaol' ... 'goal'"),
         (keys(ModuleParameters, "gaol", module=modules.Net), "'gaol' ... 'goal'"),
     ],

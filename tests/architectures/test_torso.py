@@ -4,10 +4,10 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.architectures.images import CONVOLUTIONS, ImageScale
 from coach_rl.architectures.layers import ACTIVATIONS, convolution, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import OneHot, TorsoParameters
+from coach_rl.extensions.images.convolutions import CONVOLUTIONS, ImageScale
 
 
 def rng(seed=0):

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +60,23 @@ def test_what_a_table_lists_is_there(name: str) -> None:
         assert all(flag.help for flag in command.flags)
         if command.run:
             assert callable(command.function())
+
+
+def test_variants_that_a_table_lists_are_there() -> None:
+    listed = [(each, kinds) for each in EXTENSIONS.values() for kinds in each.variants.values()]
+    assert listed
+    for extension, kinds in listed:
+        for place in kinds.values():
+            module, _, name = place.partition(":")
+            assert module.startswith(f"coach_rl.extensions.{extension.name}.")
+            assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_two_variants_for_one_kind_of_space_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(EXTENSIONS["choices"], name="other")
+    monkeypatch.setattr(extensions, "installed_extensions", lambda: ([other], {}))
+    with pytest.raises(ConfigurationError, match="'choices' and 'other' both have a variant of"):
+        extensions.variants_of("SACAgentParameters")
 
 
 def test_needs_are_what_the_files_import() -> None:
@@ -184,6 +202,8 @@ def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None
             'summary = "x"\n[familiar.flag]\na = ["--b"]',
             "unknown key 'familiar.flag'; known are settings, flags",
         ),
+        ('summary = "x"\n[variants.A]\nDict = "f"', "variants.A has 'Dict' = 'f'; write a kind"),
+        ('summary = "x"\n[variants.A]\nDict = 3', "'variants.A' is no table of texts"),
         ("#" * 100_001, "it has more than 100,000 bytes"),
     ],
 )

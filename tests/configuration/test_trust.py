@@ -14,7 +14,6 @@ import pytest
 import coach_rl
 from coach_rl.agents.dqn_agent import DQNAgentParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures import ModuleParameters
 from coach_rl.cli.main import main
 from coach_rl.configuration.file_writing import sha256_of_file
 from coach_rl.configuration.parameters_json import encode
@@ -29,6 +28,7 @@ from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
+from coach_rl.extensions.own_modules import ModuleParameters
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest

@@ -27,7 +27,7 @@ from coach_rl.exploration_policies import (
     OrnsteinUhlenbeckNoise,
     TruncatedNormalNoise,
 )
-from coach_rl.exploration_policies.independent_choices import IndependentChoices
+from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.extensions.exploration import EpsilonZGreedy
 
 BUTTONS = spaces.Discrete(4, start=3)

@@ -27,8 +27,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
 USED = (
-    "testing", "discrete_maps", "distributional", "episode_filters", "exploration", "hindsight",
-    "image_filters", "optimizers", "recurrent_layers", "scripts", "strict_subgoals",
+    "testing", "choices", "discrete_maps", "distributional", "episode_filters", "exploration",
+    "hindsight", "image_filters", "images", "mixed_actions", "optimizers", "own_modules",
+    "prioritised", "recurrent_layers", "scripts", "strict_subgoals",
 )  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
 KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")

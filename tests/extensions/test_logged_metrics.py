@@ -44,6 +44,7 @@ from coach_rl.extensions.offline.discrete_cql import DiscreteCQLAgentParameters
 from coach_rl.extensions.offline.iql import IQLAgentParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import (
@@ -55,7 +56,7 @@ from coach_rl.graph_managers import (
     ScheduleParameters,
     SignalParameters,
 )
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters
+from coach_rl.memories import ReplayMemoryParameters
 from tests.builders import flat
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 

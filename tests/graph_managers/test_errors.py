@@ -225,9 +225,9 @@ GRAPHS = [
     (
         stack(replace(TOP, agent=DQNAgentParameters()), LOW),
         C,
-        "level 'top': this agent acts in a Discrete or a flat MultiDiscrete space, got Box",
+        "level 'top': agent ... cannot act in Box",
     ),
-    (stack(replace(TOP, agent=DQNAgentParameters())), C, "this agent acts in a Discrete or"),
+    (stack(replace(TOP, agent=DQNAgentParameters())), C, "cannot act in Box"),
     (
         stack(
             replace(TOP, agent=levels_of_a_graph.ddpg()),

@@ -15,13 +15,13 @@ from coach_rl.core.errors import (
     SpaceError,
     UnknownNameError,
 )
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.memories import (
-    PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
 )
 from coach_rl.memories.samplers import SamplerChain
-from tests.memories import test_frame_stacks as frame_stacks
+from tests.extensions.images import test_frame_stacks as frame_stacks
 from tests.memories import test_rollout_memory as rollouts
 from tests.memories.replay_worlds import Stream, build
 from tests.memories.test_replay_memory import one

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from coach_rl.memories import PrioritisedParameters, RolloutMemory
+from coach_rl.extensions.prioritised import PrioritisedParameters
+from coach_rl.memories import RolloutMemory
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from tests.memories.replay_worlds import Stream, build
 

@@ -30,9 +30,9 @@ from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import HIDDEN_STATE, Transition
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.hindsight import HindsightParameters
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import (
-    PrioritisedParameters,
     ReplayMemoryParameters,
     RolloutMemory,
 )

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 from coach_rl.architectures.continuous_control import BorrowedLayers, CriticEnsemble
 from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, convolution, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import ObservationEmbedder, TorsoParameters
-from coach_rl.architectures.user_module import selected
+from coach_rl.architectures.torso import ObservationEmbedder, TorsoParameters, selected
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
@@ -56,7 +55,6 @@ class PictureTorsoParameters(TorsoParameters):
     """Behind convolutions and dense layers; behind the features it is tanh."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         require(
             self.recurrence is None,
             "PictureTorsoParameters.recurrence must be None: a hidden state would depend on "

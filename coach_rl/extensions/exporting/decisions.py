@@ -16,7 +16,6 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.agents.flattened_output import FlatParts, FlattenedOutput
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import ScaledOutput
 from coach_rl.agents.ppo_agent import PPOAgent
@@ -26,9 +25,8 @@ from coach_rl.architectures.action_masks import masked
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.levels import LevelSpace
-from coach_rl.core.random_actions import uniform_size
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.spaces import Space, first_action
+from coach_rl.core.spaces import Space
 from coach_rl.extensions.exporting.numpy_functions import (
     Argument,
     UntraceableError,
@@ -360,35 +358,41 @@ def _action_map(agent: PPOAgent | OffPolicyAgent, acts_in: Space) -> Callable[[T
 
 
 def _passed(
-    output: object, agent: PPOAgent | OffPolicyAgent, acts_in: Space
+    output: Any, agent: PPOAgent | OffPolicyAgent, acts_in: Space
 ) -> Callable[[Chosen], Chosen]:
     """An OutputFilter as a function of tensors."""
-    if isinstance(output, FlattenedOutput):
-        inner = _passed(output.parts()["inner"], agent, acts_in)
-        space = output.space
-        flat = output.flat
+    if output_functions.dispatch(type(output)) is output_functions.dispatch(object):
+        return _filters(agent, acts_in)
+    return output_functions(output, _passed(output.parts()["inner"], agent, acts_in))
 
-        def parted(action: Chosen) -> Chosen:
-            assert isinstance(action, Tensor)
-            parts = split(action, flat)
-            return inner(
-                in_space(space, parts if isinstance(space, spaces.Dict) else parts["action"])
-            )
 
-        return parted
-    if isinstance(output, ScaledOutput):
-        inner = _passed(output.parts()["inner"], agent, acts_in)
-        scaled = output.scaled
+@singledispatch
+def output_functions(
+    output: object, inner: Callable[[Chosen], Chosen]
+) -> Callable[[Chosen], Chosen]:
+    """An OutputFilter around another as a function of tensors, by its class.
 
-        def moved(action: Chosen) -> Chosen:
-            if isinstance(action, Tensor):
-                (one,) = scaled.values()
-                return inner(_stretched(*one, action))
-            changed = {key: _stretched(*each, action[key]) for key, each in scaled.items()}
-            return inner(action | changed)
+    A form of actions that an extension has registers its own.
 
-        return moved
-    return _filters(agent, acts_in)
+    Args:
+        output: The filter.
+        inner: What actions pass next, as such a function.
+    """
+    raise NotImplementedError(f"{type(output).__name__} has no inner filter")
+
+
+@output_functions.register
+def _(output: ScaledOutput, inner: Callable[[Chosen], Chosen]) -> Callable[[Chosen], Chosen]:
+    scaled = output.scaled
+
+    def moved(action: Chosen) -> Chosen:
+        if isinstance(action, Tensor):
+            (one,) = scaled.values()
+            return inner(_stretched(*one, action))
+        changed = {key: _stretched(*each, action[key]) for key, each in scaled.items()}
+        return inner(action | changed)
+
+    return moved
 
 
 def _filters(agent: PPOAgent | OffPolicyAgent, acts_in: Any) -> Callable[[Chosen], Chosen]:
@@ -459,17 +463,3 @@ def _stretched(moves: Any, given: spaces.Box, wanted: spaces.Box, values: Tensor
     dtype = dtype_of(wanted)
     moved = (to_low * (1 - share) + to_high * share).to(dtype)
     return torch.where(chosen, moved, values.to(dtype))
-
-
-def split(action: Tensor, flat: FlatParts) -> Tensors:
-    """`FlatParts.split` of tensors."""
-    found = {}
-    begin = 0
-    for key, space in flat.parts.items():
-        end = begin + uniform_size(space)
-        values = action[:, begin:end].reshape(-1, *(space.shape or ()))
-        if flat.counts_from_0:
-            values = values + torch.from_numpy(np.asarray(first_action(space)))
-        found[key] = values.to(dtype_of(space))
-        begin = end
-    return found

@@ -22,7 +22,7 @@ from coach_rl.architectures.continuous_control import (
 from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.q_network import QNetwork
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.spaces import MixedSpace, choice_sizes, first_action
+from coach_rl.core.spaces import choice_sizes, first_action
 from coach_rl.functional.temporal_difference import dueling_values
 
 Tensors = dict[str, Tensor]
@@ -95,8 +95,7 @@ class ActorCriticPolicy(Policy):
         self.last = model.policy_head
         self.log_std = model.log_std
         self.noise_kind, self.noise_size = agent.sampler.noise_kind, agent.sampler.noise_size
-        space = self.space
-        self._sizes = choice_sizes(space.choices if isinstance(space, MixedSpace) else space)
+        self._sizes = choice_sizes(self.space)
         self._is_single = isinstance(self.space, spaces.Discrete)
         self._first = torch.from_numpy(np.asarray(first_action(self.space)))
 

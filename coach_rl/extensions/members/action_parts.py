@@ -6,10 +6,10 @@ from posixpath import commonpath
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.agents.flattened_output import DISCRETE, FlatParts
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import Action, Array
 from coach_rl.core.spaces import Space, is_float_box
+from coach_rl.extensions.mixed_actions.flattened_output import DISCRETE, FlatParts
 
 WHOLE = ""
 """Key of an action that has no parts."""

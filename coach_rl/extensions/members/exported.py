@@ -14,12 +14,12 @@ from coach_rl.extensions.exporting.decisions import (
     checked_decision,
     decision_of,
     dtype_of,
-    split,
 )
 from coach_rl.extensions.exporting.policies import Tensors
 from coach_rl.extensions.members.action_parts import WHOLE, ActionPart
 from coach_rl.extensions.members.member_agents import AgentGroup
 from coach_rl.extensions.members.members import BoundMember
+from coach_rl.extensions.mixed_actions.exported import split
 
 
 class GroupDecision(Decision):

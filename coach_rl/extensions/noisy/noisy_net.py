@@ -8,7 +8,7 @@ the online network, the target network, and the online network's choice of the n
 import math
 from collections.abc import Mapping
 from dataclasses import field
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +19,15 @@ from torch import Tensor
 from coach_rl.agents.dqn_agent import (
     DQNAgentParameters,
     DQNLearner,
-    LearnerBySpace,
-    dqn_learner,
+    MakeDQNLearner,
+    learner_class,
     learners_of,
 )
 from coach_rl.agents.learner import ActingPolicy
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.variants.branching_dqn import BranchingLearner
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.numpy_policy import torch_forward
+from coach_rl.architectures.q_network import QNetwork
 from coach_rl.core.agents import RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, SpaceError
@@ -177,7 +177,7 @@ class NoisyLearner(DQNLearner):
         self.acting = NoisyPolicy(module, agent.device, self.acting.exploration)
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
-        return self.engine.step(self.with_noise(batch))
+        return super().learn_from_batch(self.with_noise(batch))
 
     def with_noise(self, batch: TransitionBatch) -> TransitionBatch:
         """The batch with fresh noise [1, E] beside its observations."""
@@ -188,41 +188,26 @@ class NoisyLearner(DQNLearner):
         )
 
 
-class NoisyBranchingLearner(NoisyLearner, BranchingLearner):
-    """A network with noise, with a branch of action values for each choice."""
-
-
-@singledispatch
-def noisy_learner(
-    space: Space,
-    params: DQNAgentParameters,
-    agent: OffPolicyAgent,
-) -> DQNLearner:
+def noisy_learner(params: DQNAgentParameters, agent: OffPolicyAgent) -> DQNLearner:
     """The learner of a DQN whose network has noise, by its action space.
 
     Raises:
-        ConfigurationError: Its learner for this kind of space is of another package.
+        ConfigurationError: A variant for this kind of space has another network.
     """
-    known = (dqn_learner.dispatch(kind) for kind in (spaces.Space, spaces.MultiDiscrete))
-    if dqn_learner.dispatch(type(space)) not in known:
+    kind = learner_class(agent)
+    has_usual_network = issubclass(kind, DQNLearner) and kind.make_network is QNetwork
+    if not has_usual_network:
         raise ConfigurationError(
-            f"agent '{params.name}' has a learner of its own for {space}, which knows no noise; "
-            "leave out NoisyNet, or register a learner with `noisy_learner`"
+            f"agent '{params.name}' learns in {agent.action_space} by {kind.__name__}, whose "
+            "network knows no noise; leave out NoisyNet, or derive it from DQNLearner with its "
+            "QNetwork"
         )
-    return NoisyLearner(params, agent)
-
-
-@noisy_learner.register
-def _(
-    space: spaces.MultiDiscrete,  # noqa: ARG001 - its class chose the function
-    params: DQNAgentParameters,
-    agent: OffPolicyAgent,
-) -> DQNLearner:
-    return NoisyBranchingLearner(params, agent)
+    made: DQNLearner = type(f"Noisy{kind.__name__}", (NoisyLearner, kind), {})(params, agent)
+    return made
 
 
 @learners_of.register
-def _(exploration: NoisyNet) -> LearnerBySpace:  # noqa: ARG001 - its class chose the function
+def _(exploration: NoisyNet) -> MakeDQNLearner:  # noqa: ARG001 - its class chose the function
     return noisy_learner
 
 

@@ -10,7 +10,8 @@ from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import Transition
 from coach_rl.extensions.data.minari_data import read_minari, write_minari
 from coach_rl.extensions.data.prefill import DataSetParameters
-from coach_rl.memories import PrioritisedParameters, RolloutMemory
+from coach_rl.extensions.prioritised import PrioritisedParameters
+from coach_rl.memories import RolloutMemory
 from tests.memories.replay_worlds import ACTED, OBSERVED, Stream, build
 
 HAS_MINARI = all(importlib.util.find_spec(name) for name in ("minari", "h5py"))

@@ -8,9 +8,9 @@ from gymnasium import spaces
 from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
 from coach_rl.extensions.drq.random_shift import RandomShiftParameters, shifted
 from coach_rl.extensions.hindsight.hindsight import HindsightParameters
+from coach_rl.extensions.prioritised.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.memories.prioritised import PrioritisedParameters
 from tests.memories.replay_worlds import OBSERVED, Cameras, build, observed, same_batches
 
 BEFORE, AFTER = "/observations/camera", "/next_observations/camera"

@@ -10,12 +10,11 @@ from gymnasium import spaces
 from torch import nn
 
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, dqn_learner
+from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNLearner
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.architectures.user_module import ModuleParameters
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import ALLOWED
@@ -26,10 +25,13 @@ from coach_rl.exploration_policies import EpsilonGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.noisy import NoisyLinear, NoisyNet
 from coach_rl.extensions.noisy.noisy_layers import NOISE
+from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
+from coach_rl.extensions.own_modules.user_module import ModuleParameters
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from tests.agents.decisions import context, request
 from tests.agents.resuming import after, assert_resumes
 from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN, scaled
@@ -339,16 +341,38 @@ class Table(nn.Module):
         return self.values(observation["x"])
 
 
-def test_noise_is_refused_where_it_cannot_be():
-    class Dial(spaces.Discrete):
-        """A kind of space with a learner of its own."""
+class Dial(spaces.Discrete):
+    """A kind of space with a learner of its own."""
 
-    @dqn_learner.register(Dial)
-    def dial_learner(space, params, agent):
-        raise AssertionError("not built")
 
-    with pytest.raises(ConfigurationError, match="leave out NoisyNet"):
-        build(actions=Dial(3))
+class DialLearner(DQNLearner):
+    """A learner with a network of its own."""
+
+    make_network = Table
+
+
+class DialLearnerOfUsual(DQNLearner):
+    """A learner with DQN's network."""
+
+
+def with_dials(monkeypatch, learner):
+    """Let a learner be DQN's variant for dials."""
+    table = {f"{__name__}:Dial": f"{__name__}:{learner.__name__}"}
+    monkeypatch.setattr("coach_rl.core.variants.variant_tables", [lambda _: table])
+
+
+def test_noise_joins_a_variant_with_the_usual_network(monkeypatch):
+    with_dials(monkeypatch, DialLearnerOfUsual)
+    learner = build(actions=Dial(3)).learner
+    assert isinstance(learner, DialLearnerOfUsual)
+    assert isinstance(learner.acting, NoisyPolicy)
+
+
+def test_noise_is_refused_where_it_cannot_be(monkeypatch):
+    with monkeypatch.context() as patch:
+        with_dials(patch, DialLearner)
+        with pytest.raises(ConfigurationError, match="leave out NoisyNet"):
+            build(actions=Dial(3))
     box = spaces.Box(-1, 1, (2,), np.float32)
     with pytest.raises(SpaceError, match="NoisyNet explores by the action values of a DQN"):
         DDPGAgentParameters(exploration=NoisyNet()).build(context(SEEN, box))

@@ -8,11 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from decisions import context, outcome, request
 from gymnasium import spaces
-from plain_dqn import PlainDQN, PlainQNetwork
-from plain_learners import TRAIN, manager, run
-from resuming import after, assert_resumes
 
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
@@ -26,10 +22,15 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.exploration import EpsilonZGreedy
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import PrioritisedParameters, ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from coach_rl.memories.draws import SingleTransitions
+from tests.agents.decisions import context, outcome, request
+from tests.agents.plain_dqn import PlainDQN, PlainQNetwork
+from tests.agents.plain_learners import TRAIN, manager, run
+from tests.agents.resuming import after, assert_resumes
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SIZES = (2, 4, 3)
@@ -295,7 +296,7 @@ class Locks(gymnasium.Env):
         return self._shown(), reward, self.left == 0, False, {}
 
 
-LOCKS = GymnasiumParameters(level="tests.agents.test_branching_dqn:Locks")
+LOCKS = GymnasiumParameters(level="tests.extensions.choices.test_branching_dqn:Locks")
 LEARNS = {
     "layers": (64,),
     "learning": LearningParameters(batch=64, learning_starts=200, report_every=100),

@@ -1,4 +1,4 @@
-"""Drawing mixed actions in numpy: the acting side's half of `functional.mixed`."""
+"""Drawing mixed actions in numpy: the acting side's half of `distribution`."""
 
 from dataclasses import dataclass
 from typing import Literal

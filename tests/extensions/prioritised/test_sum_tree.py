@@ -3,8 +3,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coach_rl.memories import prioritised
-from coach_rl.memories.prioritised import SumTree, tree_bytes
+from coach_rl.extensions.prioritised import prioritised
+from coach_rl.extensions.prioritised.prioritised import SumTree, tree_bytes
 
 
 def find_slowly(leaves, wanted):

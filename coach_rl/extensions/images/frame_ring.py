@@ -67,6 +67,12 @@ class FrameRing:
         self._ended: IntArray = np.zeros(num_rows, np.int64)
         """Last frames ever kept of each row, [N]."""
 
+    @staticmethod
+    def bytes_per_row(field: Field, row_capacity: int) -> int:
+        """The memory that so many transitions of a row take."""
+        size = field.shape[-1]
+        return frames_per_row(row_capacity, size) * field.bytes // size
+
     def add(
         self,
         rows: IntArray,

@@ -17,13 +17,17 @@ import copy
 import importlib
 from collections.abc import Mapping
 from dataclasses import field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from coach_rl.architectures.continuous_control import CriticParameters, last_linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
+from coach_rl.architectures.torso import OtherTorso, last_layer, selected
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
@@ -82,8 +86,12 @@ class ModuleParameters(CodeNamingParameters):
         """The module, tried out; ConfigurationError names why it cannot be a torso."""
         return ModuleTorso(self, space, rng, normaliser)
 
+    def critics(self, *surroundings: Any) -> "ModuleCritics":
+        """One module for each critic, which gets the actions too."""
+        return ModuleCritics(*surroundings)
 
-class ModuleTorso(nn.Module):
+
+class ModuleTorso(OtherTorso):
     """A module of the user's own, which gets its keys, normalised on request.
 
     Args:
@@ -105,6 +113,7 @@ class ModuleTorso(nn.Module):
     ) -> None:
         super().__init__()
         self.params = params
+        self.last_layer = params.last_layer
         shown = selected(space, params.keys)
         self.keys = list(shown.spaces)
         self.normalise = nn.ModuleList(
@@ -118,6 +127,7 @@ class ModuleTorso(nn.Module):
         with torch.random.fork_rng(devices=[]):  # layers draw from torch's global generator
             torch.manual_seed(seed)
             self.module = _constructed(params, parts)
+            self.name = type(self.module).__name__
             self.output_size = _tried(self, parts, seed % 2**31)
 
     def forward(self, observation: dict[str, Tensor], *action: Tensor) -> Tensor:
@@ -125,19 +135,38 @@ class ModuleTorso(nn.Module):
         outputs: Tensor = self.module({k: normal(observation[k]) for k, normal in pairs}, *action)
         return outputs if outputs.ndim > 1 else outputs[:, None]
 
-    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, None]:
-        """The result of `forward`; there is no hidden state."""
-        return self(observation), None
 
+class ModuleCritics(nn.Module):
+    """Outputs [K, B, P] by K modules of the user's own, which share nothing."""
 
-def selected(space: spaces.Dict, keys: tuple[str, ...] | None) -> spaces.Dict:
-    """The keys of an observation space that a network gets; UnknownNameError if one is missing."""
-    if keys is None:
-        return space
-    for key in keys:
-        if key not in space.spaces:
-            raise UnknownNameError("observation key", key, space.spaces)
-    return spaces.Dict({key: part for key, part in space.spaces.items() if key in keys})
+    def __init__(
+        self,
+        params: CriticParameters,
+        observation_space: spaces.Dict,
+        action_space: Space | None,
+        outputs: int,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None,
+        members: int,
+    ) -> None:
+        super().__init__()
+        assert isinstance(params.torso, ModuleParameters)
+        make = partial(last_linear, bound=params.final_bound, rng=rng)
+        self.torsos, self.heads = nn.ModuleList(), nn.ModuleList()
+        for _ in range(members):
+            torso = ModuleTorso(
+                params.torso, observation_space, rng, normaliser, action_space=action_space
+            )
+            self.torsos.append(torso)
+            self.heads.append(last_layer(torso, outputs, make))
+
+    def forward(
+        self, observation: dict[str, Tensor], action: Tensor | None, members: int
+    ) -> Tensor:
+        """[members, B, P], of actions [B, A] as the network sees them."""
+        shown = () if action is None else (action,)
+        pairs = zip(self.torsos[:members], self.heads[:members], strict=True)
+        return torch.stack([head(torso(observation, *shown)) for torso, head in pairs])
 
 
 def _is_module_class(thing: object) -> bool:
@@ -185,7 +214,7 @@ def _constructed(params: ModuleParameters, parts: tuple[Space, ...]) -> nn.Modul
 def _tried(torso: ModuleTorso, parts: tuple[Space, ...], seed: int) -> int:
     """The number of features of a module that is fit for training; ConfigurationError if not."""
     inputs = [_made_up(part, seed) for part in parts]
-    name = type(torso.module).__name__
+    name = torso.name
     _run(torso, inputs)  # lazy layers find their sizes
     buffers = {path: buffer.clone() for path, buffer in torso.module.named_buffers()}
     outputs = _run(torso, inputs)
@@ -217,7 +246,7 @@ def _tried(torso: ModuleTorso, parts: tuple[Space, ...], seed: int) -> int:
 
 
 def _run(torso: ModuleTorso, inputs: list[Input]) -> Tensor:
-    name = type(torso.module).__name__
+    name = torso.name
     try:
         with torch.no_grad():
             outputs: Tensor = torso(*inputs)

@@ -5,19 +5,20 @@ from collections.abc import Mapping
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.random_actions import uniform_size
 from coach_rl.core.records import Action, Array
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import (
-    MixedSpace,
     Space,
     choice_sizes,
     clipped_to_space,
     first_action,
     is_float_box,
 )
+from coach_rl.extensions.mixed_actions.mixed_space import MixedSpace
 
 Arguments = Mapping[str, tuple[str, int]]
 """Continuous parts of a Dict of actions: the discrete part, and the action of it, that each is an
@@ -130,6 +131,11 @@ class FlattenedOutput(Saved):
     def inverse(self, action: Action) -> Action:
         back = self._inner.inverse(action)
         return self.flat.joined(back if isinstance(back, dict) else {_WHOLE: back})
+
+
+def flattened(inner: OutputFilter, params: PPOAgentParameters) -> FlattenedOutput:
+    """The filter behind which a PPO agent acts in one flat space."""
+    return FlattenedOutput(inner, inner.agent_space, params.arguments, agent=params.name)
 
 
 def _check_argument(key: str, arguments: Arguments, space: Space, *, agent: str) -> None:

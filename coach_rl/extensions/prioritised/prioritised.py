@@ -20,6 +20,8 @@ from coach_rl.memories.samplers import SamplerUnit
 Float64Array = npt.NDArray[np.float64]
 SEARCHED_DEPTH = 12
 """Down to this depth one search through a whole level is faster than a descent, level by level."""
+SAVED_PRIORITY = 24
+"""Bytes that saving a priority takes for a moment: value, position and place in the tree."""
 
 
 class SumTree:
@@ -118,6 +120,12 @@ class PrioritisedParameters:
             f"PrioritisedParameters.epsilon={self.epsilon} to the power of alpha={self.alpha} is "
             "rounded to 0, which would never be drawn; raise epsilon, or lower alpha",
         )
+
+    def build(self, store: RingStore, rng: np.random.Generator) -> "PrioritisedPositions":
+        return PrioritisedPositions(store, rng, self)
+
+    def host_bytes(self, entries: int) -> int:
+        return tree_bytes(entries) + entries * SAVED_PRIORITY
 
 
 class PrioritisedPositions(SamplerUnit):

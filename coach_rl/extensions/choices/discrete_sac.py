@@ -8,15 +8,14 @@ docs/algorithms/sac.md lists every detail and its source.
 import math
 
 import torch
-from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.learner import ActingPolicy, Learner
+from coach_rl.agents.learner import ActingPolicy
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner, sac_learner
+from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner
 from coach_rl.architectures.continuous_control import (
     Actor,
-    ChoiceCritics,
+    CriticEnsemble,
     CriticParameters,
 )
 from coach_rl.architectures.gradient_step import Numbers
@@ -27,10 +26,17 @@ from coach_rl.core.records import ALLOWED, Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import first_action
 from coach_rl.exploration_policies import Categorical
-from coach_rl.exploration_policies.independent_choices import IndependentChoices
-from coach_rl.functional.choices import log_probabilities, of_choices, split_choices
+from coach_rl.extensions.choices.choice_values import log_probabilities, of_choices, split_choices
+from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import Tensors, TransitionBatch
+
+
+class ChoiceCritics(CriticEnsemble):
+    """K action-value functions of M actions side by side, which see no action: values [K, B, M]."""
+
+    def forward(self, observation: dict[str, Tensor]) -> Tensor:
+        return self.bounded(self.values(observation, None, self.members))
 
 
 class DiscreteSACLearner(SoftLearner[TransitionBatch]):
@@ -143,16 +149,6 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
         """Actions [B] or [B, D] as choices counted from 0, int64 [B, D]."""
         each = action.to(torch.int64).view(len(action), len(self.sizes))
         return each - self._first_actions
-
-
-@sac_learner.register(spaces.Discrete)
-@sac_learner.register(spaces.MultiDiscrete)
-def _(
-    space: spaces.Discrete | spaces.MultiDiscrete,  # noqa: ARG001 - its class chose the function
-    params: SACAgentParameters,
-    agent: OffPolicyAgent,
-) -> Learner:
-    return DiscreteSACLearner(params, agent)
 
 
 def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent) -> None:

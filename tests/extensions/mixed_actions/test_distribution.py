@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import distributions as reference
 
-from coach_rl.functional.mixed import Mixed
+from coach_rl.extensions.mixed_actions.distribution import Mixed
 
 SIZES, GROUPS = (3, 2), ((2, None), (1, (0, 2)), (3, (1, 0)), (1, (0, 2)))
 MIXED = Mixed(SIZES, GROUPS)

@@ -6,16 +6,15 @@ the paper.
 """
 
 import torch
-from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNLearner, dqn_learner
+from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNLearner
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.spaces import Space, choice_sizes
 from coach_rl.exploration_policies import AnyExplorationPolicy, ExplorationPolicyParameters
-from coach_rl.exploration_policies.independent_choices import IndependentChoices
-from coach_rl.functional.choices import greedy_choices, of_choices
+from coach_rl.extensions.choices.choice_values import greedy_choices, of_choices
+from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.memories.batches import TransitionBatch
 
 
@@ -65,12 +64,3 @@ class BranchingLearner(DQNLearner):
     def _repeated(self, values: Tensor) -> Tensor:
         """Values [B] once for each branch, [B * D]."""
         return values.unsqueeze(1).expand(-1, len(self._sizes)).flatten()
-
-
-@dqn_learner.register(spaces.MultiDiscrete)
-def _(
-    space: spaces.MultiDiscrete,  # noqa: ARG001 - its class chose the function
-    params: DQNAgentParameters,
-    agent: OffPolicyAgent,
-) -> DQNLearner:
-    return BranchingLearner(params, agent)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.exploration_policies.mixed_sampling import MixedSampler
-from coach_rl.functional.mixed import Mixed
+from coach_rl.extensions.mixed_actions.distribution import Mixed
+from coach_rl.extensions.mixed_actions.sampling import MixedSampler
 
 SIZES = (3, 2)
 RNG = np.random.default_rng(5)

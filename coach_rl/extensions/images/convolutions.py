@@ -1,14 +1,14 @@
 """Networks for images: convolutions, and the names of some that others have published."""
 
 from bisect import bisect
-from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, convolution
+from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, convolution
+from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import SpaceError
 
 Convolutions = tuple[tuple[int, int, int], ...]
@@ -31,9 +31,6 @@ MOST_CHANNELS_FIRST = 4
 """Channels up to which an image whose first axis is the shortest counts as channels-first."""
 
 
-ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]
-
-
 class ImageScale(nn.Module):
     """Images [B, ...] to float32 [B, channels, height, width]; divided by 255 if `is_scaled`.
 
@@ -52,32 +49,8 @@ class ImageScale(nn.Module):
         return values / 255 if self.is_scaled else values.to(torch.float32)  # bytes in one pass
 
 
-class ImageSettings(Protocol):
-    """The settings of a torso that images depend on; see `TorsoParameters`."""
-
-    @property
-    def convolutions(self) -> str | Convolutions:
-        """The layers, or a name of them."""
-        ...
-
-    @property
-    def images(self) -> ImageLayout:
-        """The order of an image's axes."""
-        ...
-
-    @property
-    def activation(self) -> Activation:
-        """After every layer."""
-        ...
-
-    @property
-    def orthogonal(self) -> bool:
-        """True if initial weights are orthogonal."""
-        ...
-
-
 def image_encoder(
-    space: spaces.Box, key: str, params: ImageSettings, rng: torch.Generator, *, is_scaled: bool
+    space: spaces.Box, key: str, params: TorsoParameters, rng: torch.Generator, *, is_scaled: bool
 ) -> tuple[nn.Module, int]:
     """Convolutions for an image, and the number of their outputs.
 

@@ -5,11 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from decisions import context, request
 from gymnasium import spaces
-from plain_ppo import PlainActorCritic, PlainPPO, Step
 
-from coach_rl.agents.flattened_output import FlattenedOutput
 from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
@@ -17,9 +14,13 @@ from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.architectures.torso import FlattenVector
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.spaces import MixedSpace, check_actions
+from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.mixed_actions import MixedSpace
+from coach_rl.extensions.mixed_actions.flattened_output import FlattenedOutput
 from coach_rl.memories.batches import RolloutBatch
+from tests.agents.decisions import context, request
+from tests.agents.plain_ppo import PlainActorCritic, PlainPPO, Step
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SPACES = {

@@ -6,22 +6,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from decisions import context, outcome, request
 from gymnasium import spaces
-from plain_learners import TEST, TRAIN, manager, parameters, run
-from resuming import after, assert_resumes
-from test_branching_dqn import LOCKS, SEEN, SIZES, batch_of, masks_of
 
 from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gradient_step import eager_gradient
 from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
-from coach_rl.memories import PrioritisedParameters
 from coach_rl.memories.draws import SingleTransitions
+from tests.agents.decisions import context, outcome, request
+from tests.agents.plain_learners import TEST, TRAIN, manager, parameters, run
+from tests.agents.resuming import after, assert_resumes
+from tests.extensions.choices.test_branching_dqn import LOCKS, SEEN, SIZES, batch_of, masks_of
 
 SPACES = {
     "discrete": (spaces.Discrete(3, start=5), (3,), (5,)),

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from coach_rl.core.errors import NonFiniteError
-from coach_rl.memories import PrioritisedParameters
-from coach_rl.memories.prioritised import importance_weights
+from coach_rl.extensions.prioritised import PrioritisedParameters
+from coach_rl.extensions.prioritised.prioritised import importance_weights
 from tests.memories.replay_worlds import Stream, build
 
 

@@ -1,0 +1,57 @@
+"""Variants: classes by kind of space, those of an agent itself and those of extensions.
+
+    own = {"Discrete": DQNLearner}
+    kind = variant_for("DQNAgentParameters", space, own, claim="this agent cannot act in")
+
+An extension lists its own in its table (see `configuration.extensions`). Kinds
+that the engine serves itself stay as they are; a variant is imported when its kind is met.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.spaces import Space
+
+variant_tables: list[Callable[[str], Mapping[str, str]]] = []
+"""Functions from a name to the places `module:NAME` of its variants by kind of space; what runs the
+engine adds one that reads the tables of extensions."""
+
+
+def variant_for(name: str, space: Space, own: Mapping[str, Any], *, claim: str) -> Any:
+    """What serves the kind of a space: one's own, or a variant that an extension has.
+
+    Of several classes that a space derives from, the nearest that is served counts.
+
+    Args:
+        name: What has variants, such as the public name of an agent's parameters.
+        space: The space.
+        own: What serves kinds of space without an extension, by the name of the kind.
+        claim: The beginning of the message about a space that nothing serves.
+
+    Raises:
+        SpaceError: Neither serves the space.
+    """
+    kinds = [kind_of(each) for each in type(space).__mro__]
+    if kinds[0] in own:  # no table is read
+        return own[kinds[0]]
+    places = {kind: place for table in variant_tables for kind, place in table(name).items()}
+    for kind in kinds:
+        if kind in places:
+            module, _, attribute = places[kind].partition(":")
+            return getattr(importlib.import_module(module), attribute)
+        if kind in own:
+            return own[kind]
+    shown = " ".join(str(space).split())  # which may have several lines
+    known = ", ".join(sorted({*own, *places})) or "no other kind that needs a variant"
+    raise SpaceError(
+        f"{claim} {shown}; there is {known}. Map it to another space by a filter, or install an "
+        f"extension with a variant of {name} for {kinds[0]}"
+    )
+
+
+def kind_of(space_class: type) -> str:
+    """The name of a kind of space: Gymnasium's by its class, others as `module:Class`."""
+    is_known = space_class.__module__.startswith("gymnasium.spaces")
+    return space_class.__name__ if is_known else f"{space_class.__module__}:{space_class.__name__}"
