@@ -25,6 +25,8 @@ LEARNING = (
     "coach_rl/functional/*.py", "coach_rl/memories/*.py", "coach_rl/agents/*_agent.py",
     "coach_rl/agents/learner.py", "coach_rl/agents/actor_critic_learner.py",
     "coach_rl/extensions/choices/discrete_sac.py", "coach_rl/extensions/choices/branching_dqn.py",
+    "coach_rl/extensions/hindsight/*.py", "coach_rl/extensions/prioritised/*.py",
+    "coach_rl/extensions/images/*.py", "coach_rl/extensions/mixed_actions/*.py",
     "coach_rl/extensions/hac/*.py", "coach_rl/extensions/hiro/*.py",
     "coach_rl/extensions/hits/*.py", "coach_rl/extensions/learned_goals/*.py",
     "coach_rl/architectures/*.py",
