@@ -23,7 +23,7 @@ _ENOUGH = 3
 
 
 class RelabelledGoals(Protocol):
-    """What is compared of hindsight, as `Hindsight` documents it."""
+    """The judgement of goals that transitions are compared with; see `Hindsight`."""
 
     @property
     def goal(self) -> GoalSpace: ...
