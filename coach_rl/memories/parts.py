@@ -42,7 +42,7 @@ class ReplaySettings(Protocol):
 
     @property
     def relabelling(self) -> "RelabellingParameters | None":
-        """How goals are relabelled; None: they are not."""
+        """The relabelling of goals; None: they stay as they were."""
         ...
 
     @property
@@ -179,7 +179,7 @@ class RelabellingParameters(Protocol):
         ...
 
     def check_filters(self, agent: Any, place: LevelPlace) -> None:
-        """As that of `MemoryPartParameters`."""
+        """Raise `ConfigurationError` where the memory's agent contradicts it, as parts do."""
         ...
 
 

@@ -112,8 +112,9 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
 
     def check_filters(self, agent: Any, place: LevelPlace) -> None:
         """Raise `ConfigurationError` where an agent's filters or stages contradict a part."""
-        relabelling = [] if self.relabelling is None else [self.relabelling]
-        for part in (*relabelling, *self.parts):
+        if self.relabelling is not None:
+            self.relabelling.check_filters(agent, place)
+        for part in self.parts:
             part.check_filters(agent, place)
 
     def build(

@@ -23,7 +23,7 @@ _ENOUGH = 3
 
 
 class RelabelledGoals(Protocol):
-    """What is compared of hindsight, as `Hindsight` documents it."""
+    """The judgement of goals that transitions are compared with; see `Hindsight`."""
 
     @property
     def goal(self) -> GoalSpace: ...
@@ -129,9 +129,9 @@ class HindsightComparison:
         if self._differing_ends < (1 if terminal else _ENOUGH):
             return
         self._compares_ends = False
-        stored, relabelled = ("not ", "") if terminal else ("", "not ")
+        given, relabelled = ("not ", "") if terminal else ("", "not ")
         warn(
-            f"{self._owner}: transitions that reach their goal are {stored}terminal, and those "
+            f"{self._owner}: transitions that reach their goal are {given}terminal, and those "
             f"that hindsight relabels {relabelled}terminal (goal_ends_episode={terminal}), so "
             "batches mix two discounts; set HindsightParameters.goal_ends_episode="
             f"{not terminal}, or let episodes {'end' if terminal else 'continue'} at their goal"
