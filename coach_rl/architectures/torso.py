@@ -206,7 +206,7 @@ class OtherTorsoParameters(Protocol):
 
     @property
     def last_layer(self) -> bool:
-        """As of `OtherTorso`."""
+        """The same of the torso."""
         ...
 
     def build(

@@ -12,22 +12,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.spaces import Space
 
 variant_tables: list[Callable[[str], Mapping[str, str]]] = []
 """Functions from a name to the places `module:NAME` of its variants by kind of space; what runs the
 engine adds one that reads the tables of extensions."""
 
 
-def variant_for(name: str, space: Space, own: Mapping[str, Any], *, claim: str) -> Any:
-    """What serves the kind of a space: one's own, or a variant that an extension has.
+def variant_for(name: str, space: object, own: Mapping[str, Any], *, claim: str) -> Any:
+    """The class or function for a kind of space: one that is given, or an extension's variant.
 
     Of several classes that a space derives from, the nearest that is served counts.
 
     Args:
         name: What has variants, such as the public name of an agent's parameters.
-        space: The space.
-        own: What serves kinds of space without an extension, by the name of the kind.
+        space: The space, of Gymnasium or of an extension.
+        own: Classes or functions that need no extension, by the name of the kind.
         claim: The beginning of the message about a space that nothing serves.
 
     Raises:

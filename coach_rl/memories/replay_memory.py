@@ -151,7 +151,7 @@ class ReplayLayout:
     parts: tuple[MemoryPart, ...]
     """Parts that keep columns of their own, the relabelling of goals first."""
     positions: PositionParameters | None
-    """How transitions are drawn; None: uniformly."""
+    """Draws other than uniform ones; None: draws are uniform."""
 
     @cached_property
     def observations(self) -> dict[str, Field]:

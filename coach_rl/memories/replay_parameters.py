@@ -83,8 +83,8 @@ class ReplayMemoryParameters(MovableParameters, KeepingParameters):
     discount_by_duration: bool = False
     """Discount by gamma ** duration, for decisions that last several simulator steps."""
     prioritised: PositionParameters | None = None
-    """How transitions are drawn, such as in proportion to errors (PrioritisedParameters); None:
-    uniformly."""
+    """Draws of transitions other than uniform ones, such as in proportion to their errors
+    (PrioritisedParameters); None: uniformly."""
     relabelling: RelabellingParameters | None = None
     """Relabel goals in sampled transitions, e.g. in hindsight; None: leave them."""
     draws: DrawParameters = field(default_factory=SingleTransitions)
