@@ -50,7 +50,7 @@ class FittingBatch(NamedTuple):
     action: Tensor
     """[B, A]."""
     reward: Tensor
-    """[B], in units of the network."""
+    """[B], in the network's unit, with what its mean adds."""
     discount: Tensor
     """[B]; 0 where the episode terminated."""
     next_observation: dict[str, Tensor]
@@ -153,7 +153,7 @@ def fitted_network(
     """
     taken = coded(data.taken, data.action_space).astype(np.float32)
     acted = coded(data.actions, data.action_space).astype(np.float32)
-    scale = _scale(data, discount)
+    unit = _unit_of_returns(data, discount)
     normaliser = ObservationNormaliser(data.observation_space, clip=10.0, device=_CPU)
     normaliser.update(take(data.observation, among))
     weights = torch.Generator().manual_seed(integer_seed(seed, "fitted q", "weights"))
@@ -176,14 +176,16 @@ def fitted_network(
 
     engine = UpdateEngine(
         (Objective(network=network, loss=loss, optimizer=AdamParameters(learning_rate=1e-3)),),
-        targets=((network, TargetSync(rate=0.01)),),
+        targets=((network, TargetSync(rate=0.02)),),
         owner="fitted Q evaluation",
     )
     rng = np.random.default_rng(integer_seed(seed, "fitted q", "batches"))
     for _ in range(updates):
         here = among[rng.integers(0, len(among), BATCH)]
-        engine.step(_batch(data, here, taken, acted, discount, scale))
+        engine.step(_batch(data, here, taken, acted, discount, unit))
     engine.require_finite()
+
+    mean, std = unit
 
     def values(places: IntArray) -> tuple[FloatArray, FloatArray]:
         of_policy, of_data = np.zeros(len(places)), np.zeros(len(places))
@@ -199,8 +201,8 @@ def fitted_network(
                 own = network.call(
                     network.online, seen, torch.from_numpy(taken[np.where(inside, here, 0)])
                 )
-                of_data[part] = own[0].numpy() * inside
-        return of_policy * scale, of_data * scale
+                of_data[part] = own[0].numpy()
+        return of_policy * std + mean, (of_data * std + mean) * (places < len(taken))
 
     return values
 
@@ -210,23 +212,22 @@ def coded(actions: Array, space: Space) -> FloatArray:
     sizes = choice_sizes(space)
     if isinstance(space, spaces.Box):
         return actions.astype(np.float64)
-    numbers = np.asarray(actions - first_action(space), np.int64)
-    numbers = numbers.reshape(*numbers.shape, 1) if len(sizes) == 1 else numbers
-    numbers = numbers.reshape(*actions.shape[: actions.ndim - len(space.shape or ())], len(sizes))
+    before = actions.shape[: actions.ndim - len(space.shape or ())]
+    numbers = np.asarray(actions - first_action(space), np.int64).reshape(*before, len(sizes))
     parts = [np.eye(size)[numbers[..., choice]] for choice, size in enumerate(sizes)]
     return np.concatenate(parts, axis=-1)
 
 
-def _scale(data: JudgedData, discount: float) -> float:
-    """Root mean square of the data's returns from each decision on, the network's unit."""
+def _unit_of_returns(data: JudgedData, discount: float) -> tuple[float, float]:
+    """Mean and standard deviation of the data's returns from each decision on."""
     rewards = data.padded(data.rewards)
     returns = np.zeros_like(rewards)
     ahead = np.zeros(len(rewards))
     for step in reversed(range(rewards.shape[1])):
         ahead = rewards[:, step] + discount * ahead
         returns[:, step] = ahead
-    is_there = data.padded(np.ones(len(data.recorded))) > 0
-    return float(np.sqrt(np.square(returns[is_there]).mean())) or 1.0
+    known = returns[data.padded(np.ones(len(data.recorded))) > 0]
+    return float(known.mean()), float(known.std()) or 1.0
 
 
 def _box_around(taken: Array, acted: Array, space: Space) -> spaces.Box:
@@ -242,14 +243,22 @@ def _box_around(taken: Array, acted: Array, space: Space) -> spaces.Box:
 
 
 def _batch(
-    data: JudgedData, here: IntArray, taken: Array, acted: Array, discount: float, scale: float
+    data: JudgedData,
+    here: IntArray,
+    taken: Array,
+    acted: Array,
+    discount: float,
+    unit: tuple[float, float],
 ) -> FittingBatch:
+    """A batch; the network is to give (Q - mean) / std, whose target follows from that of Q."""
+    mean, std = unit
     after = data.following[here]
+    discounts = discount * data.continues[here]
     return FittingBatch(
         observation=_tensors(take(data.observation, here)),
         action=torch.from_numpy(taken[here]),
-        reward=_float(data.rewards[here] / scale),
-        discount=_float(discount * data.continues[here]),
+        reward=_float((data.rewards[here] + discounts * mean - mean) / std),
+        discount=_float(discounts),
         next_observation=_tensors(take(data.observation, after)),
         next_actions=torch.from_numpy(acted[after]),
         next_chances=_float(data.chances[after]),

@@ -174,8 +174,9 @@ class _Walk:
         policy = policy_of(self._agent, seen, self._clock)
         if policy is None:
             raise ConfigurationError(
-                f"the probabilities of the actions of agent '{self._agent.name}' are not known "
-                f"({type(self._agent.params).__name__}); judge it in its environment, without --from"
+                f"the probabilities of the actions of agent '{self._agent.name}' "
+                f"({type(self._agent).__name__}) are not known where it acts so; evaluate it in "
+                "its environment, without --from"
             )
         actions, chances = policy.weighted_actions(DRAWS, self._rng)
         named = {f"observation/{key}": values for key, values in seen.items()}
