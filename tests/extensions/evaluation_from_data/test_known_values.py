@@ -187,11 +187,11 @@ def test_wrong_ratios_bias_per_decision_sampling():
 
 
 def test_fitted_table_has_the_values_of_dynamic_programming():
-    """One-hot features of step, state and action; enough data for two digits."""
+    """One-hot features of step, state and action; enough data for one digit."""
     rng = np.random.default_rng(6)
     process = Process.drawn(3, rng)
     action_values, _, value = process.exact()
-    state, action, reward = process.data(rng, episodes=100_000)
+    state, action, reward = process.data(rng, episodes=30_000)
     states = len(process.first)
     step = np.broadcast_to(np.arange(HORIZON), state.shape)
     cell = (step * states + state) * ACTIONS + action
@@ -207,6 +207,6 @@ def test_fitted_table_has_the_values_of_dynamic_programming():
         reward.ravel(),
         discount=DISCOUNT,
     )
-    np.testing.assert_allclose(fitted, action_values.ravel(), atol=0.06)
+    np.testing.assert_allclose(fitted, action_values.ravel(), atol=0.12)
     first = fitted.reshape(HORIZON, states, ACTIONS)[0]
     assert process.first @ (process.policy * first).sum(axis=1) == pytest.approx(value, abs=0.02)
