@@ -109,7 +109,8 @@ def fitted_linear(data: JudgedData, among: IntArray, *, discount: float) -> Valu
     )  # [N + E, A]
 
     def features(places: IntArray, action: FloatArray) -> FloatArray:
-        return np.asarray(np.einsum("mo,ma->moa", seen[places], action).reshape(len(places), -1))
+        products = np.einsum("mo,ma->moa", seen[places], action)
+        return products.reshape(len(places), seen.shape[1] * action.shape[1])
 
     after = data.following[among]
     coefficients = linear_coefficients(
@@ -120,9 +121,8 @@ def fitted_linear(data: JudgedData, among: IntArray, *, discount: float) -> Valu
     )
 
     def values(places: IntArray) -> tuple[FloatArray, FloatArray]:
-        own = np.zeros((len(places), taken.shape[1]))
         inside = places < len(taken)
-        own[inside] = taken[places[inside]]
+        own = taken[np.where(inside, places, 0)] * inside[:, None]
         return (
             features(places, expected[places]) @ coefficients,
             features(places, own) @ coefficients,
