@@ -41,11 +41,11 @@ ACTION_LOG_PROB = extra("action_log_prob")
 """Column of a data set: log-probability of each action that was sent, under who sent it, [T]."""
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _NEAR_ONE = 1 - 1e-6
-"""The largest squashed action, before scaling, that is told from the bound in float32."""
+"""The largest squashed action, before scaling, that float32 distinguishes from the bound."""
 
 
 class ActionDistribution(Protocol):
-    """What a policy does in R observations; actions are in the agent's own space."""
+    """A policy's distribution in R observations; actions are in the agent's own space."""
 
     has_probabilities: bool
     """False for one action out of a continuum, which has no density."""
@@ -200,7 +200,7 @@ class OneAction:
 
 
 def policy_of(agent: object, observation: Observation, clock: Clock) -> ActionDistribution | None:
-    """What an agent does in these observations now; None where its probabilities are not known.
+    """The distribution of an agent's actions now; None where it is not known.
 
     Args:
         agent: The agent.
@@ -250,7 +250,7 @@ def in_agents_space(agent: FilteredAgent, action: Action) -> Array:
 def random_policy_of(
     agent: FilteredAgent, observation: Observation, rows: int
 ) -> ActionDistribution | None:
-    """What the agent does in HEATUP; None in a Box without bounds, or a mixed space."""
+    """The distribution of its actions in HEATUP; None in an unbounded Box, or a mixed space."""
     space = agent.action_space
     sizes = choice_sizes(space)
     if sizes and isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
@@ -311,7 +311,7 @@ def exploring(
     outputs: FloatArray,  # noqa: ARG001
     clock: Clock,  # noqa: ARG001
 ) -> ActionDistribution | None:
-    """What an off-policy agent does while it explores, by the class of its exploration policy.
+    """The distribution of an off-policy agent that explores, by the class of its exploration.
 
     None for one that is not known, such as noise that depends on that of the decision before.
 

@@ -67,7 +67,7 @@ class ValueEstimate:
 
 
 def resample_counts(episodes: int, rng: np.random.Generator) -> FloatArray:
-    """How often each episode is drawn in each resample, [RESAMPLES, E] float64."""
+    """Times that each episode is drawn in each resample, [RESAMPLES, E] float64."""
     require(episodes > 0, "an interval over no episodes is undefined; give at least one")
     drawn = rng.integers(0, episodes, (RESAMPLES, episodes))
     drawn += episodes * np.arange(RESAMPLES)[:, None]  # a range of numbers for each resample

@@ -315,7 +315,7 @@ def _cross_fitted(
             "a model is fitted to one half of the episodes for the other, and there is one; give "
             "data of several episodes"
         )
-    half: IntArray = generator(seed, "halves of the episodes").permutation(count) % 2
+    half: IntArray = generator(seed, "half of the episodes").permutation(count) % 2
     is_cut_off = seen.continues[recorded.begins + recorded.lengths - 1]
     of_policy = np.zeros(len(recorded) + count)
     of_data = np.zeros(len(recorded))

@@ -49,7 +49,7 @@ class JudgedData:
 
     recorded: Recorded
     observation_space: spaces.Dict
-    """What the policy's networks observe."""
+    """The space of what the policy's networks observe."""
     action_space: Space
     """Where the policy acts."""
     observation: Observation
@@ -95,7 +95,7 @@ class JudgedData:
 
 
 def judged(agent: FilteredAgent, recorded: Recorded, clock: Clock, *, seed: int) -> JudgedData:
-    """What an agent would do in all observations of a data set.
+    """The actions and probabilities of an agent in all observations of a data set.
 
     Args:
         agent: The agent, alone above the environment.
@@ -152,7 +152,7 @@ class _Walk:
             self._note(rows[is_over], len(recorded) + rows[is_over])
 
     def result(self) -> JudgedData:
-        """What was seen."""
+        """The data with all that the policy would do."""
         columns = dict(self._columns)
         agent = self._agent
         return JudgedData(
@@ -192,7 +192,7 @@ class _Walk:
 
 
 def _outcome(recorded: Recorded, rows: IntArray, here: IntArray) -> Outcome:
-    """What transitions [R] led to, for rows [R]."""
+    """The outcomes of transitions [R], for rows [R]."""
     terminated, truncated = recorded.columns[TERMINATED][here], recorded.columns[TRUNCATED][here]
     end = np.zeros(len(rows), np.uint8)
     end[terminated] |= np.uint8(End.TERMINATED)
