@@ -270,7 +270,7 @@ def _policy_of(
     *,
     explores: bool,  # noqa: ARG001
 ) -> ActionDistribution | None:
-    """As `policy_of`, by the class of the agent; None for those that are not known."""
+    """The distribution of `policy_of` by the class of the agent; None for those not known."""
     return None
 
 

@@ -51,7 +51,7 @@ class JudgedData:
     observation_space: spaces.Dict
     """The space of what the policy's networks observe."""
     action_space: Space
-    """Where the policy acts."""
+    """The space in which the policy acts."""
     observation: Observation
     """Filtered observations by place, [N + E, ...] each."""
     taken: Array
