@@ -10,8 +10,10 @@ from coach_rl.extensions.data.action_probabilities import (
     in_agents_space,
     policy_of,
     random_policy_of,
+    recorded_log_prob,
 )
 from tests.agents.decisions import context, request
+from tests.builders import created, flat
 
 SEEN = {"x": spaces.Box(-9, 9, (3,))}
 ROWS = 20_000
@@ -194,3 +196,14 @@ def test_mixed_actions_have_no_probabilities():
     space = spaces.Dict({"kind": spaces.Discrete(3), "distance": spaces.Box(-1, 1, (1,))})
     agent, observation, _ = sent_by(rl.PPOAgentParameters(), space)
     assert policy_of(agent, observation, EXPLORING) is None
+
+
+def test_decisions_in_heat_up_have_the_probabilities_of_even_draws():
+    manager = created(flat(EPSILON, rl.GymnasiumParameters(level="CartPole-v1"), num_envs=2))
+    with manager:
+        stack = manager.graph.training
+        stack.clock.phase = Phase.HEATUP
+        stack.reset(0)
+        stack.tick()
+        found = recorded_log_prob(stack.levels[0], np.array([0, 1]), np.arange(2), stack.clock)
+    np.testing.assert_allclose(np.exp(found), 0.5)
