@@ -15,7 +15,7 @@ An extension whose agents draw actions in a way of its own registers it in a mod
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cache, singledispatch
 from typing import Protocol
 
 import numpy as np
@@ -41,7 +41,8 @@ ACTION_LOG_PROB = extra("action_log_prob")
 """Column of a data set: log-probability of each action that was sent, under who sent it, [T]."""
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _NEAR_ONE = 1 - 1e-6
-"""The largest squashed action, before scaling, that float32 distinguishes from the bound."""
+"""Squashed actions beyond, before scaling, count as at the bound, which float32 hardly distinguishes:
+they have the probability of all beyond, as actions that were clipped."""
 
 
 class ActionDistribution(Protocol):
@@ -148,7 +149,11 @@ class SquashedNormal:
         # log(1 - tanh(u)^2), which does not underflow
         log_slope = 2 * (math.log(2) - unsquashed - np.logaddexp(0, -2 * unsquashed))
         density = -0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI - log_slope
-        return np.asarray((density - np.log(half) - self.log_unit).sum(axis=1))
+        inside = density - np.log(half) - self.log_unit
+        below, above = _log_cumulative(standardised), _log_cumulative(-standardised)
+        at_low, at_high = squashed <= -_NEAR_ONE, squashed >= _NEAR_ONE
+        each = np.where(at_low, below, np.where(at_high, above, inside))
+        return np.asarray(each.sum(axis=1))
 
     def weighted_actions(self, draws: int, rng: np.random.Generator) -> tuple[Array, FloatArray]:
         noise = rng.standard_normal((len(self.mean), draws, self.mean.shape[1]))
@@ -207,9 +212,15 @@ def policy_of(agent: object, observation: Observation, clock: Clock) -> ActionDi
         observation: Filtered, [R, ...] each, as `AgentRows.pending` has it.
         clock: Its clock; without exploration it acts greedily.
     """
-    import_offers("data")
+    _import_offers()
     explores = clock.phase is not Phase.TEST or clock.samples
     return _policy_of(agent, observation, clock, explores=explores)
+
+
+@cache
+def _import_offers() -> None:
+    """Import once what extensions offer."""
+    import_offers("data")
 
 
 def recorded_log_prob(
@@ -340,7 +351,7 @@ def _(
 @exploring.register
 def _(
     exploration: SoftmaxPolicy, agent: OffPolicyAgent, outputs: FloatArray, clock: Clock
-) -> ActionDistribution:
+) -> ActionDistribution | None:
     """Proportional to exp(output / temperature); of logits without a temperature."""
     temperature = exploration.metrics(clock).get("exploration/temperature", 1.0)
     if temperature == 0:
@@ -391,10 +402,12 @@ def _choices(space: Space, logits: FloatArray) -> Choices:
     return Choices(tuple(log_chances), first_action(space))
 
 
-def _one(space: Space, action: Array) -> ActionDistribution:
-    """Greedy actions [R, ...]: each has the probability 1, or no density."""
+def _one(space: Space, action: Array) -> ActionDistribution | None:
+    """Greedy actions [R, ...]: each has the probability 1, or no density; None for mixed ones."""
     if isinstance(space, spaces.Box):
         return OneAction(np.clip(action, space.low, space.high))
+    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        return None
     sizes = choice_sizes(space)
     numbers = (action - first_action(space)).reshape(len(action), len(sizes))
     log_chances = []

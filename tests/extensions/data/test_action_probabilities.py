@@ -1,5 +1,7 @@
 """Probabilities of the actions that agents send, beside how often they do."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -7,6 +9,7 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
 from coach_rl.extensions.data.action_probabilities import (
+    SquashedNormal,
     in_agents_space,
     policy_of,
     random_policy_of,
@@ -190,6 +193,18 @@ def test_noise_that_remembers_has_no_probabilities():
     params = rl.DDPGAgentParameters(**torsos, memory=MEMORY, learning=LEARNING, exploration=noise)
     agent, observation, _ = sent_by(params, BOX)
     assert policy_of(agent, observation, EXPLORING) is None
+
+
+def test_squashed_action_at_a_bound_has_the_probability_of_all_beyond():
+    """A normal of mean 7 and standard deviation 1 is beyond 7.254, where tanh is 1 - 1e-6."""
+    mean, log_std = np.full((ROWS, 1), 7.0), np.zeros((ROWS, 1))
+    box = spaces.Box(-2, 4, (1,))
+    policy = SquashedNormal(mean, log_std, box, np.zeros(1))
+    drawn = policy.weighted_actions(1, np.random.default_rng(0))[0][:, 0]
+    is_at_bound = drawn[:, 0] >= 4 - 3e-6
+    beyond = 1 - NormalDist().cdf(np.arctanh(1 - 1e-6) - 7)
+    assert is_at_bound.mean() == pytest.approx(beyond, abs=0.02)
+    np.testing.assert_allclose(np.exp(policy.log_prob(np.full((1, 1), 4.0))), beyond, rtol=1e-6)
 
 
 def test_mixed_actions_have_no_probabilities():
