@@ -30,7 +30,16 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.configuration.extensions import import_offers
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.records import ALLOWED, Action, Array, FloatArray, IntArray, Observation, take
+from coach_rl.core.records import (
+    ALLOWED,
+    Action,
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Observation,
+    take,
+)
 from coach_rl.core.spaces import FORBIDDEN, Space, choice_sizes, first_action
 from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
 from coach_rl.exploration_policies.discrete_policies import EpsilonGreedyPolicy, SoftmaxPolicy
@@ -41,8 +50,8 @@ ACTION_LOG_PROB = extra("action_log_prob")
 """Column of a data set: log-probability of each action that was sent, under who sent it, [T]."""
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _NEAR_ONE = 1 - 1e-6
-"""Squashed actions beyond, before scaling, count as at the bound, which float32 hardly distinguishes:
-they have the probability of all beyond, as actions that were clipped."""
+"""Squashed actions beyond, before scaling, count as at the bound, as float32 hardly distinguishes
+them: they have the probability of all beyond, as actions that were clipped."""
 
 
 class ActionDistribution(Protocol):
@@ -111,14 +120,12 @@ class ClippedNormal:
     has_probabilities = True
 
     def log_prob(self, action: Array) -> FloatArray:
-        action, mean = action.astype(np.float64), self.mean.astype(np.float64)
         log_std = self.log_std.astype(np.float64)
-        standardised = (action - mean) / np.exp(log_std)
+        standardised = (action.astype(np.float64) - self.mean) / np.exp(log_std)
         inside = -0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI - self.log_unit
-        below, above = _log_cumulative(standardised), _log_cumulative(-standardised)
-        at_low, at_high = action <= self.box.low, action >= self.box.high
-        each = np.where(at_low, below, np.where(at_high, above, inside))
-        return np.asarray(each.sum(axis=1))
+        return _with_bounds(
+            inside, standardised, is_low=action <= self.box.low, is_high=action >= self.box.high
+        )
 
     def weighted_actions(self, draws: int, rng: np.random.Generator) -> tuple[Array, FloatArray]:
         noise = rng.standard_normal((len(self.mean), draws, self.mean.shape[1]))
@@ -150,10 +157,9 @@ class SquashedNormal:
         log_slope = 2 * (math.log(2) - unsquashed - np.logaddexp(0, -2 * unsquashed))
         density = -0.5 * standardised**2 - log_std - _LOG_SQRT_TWO_PI - log_slope
         inside = density - np.log(half) - self.log_unit
-        below, above = _log_cumulative(standardised), _log_cumulative(-standardised)
-        at_low, at_high = squashed <= -_NEAR_ONE, squashed >= _NEAR_ONE
-        each = np.where(at_low, below, np.where(at_high, above, inside))
-        return np.asarray(each.sum(axis=1))
+        return _with_bounds(
+            inside, standardised, is_low=squashed <= -_NEAR_ONE, is_high=squashed >= _NEAR_ONE
+        )
 
     def weighted_actions(self, draws: int, rng: np.random.Generator) -> tuple[Array, FloatArray]:
         noise = rng.standard_normal((len(self.mean), draws, self.mean.shape[1]))
@@ -434,6 +440,23 @@ def _log_unit(output: OutputFilter) -> FloatArray | None:
     if (width <= 0).any() or (np.abs(2 * sent[1] - sent[0] - sent[2]) > 1e-4 * width).any():
         return None
     return np.asarray(np.log(width / (high - low)))
+
+
+def _with_bounds(
+    inside: FloatArray, standardised: FloatArray, *, is_low: BoolArray, is_high: BoolArray
+) -> FloatArray:
+    """Log-probabilities of actions, [R]: at a bound of an element that of all beyond it.
+
+    Args:
+        inside: Log-densities of elements between the bounds, [R, A].
+        standardised: Elements as standard normal numbers, [R, A].
+        is_low: Where an element is at its lower bound, [R, A].
+        is_high: Where it is at the upper one.
+    """
+    below = _log_cumulative(standardised)
+    above = _log_cumulative(-standardised)
+    each = np.where(is_low, below, np.where(is_high, above, inside))
+    return np.asarray(each.sum(axis=1))
 
 
 def _log_cumulative(standardised: FloatArray) -> FloatArray:

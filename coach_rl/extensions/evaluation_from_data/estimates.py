@@ -40,8 +40,8 @@ class RatioSum:
 
     def resampled(self, counts: FloatArray) -> FloatArray:
         """Estimates [R] of resamples in which each episode is drawn so often, [R, E]."""
-        above, below = counts @ self.numerator, counts @ self.denominator  # [R, K] each
-        below = np.broadcast_to(below, above.shape)
+        above = counts @ self.numerator  # [R, K]
+        below = np.broadcast_to(counts @ self.denominator, above.shape)
         ratios = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
         return np.asarray(ratios.sum(axis=1))
 

@@ -286,7 +286,8 @@ def _logged(
     log_ratios = np.zeros(len(seen.recorded))
     if seen.log_prob is not None and behaviour is not None:
         log_ratios = seen.log_prob - behaviour
-    values = action_values = None
+    values = None
+    action_values = None
     if WITH_MODEL & {*names}:
         values, action_values = _cross_fitted(
             seen, discount=discount, seed=seed, model=model, updates=updates

@@ -188,7 +188,8 @@ def fitted_network(
     mean, std = unit
 
     def values(places: IntArray) -> tuple[FloatArray, FloatArray]:
-        of_policy, of_data = np.zeros(len(places)), np.zeros(len(places))
+        of_policy = np.zeros(len(places))
+        of_data = np.zeros(len(places))
         for begin in range(0, len(places), 4 * BATCH):
             part = slice(begin, begin + 4 * BATCH)
             here = places[part]
@@ -238,7 +239,8 @@ def _box_around(taken: Array, acted: Array, space: Space) -> spaces.Box:
     if space.is_bounded():
         return space
     every = np.concatenate([taken.reshape(-1, size), acted.reshape(-1, size)])
-    low, high = every.min(axis=0), every.max(axis=0)
+    low = every.min(axis=0)
+    high = every.max(axis=0)
     return spaces.Box(low, np.maximum(high, low + 1e-3), dtype=np.float32)
 
 

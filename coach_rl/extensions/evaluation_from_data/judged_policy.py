@@ -129,7 +129,8 @@ class _Walk:
 
     def step(self, step: int, rows: IntArray) -> None:
         """Show the decision of this number to rows [R], and what it led to."""
-        agent, recorded = self._agent, self._recorded
+        agent = self._agent
+        recorded = self._recorded
         here = recorded.begins[rows] + step
         starts = np.full(len(rows), step == 0)
         request = ActionRequest(
@@ -193,7 +194,8 @@ class _Walk:
 
 def _outcome(recorded: Recorded, rows: IntArray, here: IntArray) -> Outcome:
     """The outcomes of transitions [R], for rows [R]."""
-    terminated, truncated = recorded.columns[TERMINATED][here], recorded.columns[TRUNCATED][here]
+    terminated = recorded.columns[TERMINATED][here]
+    truncated = recorded.columns[TRUNCATED][here]
     end = np.zeros(len(rows), np.uint8)
     end[terminated] |= np.uint8(End.TERMINATED)
     end[truncated] |= np.uint8(End.TRUNCATED)

@@ -142,7 +142,8 @@ def test_greedy_policy_is_judged_by_data_of_its_exploration(pole, pole_data, fol
 def test_linear_model_is_fitted_to_discrete_actions_alone(pole, pole_data, mass, mass_data):
     found, _ = rl.evaluate_from_data(pole, pole_data, model="linear", estimators=("dm", "dr"))
     weighed, _ = rl.evaluate_from_data(pole, pole_data, estimators=("pdis",))
-    robust, plain = found.estimates["dr"], weighed.estimates["pdis"]
+    robust = found.estimates["dr"]
+    plain = weighed.estimates["pdis"]
     assert robust.high - robust.low < 0.5 * (plain.high - plain.low)
     assert plain.low < robust.value < plain.high
     check_refused(
