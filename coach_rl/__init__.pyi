@@ -213,6 +213,9 @@ from coach_rl.extensions.drq.random_shift import (
 from coach_rl.extensions.episode_filters.episode_filter import (
     EpisodeFilter as EpisodeFilter,
 )
+from coach_rl.extensions.evaluation_from_data.evaluation import (
+    evaluate_from_data as evaluate_from_data,
+)
 from coach_rl.extensions.exploration.epsilon_z_greedy import (
     EpsilonZGreedy as EpsilonZGreedy,
 )

@@ -2,7 +2,8 @@
 
 What is recorded lies in the environment's own spaces, before any filter: the observations that it
 showed, the actions that it was sent, its rewards and its ends. Episodes that an evaluation does not
-count, as they were not over with it, are left out.
+count, as they were not over with it, are left out. Where one agent explores whose probabilities are
+known, there are the log-probabilities of its actions, too (`action_probabilities`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.data.action_probabilities import ACTION_LOG_PROB, recorded_log_prob
 from coach_rl.extensions.data.files import write_file
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.graph_managers.stack import Stack
@@ -92,6 +94,7 @@ class EpisodeCollector(EvaluationWatcher):
         """Note the actions that the simulators are sent from now on."""
         simulators = stack.simulators
         self.spaces = simulators.spaces
+        self._stack = stack
         send = simulators.send
 
         def noting(directive: Directive | Action, rows: IntArray | None = None) -> None:
@@ -141,13 +144,17 @@ class EpisodeCollector(EvaluationWatcher):
     def _note_actions(self, action: Action, rows: IntArray) -> None:
         if not hasattr(self, "_actions"):  # before the first evaluation begins
             return
+        columns: dict[str, Array] = (
+            {f"{ACTION_PARTS}{key}": part for key, part in action.items()}
+            if isinstance(action, dict)
+            else {ACTIONS: action}
+        )
+        levels = self._stack.levels
+        if len(levels) == 1:
+            log_prob = recorded_log_prob(levels[0], action, rows, self._stack.clock)
+            columns |= {} if log_prob is None else {ACTION_LOG_PROB: log_prob}
         for place, row in enumerate(rows):
-            here = np.array([place])
-            self._actions[row] = (
-                {f"{ACTION_PARTS}{key}": part[here] for key, part in action.items()}
-                if isinstance(action, dict)
-                else {ACTIONS: action[here]}
-            )
+            self._actions[row] = take(columns, np.array([place]))
 
     def _finish(self, row: int) -> None:
         steps = self._open[row]
