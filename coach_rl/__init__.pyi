@@ -229,6 +229,10 @@ from coach_rl.extensions.films.episode_recorder import (
 from coach_rl.extensions.films.playing import (
     play_run as play_run,
 )
+from coach_rl.extensions.goals_from_data.maze_data import (
+    maze_data as maze_data,
+    MazeDataParameters as MazeDataParameters,
+)
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,
     GroupMember as GroupMember,

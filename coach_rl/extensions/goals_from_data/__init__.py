@@ -1,0 +1,16 @@
+"""Goals sampled from data, agents that learn to reach them, and data of mazes.
+
+May import what graph managers may, and `data`, `goal_worlds`. `maze_data` makes data sets,
+`coach maze_data` writes them.
+"""
+
+from typing import TYPE_CHECKING
+
+from coach_rl.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from coach_rl.extensions.goals_from_data.maze_data import MazeDataParameters, maze_data
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
+
+__all__ = ["MazeDataParameters", "maze_data"]
