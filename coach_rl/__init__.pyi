@@ -229,6 +229,14 @@ from coach_rl.extensions.films.episode_recorder import (
 from coach_rl.extensions.films.playing import (
     play_run as play_run,
 )
+from coach_rl.extensions.goals_from_data.data_goals import (
+    DataGoalsParameters as DataGoalsParameters,
+    GoalShares as GoalShares,
+)
+from coach_rl.extensions.goals_from_data.gciql import (
+    GCIQLAgentParameters as GCIQLAgentParameters,
+    GCIQLAlgorithmParameters as GCIQLAlgorithmParameters,
+)
 from coach_rl.extensions.goals_from_data.maze_data import (
     maze_data as maze_data,
     MazeDataParameters as MazeDataParameters,

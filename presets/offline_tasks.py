@@ -66,7 +66,10 @@ class MujocoDataPanel(DataPanel):
 
 
 def from_data(
-    panel: DataPanel, agent: rl.AgentParameters, environment: rl.EnvironmentParameters
+    panel: DataPanel,
+    agent: rl.AgentParameters,
+    environment: rl.EnvironmentParameters,
+    evaluation_environment: rl.EnvironmentParameters | None = None,
 ) -> rl.GraphManager:
     """An agent that learns from the panel's data, and then in the world.
 
@@ -74,6 +77,7 @@ def from_data(
         panel: The preset's settings.
         agent: The agent.
         environment: The world of evaluations, and of training after the updates.
+        evaluation_environment: The world of evaluations where it is another one.
     """
     schedule = rl.batch_schedule(panel.updates, every=panel.evaluation_interval)
     turn = None
@@ -91,6 +95,7 @@ def from_data(
             updates=turn,
             agent=agent,
             environment=environment,
+            evaluation_environment=evaluation_environment,
             num_envs=panel.num_envs,
             schedule=schedule,
         )

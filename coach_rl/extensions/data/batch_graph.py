@@ -20,7 +20,6 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParam
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.levels import received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
@@ -28,7 +27,9 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
 from coach_rl.extensions.data.files import read_data
+from coach_rl.extensions.data.level_data import DataGoalsMaker, data_of_level
 from coach_rl.extensions.data.recorded import read_into
+from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
@@ -39,7 +40,6 @@ from coach_rl.graph_managers.parameters import (
     SourceParameters,
 )
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.levels.level_checks import agent_spaces
 from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
 
 
@@ -85,10 +85,7 @@ class DataSourceParameters(SourceParameters):
     def problems(self, experiment: GraphParameters) -> Iterator[str]:
         schedule = experiment.schedule
         if len(experiment.levels) > 1:
-            yield (
-                f"source.data is for one level, and there are {len(experiment.levels)}; "
-                "train the lowest from data first, and load it below the others (`load`)"
-            )
+            yield from self._problems_of_levels(experiment)
         for level in experiment.levels:
             if not isinstance(level.agent, OffPolicyAgentParameters):
                 yield (
@@ -110,6 +107,19 @@ class DataSourceParameters(SourceParameters):
                     f"schedule.{name} is {length}, and no step is counted while agents learn from "
                     f"data; give gradient updates, e.g. TrainingSteps({length.count})"
                 )
+
+    def _problems_of_levels(self, experiment: GraphParameters) -> Iterator[str]:
+        for level in experiment.levels:
+            memory = getattr(level.agent, "memory", None)
+            if not any(isinstance(each, DataGoalsMaker) for each in getattr(memory, "parts", ())):
+                yield (
+                    f"source.data is for one level, or for several whose memories take goals from "
+                    f"trajectories, and that of level '{level.name}' has no part that does, such "
+                    "as DataGoalsParameters(); or train the lowest from data first, and load it "
+                    "below the others (`load`)"
+                )
+        if not isinstance(experiment.arrangement, LevelChain):
+            yield "source.data is for levels of which each acts through the next; leave arrangement"
 
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         """The stack; the data are read at its first tick, unless a memory was restored."""
@@ -149,19 +159,22 @@ class DataStack(Stack):
         A run that was restored without them keeps its filters: they know these data already.
         """
         self.runtime.on_activity(f"reading the data set {self.parameters.data}")
-        for level in self.levels:
+        spaces = self.levels[-1].environment.spaces
+        read = read_data(
+            self.parameters.data,
+            observation_space=spaces.observation,
+            action_space=spaces.action,
+        )
+        if not len(read):
+            raise ConfigurationError(
+                f"the data set '{self.parameters.data}' has no transitions; choose another one"
+            )
+        descriptions = [level.params for level in self.levels]
+        for level, below in zip(self.levels, [*descriptions[1:], None], strict=True):
             agent = level.agent
             assert isinstance(agent, OffPolicyAgent)
-            spaces = agent_spaces(level.environment.spaces, received_by(level.params))
-            recorded = read_data(
-                self.parameters.data,
-                observation_space=spaces.observation,
-                action_space=spaces.action,
-            )
-            if not len(recorded):
-                raise ConfigurationError(
-                    f"the data set '{self.parameters.data}' has no transitions; choose another one"
-                )
+            is_top = level is self.levels[0]
+            recorded = data_of_level(read, level.params, below, is_top=is_top)
             known = agent.policy_state_dict() if self.clock.training_steps else None
             seed = integer_seed(self.runtime.seed, "data", level.name)
             read_into(agent, recorded, num_rows=self.num_envs, seed=seed)

@@ -1,7 +1,8 @@
 """Goals sampled from data, agents that learn to reach them, and data of mazes.
 
-May import what graph managers may, and `data`, `goal_worlds`. `maze_data` makes data sets,
-`coach maze_data` writes them.
+May import what graph managers may, and `data`, `offline`, `goal_worlds`. Start with `data_goals`,
+which samples goals; `gciql` learns from them. `maze_data` makes data sets, `coach maze_data` writes
+them.
 """
 
 from typing import TYPE_CHECKING
@@ -9,8 +10,20 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from coach_rl.extensions.goals_from_data.data_goals import DataGoalsParameters, GoalShares
+    from coach_rl.extensions.goals_from_data.gciql import (
+        GCIQLAgentParameters,
+        GCIQLAlgorithmParameters,
+    )
     from coach_rl.extensions.goals_from_data.maze_data import MazeDataParameters, maze_data
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["MazeDataParameters", "maze_data"]
+__all__ = [
+    "DataGoalsParameters",
+    "GCIQLAgentParameters",
+    "GCIQLAlgorithmParameters",
+    "GoalShares",
+    "MazeDataParameters",
+    "maze_data",
+]
