@@ -178,6 +178,7 @@ from coach_rl.extensions.data.batch_graph import (
     batch_schedule as batch_schedule,
     BatchGraphManager as BatchGraphManager,
     BatchGraphParameters as BatchGraphParameters,
+    BatchHierarchyParameters as BatchHierarchyParameters,
     DataSourceParameters as DataSourceParameters,
 )
 from coach_rl.extensions.data.files import (
@@ -237,9 +238,18 @@ from coach_rl.extensions.goals_from_data.gciql import (
     GCIQLAgentParameters as GCIQLAgentParameters,
     GCIQLAlgorithmParameters as GCIQLAlgorithmParameters,
 )
+from coach_rl.extensions.goals_from_data.hiql import (
+    ExtractionParameters as ExtractionParameters,
+    HIQLAgentParameters as HIQLAgentParameters,
+    HIQLAlgorithmParameters as HIQLAlgorithmParameters,
+    HIQLUpperAgentParameters as HIQLUpperAgentParameters,
+)
 from coach_rl.extensions.goals_from_data.maze_data import (
     maze_data as maze_data,
     MazeDataParameters as MazeDataParameters,
+)
+from coach_rl.extensions.goals_from_data.sub_goals import (
+    SubGoalsFromDataParameters as SubGoalsFromDataParameters,
 )
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,

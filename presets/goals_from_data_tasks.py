@@ -51,10 +51,13 @@ class MazeDataPanel(DataPanel):
         return rl.GoalWorldParameters(level=self.level)
 
     @property
-    def evaluation_world(self) -> "rl.GoalWorldParameters":
-        """The maze with start and goal of the task; ParameterError where that has another maze."""
+    def evaluation_world(self) -> "rl.GoalWorldParameters | None":
+        """The maze with start and goal of the task; ParameterError where that has another maze.
+
+        None without a task.
+        """
         if not self.task:
-            return self.world
+            return None
         if self.level != "point_maze_medium":
             raise rl.ParameterError(
                 f"task={self.task} is one of the medium maze, and level is '{self.level}'; leave "

@@ -29,11 +29,12 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength
 from coach_rl.extensions.data.files import read_data
 from coach_rl.extensions.data.level_data import DataGoalsMaker, data_of_level
 from coach_rl.extensions.data.recorded import read_into
-from coach_rl.graph_managers.arrangement import LevelChain
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
+    LevelParameters,
     Moments,
     ScheduleParameters,
     SourceContext,
@@ -118,8 +119,6 @@ class DataSourceParameters(SourceParameters):
                     "as DataGoalsParameters(); or train the lowest from data first, and load it "
                     "below the others (`load`)"
                 )
-        if not isinstance(experiment.arrangement, LevelChain):
-            yield "source.data is for levels of which each acts through the next; leave arrangement"
 
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         """The stack; the data are read at its first tick, unless a memory was restored."""
@@ -204,17 +203,61 @@ class BatchGraphParameters(BasicGraphParameters):
     """The data set."""
 
     def __post_init__(self) -> None:
-        source = DataSourceParameters(data=self.data, updates=self.updates)
-        object.__setattr__(self, "source", source)
-        progress = _in_updates(self.schedule.progress_interval)
-        schedule = replace(self.schedule, progress_interval=progress)
-        object.__setattr__(self, "schedule", schedule)
-        if (every := self.checkpoints.every_steps) is not None:
-            checkpoints = replace(self.checkpoints, every_steps=_in_updates(every))
-            object.__setattr__(self, "checkpoints", checkpoints)
+        _set_source(self)
         super().__post_init__()
-        levels = [replace(each, agent=_filled(each.agent)) for each in self.levels]
-        object.__setattr__(self, "levels", tuple(levels))
+        _fill_levels(self)
+
+
+@parameter_class
+class BatchHierarchyParameters(GraphParameters):
+    """An experiment of several levels that learn from a data set, and then in the world if wanted.
+
+    The memory of each level takes goals from trajectories, e.g. with `DataGoalsParameters` at the
+    lowest level and `SubGoalsFromDataParameters` above. Updates are counted as in
+    `BatchGraphParameters`, summed over the levels.
+    """
+
+    stack: NonEmpty[tuple[LevelParameters, ...]]
+    """The levels, top first."""
+    data: NonEmpty[str]
+    """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
+    updates: Positive[int] | None = None
+    """Gradient updates from the data, summed over the levels, before the agents act in the world
+    and learn from both; None: they never do."""
+    schedule: ScheduleParameters = field(
+        default_factory=lambda: batch_schedule(200_000, every=20_000)
+    )
+    """Lengths and intervals, in gradient updates; after `updates` in other units, too."""
+    source: SourceParameters = field(init=False, repr=False, compare=False)
+    """The data set."""
+    levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
+    """Those of `stack`, whose memories the source fills."""
+    arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
+    """Each level acts through the next."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", self.stack)
+        _set_source(self)
+        super().__post_init__()
+        _fill_levels(self)
+
+
+def _set_source(experiment: BatchGraphParameters | BatchHierarchyParameters) -> None:
+    """Let an experiment that is being constructed tick from its data, and count in updates."""
+    source = DataSourceParameters(data=experiment.data, updates=experiment.updates)
+    object.__setattr__(experiment, "source", source)
+    progress = _in_updates(experiment.schedule.progress_interval)
+    schedule = replace(experiment.schedule, progress_interval=progress)
+    object.__setattr__(experiment, "schedule", schedule)
+    if (every := experiment.checkpoints.every_steps) is not None:
+        checkpoints = replace(experiment.checkpoints, every_steps=_in_updates(every))
+        object.__setattr__(experiment, "checkpoints", checkpoints)
+
+
+def _fill_levels(experiment: BatchGraphParameters | BatchHierarchyParameters) -> None:
+    """Mark the memories of an experiment that is being constructed as filled by its source."""
+    levels = [replace(each, agent=_filled(each.agent)) for each in experiment.levels]
+    object.__setattr__(experiment, "levels", tuple(levels))
 
 
 class FilledBySource(MemoryPartParameters):

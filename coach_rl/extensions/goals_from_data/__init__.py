@@ -1,8 +1,8 @@
 """Goals sampled from data, agents that learn to reach them, and data of mazes.
 
 May import what graph managers may, and `data`, `offline`, `goal_worlds`. Start with `data_goals`,
-which samples goals; `gciql` learns from them. `maze_data` makes data sets, `coach maze_data` writes
-them.
+which samples goals; `gciql` learns from them. `sub_goals` cuts decisions for sub-goals, from which
+`hiql` learns on two levels. `maze_data` makes data sets, `coach maze_data` writes them.
 """
 
 from typing import TYPE_CHECKING
@@ -15,15 +15,27 @@ if TYPE_CHECKING:
         GCIQLAgentParameters,
         GCIQLAlgorithmParameters,
     )
+    from coach_rl.extensions.goals_from_data.hiql import (
+        ExtractionParameters,
+        HIQLAgentParameters,
+        HIQLAlgorithmParameters,
+        HIQLUpperAgentParameters,
+    )
     from coach_rl.extensions.goals_from_data.maze_data import MazeDataParameters, maze_data
+    from coach_rl.extensions.goals_from_data.sub_goals import SubGoalsFromDataParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "DataGoalsParameters",
+    "ExtractionParameters",
     "GCIQLAgentParameters",
     "GCIQLAlgorithmParameters",
     "GoalShares",
+    "HIQLAgentParameters",
+    "HIQLAlgorithmParameters",
+    "HIQLUpperAgentParameters",
     "MazeDataParameters",
+    "SubGoalsFromDataParameters",
     "maze_data",
 ]

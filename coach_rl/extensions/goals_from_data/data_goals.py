@@ -181,7 +181,7 @@ class DataGoals(MemoryPart):
     def kept(self, stored: Stored) -> Mapping[str, Array]:
         goal = self._goal
         achieved = goal.turned(goal.achieved(stored.after))
-        own = goal.given_by(stored.before)
+        own = goal.given_by(stored.after)
         reached = goal.judge(own, achieved).is_final
         return {DATA_ACHIEVED: achieved, ENDED_AT_GOAL: stored.columns[TERMINATED] & reached}
 

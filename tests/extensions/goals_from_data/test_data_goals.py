@@ -26,7 +26,9 @@ OBSERVED = spaces.Dict(
 GOAL = GoalSpace(low=(0.0, 0.0), high=(1e6, 1e6), threshold=(0.5, 0.5), key="achieved_goal")
 LENGTHS = (5, 12, 1, 30)
 """Of the episodes of the only row."""
-NONE = rl.GoalShares(current=1.0, trajectory=0.0, random=0.0)
+NEXT = np.array([0, 1])
+"""What a transition adds to the place."""
+CURRENT = rl.GoalShares(current=1.0, trajectory=0.0, random=0.0)
 
 
 def walk(lengths=LENGTHS, *, wanted=-7.0, terminated=False, durations=None):
@@ -34,7 +36,7 @@ def walk(lengths=LENGTHS, *, wanted=-7.0, terminated=False, durations=None):
     for episode, length in enumerate(lengths):
         for step in range(length):
             place = np.array([[episode, step]], np.float64)
-            after = place + [[0, 1]]
+            after = place + NEXT
             is_last = step == length - 1
             seen = {"observation": place[:, 1:], "desired_goal": np.full((1, 2), wanted)}
             yield Transition(
@@ -67,7 +69,7 @@ def sampled(memory, size=4000):
 def test_goals_are_achieved_in_the_shares_that_were_given():
     shares = rl.GoalShares(current=0.3, trajectory=0.0, random=0.7)
     _, here, goal = sampled(filled(value=shares))
-    is_current = (goal == here + [0, 1]).all(axis=1)
+    is_current = (goal == here + NEXT).all(axis=1)
     # By chance a random goal is the current one in one of 48 cases.
     assert abs(is_current.mean() - (0.3 + 0.7 / 48)) < 0.04
     others = goal[~is_current]
@@ -80,7 +82,7 @@ def test_uniform_goals_are_anywhere_in_the_rest_of_the_trajectory():
     assert (goal[:, 0] == here[:, 0]).all()
     ahead = goal[:, 1] - here[:, 1]
     left = np.array(LENGTHS)[here[:, 0].astype(int)] - here[:, 1]
-    assert ((1 <= ahead) & (ahead <= left)).all()
+    assert ((ahead >= 1) & (ahead <= left)).all()
     first = ahead[(here == [3, 0]).all(axis=1)]
     assert len(first) > 40
     assert first.max() > 20
@@ -100,7 +102,7 @@ def test_geometric_steps_have_the_discount_as_chance_of_each_further_one():
 
 def test_rewards_and_ends_are_those_of_the_goals():
     batch, here, goal = sampled(filled())
-    reached = (np.abs(here + [0, 1] - goal) <= 0.5).all(axis=1)
+    reached = (np.abs(here + NEXT - goal) <= 0.5).all(axis=1)
     assert 0.2 < reached.mean() < 0.5
     np.testing.assert_array_equal(batch.reward.numpy(), reached - 1.0)
     np.testing.assert_array_equal(batch.discount.numpy(), np.where(reached, 0, np.float32(0.9)))
@@ -113,7 +115,7 @@ def test_an_end_at_the_stored_goal_is_none_for_other_goals():
     for transition in walked[:4]:  # the first episode ends at its goal, (4, 4), the second doesn't
         for seen in (transition.observation, transition.next_observation):
             seen["achieved_goal"][:, 0] = 4.0
-    batch, here, goal = sampled(filled(walked=walked))
+    batch, here, _ = sampled(filled(walked=walked))
     last = here[:, 1] == 3
     reached = batch.reward.numpy() == 0
     at_goal = last & (here[:, 0] == 4) & ~reached
@@ -125,9 +127,9 @@ def test_an_end_at_the_stored_goal_is_none_for_other_goals():
 
 
 def test_policies_have_goals_of_their_own():
-    batch, here, goal = sampled(filled(value=NONE, actor=FUTURE))
+    batch, here, goal = sampled(filled(value=CURRENT, actor=FUTURE))
     wanted = batch.extras[ACTOR_GOAL].numpy()
-    assert (goal == here + [0, 1]).all()
+    assert (goal == here + NEXT).all()
     assert (wanted[:, 0] == here[:, 0]).all()
     assert (wanted[:, 1] > here[:, 1] + 1).any()
 

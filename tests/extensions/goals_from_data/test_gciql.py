@@ -70,7 +70,7 @@ def take_step(optimizer, loss):
 
 
 class PlainGCIQL:
-    """Equations 5 and 6 of Kostrikov et al. 2022 with goals; the policy as OGBench's code has it."""
+    """Equations 5 and 6 of Kostrikov et al. 2022 with goals; the policy of OGBench's code."""
 
     def __init__(self, agent):
         self.settings = agent.params.algorithm
