@@ -31,7 +31,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     )
     policy = rl.PolicyParameters(torso=panel.torso)
     if panel.algorithm == "gcbc":
-        goals = replace(goals, value=panel.actor_goals, actor=None)
+        goals = replace(goals, value=panel.actor_goals, actor=None, discount=1.0)
         agent: rl.AgentParameters = rl.BCAgentParameters(
             learning=panel.learning,
             memory=replace(panel.replay_memory, parts=(goals,)),

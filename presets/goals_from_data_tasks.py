@@ -63,11 +63,7 @@ class MazeDataPanel(DataPanel):
                 f"task={self.task} is one of the medium maze, and level is '{self.level}'; leave "
                 "task at 0"
             )
-        start, goal = TASKS[self.task - 1]
-        rows = [list(row) for row in self.world.task.maze]
-        rows[start[0]][start[1]] = "S"
-        rows[goal[0]][goal[1]] = "G"
-        maze = tuple("".join(row) for row in rows)
+        maze = task_maze(self.level, self.task)
         return rl.GoalWorldParameters(level=self.level, kwargs={"maze": maze})
 
     @property
@@ -79,3 +75,17 @@ class MazeDataPanel(DataPanel):
             random=self.random_goals,
             geometric=False,
         )
+
+
+def task_maze(level: str, task: int) -> tuple[str, ...]:
+    """The map of a maze in which episodes have start and goal of a task.
+
+    Args:
+        level: The maze.
+        task: Number of the task, from 1.
+    """
+    start, goal = TASKS[task - 1]
+    rows = [list(row) for row in rl.GoalWorldParameters(level=level).task.maze]
+    rows[start[0]][start[1]] = "S"
+    rows[goal[0]][goal[1]] = "G"
+    return tuple("".join(row) for row in rows)

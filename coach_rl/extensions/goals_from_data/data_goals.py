@@ -95,8 +95,17 @@ class DataGoalsParameters(DataGoalsMaker):
     actor_ahead: Positive[int] | None = None
     """If given, the policy's goals are what the trajectory achieves after so many simulator steps,
     or at its end, in place of `actor`: sub-goals of a hierarchy."""
-    discount: Annotated[float, Interval(gt=0, lt=1)] = 0.99
-    """Gamma of the agent, for ends and for geometric steps."""
+    discount: Annotated[float, Interval(gt=0, le=1)] = 0.99
+    """Gamma of the agent, for ends and for geometric steps; 1 for behaviour cloning, which has none
+    and takes uniform steps."""
+
+    def __post_init__(self) -> None:
+        shares = [each for each in (self.value, self.actor) if each is not None]
+        require(
+            self.discount < 1 or not any(each.geometric for each in shares),
+            "DataGoalsParameters.discount is 1, with which geometric steps ahead would never end; "
+            "give GoalShares(geometric=False), or a discount below 1",
+        )
 
     def check(self, memory: ReplaySettings) -> None:
         check_plain(memory, type(self).__name__)

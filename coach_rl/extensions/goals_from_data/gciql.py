@@ -1,8 +1,8 @@
 """Goal-conditioned implicit Q-learning (Kostrikov et al. 2022; Park et al. 2025, arXiv:2410.20092).
 
 IQL whose observations hold goals from data: values learn with one kind of goals, the policy with
-another. With `DataGoalsParameters(value=FUTURE, actor=None)`, `BCAgentParameters` is GCBC, goal-
-conditioned behaviour cloning (Lynch et al. 2019, arXiv:1903.01973).
+another. With `DataGoalsParameters(value=FUTURE, actor=None, discount=1.0)`, `BCAgentParameters` is
+GCBC, goal-conditioned behaviour cloning (Lynch et al. 2019, arXiv:1903.01973).
 """
 
 from dataclasses import field

@@ -10,9 +10,11 @@ step by step; of decisions in the world, which take several steps, as many are j
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 import torch
+from annotated_types import Interval
 from gymnasium import spaces
 
 from coach_rl.core.agents import LevelPlace
@@ -65,7 +67,7 @@ class SubGoalsFromDataParameters(DataGoalsMaker):
     ahead: Positive[int] = 25
     """Simulator steps from a decision to its sub-goal: OGBench's. The horizon of the level below
     should be about as long."""
-    discount: float = 0.99
+    discount: Annotated[float, Interval(gt=0, lt=1)] = 0.99
     """Gamma of geometric steps to goals, where `shares` has them."""
 
     def check(self, memory: ReplaySettings) -> None:

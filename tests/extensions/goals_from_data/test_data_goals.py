@@ -201,6 +201,8 @@ def test_goals_that_do_not_fit_are_refused(settings, error, message):
 def test_shares_and_memories_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError, match=r"must add up to 1, got 1\.5"):
         rl.GoalShares(current=1.0, trajectory=0.5, random=0.0)
+    with pytest.raises(ParameterError, match="geometric steps ahead would never end"):
+        rl.DataGoalsParameters(goal=GOAL, discount=1.0)
     part = rl.DataGoalsParameters(goal=GOAL)
     with pytest.raises(ParameterError, match=r"leave out n_step \(3\)"):
         build(observed=OBSERVED, parts=(part,), n_step=3)
