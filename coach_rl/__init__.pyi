@@ -343,6 +343,11 @@ from coach_rl.extensions.offline.iql import (
     IQLAgentParameters as IQLAgentParameters,
     IQLAlgorithmParameters as IQLAlgorithmParameters,
 )
+from coach_rl.extensions.offline.rebrac import (
+    NextActionsParameters as NextActionsParameters,
+    ReBRACAgentParameters as ReBRACAgentParameters,
+    ReBRACAlgorithmParameters as ReBRACAlgorithmParameters,
+)
 from coach_rl.extensions.offline.td3_bc import (
     TD3BCAgentParameters as TD3BCAgentParameters,
     TD3BCAlgorithmParameters as TD3BCAlgorithmParameters,

@@ -291,6 +291,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         changes=ONE + "num_envs=2; evaluation_interval=256; rollout=64; epochs=2; minibatch=32",
     ),
     "Mujoco_PPO_KL": dict(level="hopper", steps=256, changes=PPO),
+    "Mujoco_ReBRAC": dict(steps=60, changes=FROM_DATA),
     "Mujoco_SAC": dict(level="hopper", steps=160, changes=MUJOCO),
     "Mujoco_SAC, learned temperature": dict(
         level="walker2d", steps=160, changes=MUJOCO + "temperature=None; num_envs=2"
