@@ -244,7 +244,7 @@ from coach_rl.extensions.goals_from_data.hiql import (
     HIQLAlgorithmParameters as HIQLAlgorithmParameters,
     HIQLUpperAgentParameters as HIQLUpperAgentParameters,
 )
-from coach_rl.extensions.goals_from_data.maze_data import (
+from coach_rl.extensions.goals_from_data.point_mazes import (
     maze_data as maze_data,
     MazeDataParameters as MazeDataParameters,
 )

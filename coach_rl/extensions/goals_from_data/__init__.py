@@ -2,7 +2,7 @@
 
 May import what graph managers may, and `data`, `offline`, `goal_worlds`. Start with `data_goals`,
 which samples goals; `gciql` learns from them. `sub_goals` cuts decisions for sub-goals, from which
-`hiql` learns on two levels. `maze_data` makes data sets, `coach maze_data` writes them.
+`hiql` learns on two levels. `point_mazes` makes data sets, `coach maze_data` writes them.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         HIQLAlgorithmParameters,
         HIQLUpperAgentParameters,
     )
-    from coach_rl.extensions.goals_from_data.maze_data import MazeDataParameters, maze_data
+    from coach_rl.extensions.goals_from_data.point_mazes import MazeDataParameters, maze_data
     from coach_rl.extensions.goals_from_data.sub_goals import SubGoalsFromDataParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)

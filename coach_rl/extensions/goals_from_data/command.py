@@ -7,7 +7,7 @@ from coach_rl.cli.parser import Flag, Given
 MAZE_DATA = (
     Flag(
         "KIND",
-        "navigate, stitch or explore: see docs/learn_from_data.md",
+        "navigate, stitch or explore: see docs/goals_from_data.md",
         choices=("navigate", "stitch", "explore"),
     ),
     Flag("FILE", "the file that is written; it ends with .npz", Path),
@@ -22,7 +22,7 @@ MAZE_DATA = (
 def write_maze_data(given: Given) -> int:
     """Make a data set of a maze and write it; the exit code."""
     from coach_rl.extensions.data.files import write_file
-    from coach_rl.extensions.goals_from_data.maze_data import MazeDataParameters, maze_data
+    from coach_rl.extensions.goals_from_data.point_mazes import MazeDataParameters, maze_data
 
     chosen = {"level": given.maze, "noise": given.noise}
     params = MazeDataParameters(

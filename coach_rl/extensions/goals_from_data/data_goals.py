@@ -56,11 +56,11 @@ class GoalShares:
     """Shares of the kinds of goals, which add up to 1. Defaults: OGBench's for values."""
 
     current: UnitInterval = 0.2
-    """What the transition itself achieves."""
+    """Share of goals that the transition itself achieves."""
     trajectory: UnitInterval = 0.5
-    """What the transition itself or a later one of its trajectory achieves."""
+    """Share of goals that it, or a later one of its trajectory, achieves."""
     random: UnitInterval = 0.3
-    """What any transition achieves."""
+    """Share of goals that any transition achieves."""
     geometric: bool = True
     """Steps ahead in the trajectory are geometric, with the discount as the chance of each further
     one, up to the trajectory's end; False: uniform up to there."""

@@ -174,7 +174,8 @@ class DrawnCuts(SamplerUnit):
     def _last(self, positions: IntArray, goals: IntArray) -> IntArray:
         """The latest steps that sub-goals may come from, [B]: the goal's, or the trajectory's."""
         store = self._store
-        steps, goal_steps = store.steps_of(positions), store.steps_of(goals)
+        steps = store.steps_of(positions)
+        goal_steps = store.steps_of(goals)
         _, ends = store.episodes_of(positions)
         is_ahead = (store.rows_of(goals) == store.rows_of(positions)) & (goal_steps >= steps)
         return np.where(is_ahead, np.minimum(goal_steps, ends - 1), ends - 1)

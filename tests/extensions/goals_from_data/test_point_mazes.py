@@ -8,7 +8,7 @@ from coach_rl.cli.main import main
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.environments.goal_worlds.point_maze import PointMazeMedium
 from coach_rl.extensions.data.files import open_file
-from coach_rl.extensions.goals_from_data.maze_data import RECIPES, MazeSolver
+from coach_rl.extensions.goals_from_data.point_mazes import RECIPES, MazeSolver
 
 SOLVER = MazeSolver(PointMazeMedium())
 RADIUS = SOLVER.maze.goal_radius

@@ -153,7 +153,8 @@ class MazeSolver:
 
     def directions(self, places: FloatArray, goals: FloatArray) -> FloatArray:
         """Unit vectors [R, 2] along the way from places [R, 2] to goals [R, 2]."""
-        here, there = self.cells_at(places), self.cells_at(goals)
+        here = self.cells_at(places)
+        there = self.cells_at(goals)
         is_there = (here == there)[:, None]
         target = np.where(is_there, goals, self.centres[self.following[here, there]])
         return _unit(target - places)
@@ -182,7 +183,7 @@ class _Goals:
         self._directions = np.zeros_like(places)
 
     def directions(self, places: FloatArray, step: int) -> FloatArray:
-        """Where to push at a step of the episodes, unit vectors [R, 2]."""
+        """Directions to push in at a step of the episodes, unit vectors [R, 2]."""
         if self._kind != "explore":
             return self._solver.directions(places, self.goals)
         if step % _STEPS_OF_DIRECTION == 0:
