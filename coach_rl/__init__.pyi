@@ -177,6 +177,7 @@ from coach_rl.extensions.data.batch_graph import (
     batch_schedule as batch_schedule,
     BatchGraphManager as BatchGraphManager,
     BatchGraphParameters as BatchGraphParameters,
+    BatchHierarchyParameters as BatchHierarchyParameters,
     DataSourceParameters as DataSourceParameters,
 )
 from coach_rl.extensions.data.files import (
@@ -230,6 +231,27 @@ from coach_rl.extensions.films.episode_recorder import (
 )
 from coach_rl.extensions.films.playing import (
     play_run as play_run,
+)
+from coach_rl.extensions.goals_from_data.data_goals import (
+    DataGoalsParameters as DataGoalsParameters,
+    GoalShares as GoalShares,
+)
+from coach_rl.extensions.goals_from_data.gciql import (
+    GCIQLAgentParameters as GCIQLAgentParameters,
+    GCIQLAlgorithmParameters as GCIQLAlgorithmParameters,
+)
+from coach_rl.extensions.goals_from_data.hiql import (
+    ExtractionParameters as ExtractionParameters,
+    HIQLAgentParameters as HIQLAgentParameters,
+    HIQLAlgorithmParameters as HIQLAlgorithmParameters,
+    HIQLUpperAgentParameters as HIQLUpperAgentParameters,
+)
+from coach_rl.extensions.goals_from_data.point_mazes import (
+    maze_data as maze_data,
+    MazeDataParameters as MazeDataParameters,
+)
+from coach_rl.extensions.goals_from_data.sub_goals import (
+    SubGoalsFromDataParameters as SubGoalsFromDataParameters,
 )
 from coach_rl.extensions.groups.agent_group import (
     AgentGroupParameters as AgentGroupParameters,
@@ -325,6 +347,11 @@ from coach_rl.extensions.offline.discrete_cql import (
 from coach_rl.extensions.offline.iql import (
     IQLAgentParameters as IQLAgentParameters,
     IQLAlgorithmParameters as IQLAlgorithmParameters,
+)
+from coach_rl.extensions.offline.rebrac import (
+    NextActionsParameters as NextActionsParameters,
+    ReBRACAgentParameters as ReBRACAgentParameters,
+    ReBRACAlgorithmParameters as ReBRACAlgorithmParameters,
 )
 from coach_rl.extensions.offline.td3_bc import (
     TD3BCAgentParameters as TD3BCAgentParameters,

@@ -66,7 +66,10 @@ class MujocoDataPanel(DataPanel):
 
 
 def from_data(
-    panel: DataPanel, agent: rl.AgentParameters, environment: rl.EnvironmentParameters
+    panel: DataPanel,
+    agent: rl.AgentParameters,
+    environment: rl.EnvironmentParameters,
+    evaluation_environment: rl.EnvironmentParameters | None = None,
 ) -> rl.GraphManager:
     """An agent that learns from the panel's data, and then in the world.
 
@@ -74,24 +77,36 @@ def from_data(
         panel: The preset's settings.
         agent: The agent.
         environment: The world of evaluations, and of training after the updates.
+        evaluation_environment: The world of evaluations where it is another one.
     """
-    schedule = rl.batch_schedule(panel.updates, every=panel.evaluation_interval)
-    turn = None
-    if panel.steps:
-        turn = panel.updates
-        schedule = rl.ScheduleParameters(
-            training=rl.EnvironmentSteps(panel.steps),
-            evaluation_interval=schedule.evaluation_interval,
-            evaluation_episodes=schedule.evaluation_episodes,
-            progress_interval=schedule.progress_interval,
-        )
+    turn, schedule = run_length(panel)
     return rl.BatchGraphManager(
         rl.BatchGraphParameters(
             data=panel.data,
             updates=turn,
             agent=agent,
             environment=environment,
+            evaluation_environment=evaluation_environment,
             num_envs=panel.num_envs,
             schedule=schedule,
         )
+    )
+
+
+def run_length(panel: DataPanel, *, levels: int = 1) -> tuple[int | None, rl.ScheduleParameters]:
+    """Updates after which a run turns to the world, None: never; and its schedule.
+
+    Args:
+        panel: The preset's settings, in updates of each level.
+        levels: Number of levels, whose updates a run sums.
+    """
+    updates = panel.updates * levels
+    schedule = rl.batch_schedule(updates, every=panel.evaluation_interval * levels)
+    if not panel.steps:
+        return None, schedule
+    return updates, rl.ScheduleParameters(
+        training=rl.EnvironmentSteps(panel.steps),
+        evaluation_interval=schedule.evaluation_interval,
+        evaluation_episodes=schedule.evaluation_episodes,
+        progress_interval=schedule.progress_interval,
     )

@@ -143,6 +143,9 @@ FROM_DATA = (
     + ONE
     + "agent.learning.report_every=20; environment.max_episode_steps=25"
 )
+LEVELS_FROM_DATA = FROM_DATA.replace(
+    "agent.learning", "stack.0.agent.learning.report_every=20; stack.1.agent.learning"
+)
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
         steps=200,
@@ -288,6 +291,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         changes=ONE + "num_envs=2; evaluation_interval=256; rollout=64; epochs=2; minibatch=32",
     ),
     "Mujoco_PPO_KL": dict(level="hopper", steps=256, changes=PPO),
+    "Mujoco_ReBRAC": dict(steps=60, changes=FROM_DATA),
     "Mujoco_SAC": dict(level="hopper", steps=160, changes=MUJOCO),
     "Mujoco_SAC, learned temperature": dict(
         level="walker2d", steps=160, changes=MUJOCO + "temperature=None; num_envs=2"
@@ -327,6 +331,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         )
         for skills in ("own", "one", "option_critic")
     },
+    "PointMaze_GCIQL": dict(steps=60, changes=FROM_DATA),
+    "PointMaze_GCIQL, cloning": dict(steps=60, changes=f"{FROM_DATA}; algorithm=gcbc"),
     "PointMaze_HAC": dict(steps=400, changes=HAC),
     "PointMaze_HAC, flat, repeated actions": dict(
         steps=400,
@@ -347,6 +353,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + "stack.1.horizon=2; stack.2.horizon=10; stack.1.agent.report_every=5; "
         + learning("stack.0.agent.learner", "stack.2.agent.learner"),
     ),
+    "PointMaze_HIQL": dict(steps=60, changes=LEVELS_FROM_DATA),
     "PointMaze_HIRO": dict(
         steps=180,
         changes=HIRO,

@@ -264,7 +264,8 @@ def test_preset_carries_its_acceptance_test(name):
         "AntMaze_HIRO",
         "DMControl_PPO",
         "TicTacToe_PPO",
-        *("CartPole_CQL", "Mujoco_BC", "Mujoco_IQL", "Mujoco_TD3_BC"),
+        *("CartPole_CQL", "Mujoco_BC", "Mujoco_IQL", "Mujoco_ReBRAC", "Mujoco_TD3_BC"),
+        *("PointMaze_GCIQL", "PointMaze_HIQL"),
     }:  # no reward, or that of both players together, 0; no run that learned it
         assert validation is None
         return

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from coach_rl.extensions.data.batch_graph import (
         BatchGraphManager,
         BatchGraphParameters,
+        BatchHierarchyParameters,
         DataSourceParameters,
         batch_schedule,
     )
@@ -25,6 +26,7 @@ else:
 __all__ = [
     "BatchGraphManager",
     "BatchGraphParameters",
+    "BatchHierarchyParameters",
     "DataSetParameters",
     "DataSourceParameters",
     "RecordingParameters",

@@ -20,7 +20,6 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParam
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.levels import received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
@@ -28,18 +27,20 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
 from coach_rl.extensions.data.files import read_data
+from coach_rl.extensions.data.level_data import DataGoalsMaker, data_of_level
 from coach_rl.extensions.data.recorded import read_into
+from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
+    LevelParameters,
     Moments,
     ScheduleParameters,
     SourceContext,
     SourceParameters,
 )
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.levels.level_checks import agent_spaces
 from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
 
 
@@ -85,10 +86,7 @@ class DataSourceParameters(SourceParameters):
     def problems(self, experiment: GraphParameters) -> Iterator[str]:
         schedule = experiment.schedule
         if len(experiment.levels) > 1:
-            yield (
-                f"source.data is for one level, and there are {len(experiment.levels)}; "
-                "train the lowest from data first, and load it below the others (`load`)"
-            )
+            yield from self._problems_of_levels(experiment)
         for level in experiment.levels:
             if not isinstance(level.agent, OffPolicyAgentParameters):
                 yield (
@@ -109,6 +107,17 @@ class DataSourceParameters(SourceParameters):
                 yield (
                     f"schedule.{name} is {length}, and no step is counted while agents learn from "
                     f"data; give gradient updates, e.g. TrainingSteps({length.count})"
+                )
+
+    def _problems_of_levels(self, experiment: GraphParameters) -> Iterator[str]:
+        for level in experiment.levels:
+            memory = getattr(level.agent, "memory", None)
+            if not any(isinstance(each, DataGoalsMaker) for each in getattr(memory, "parts", ())):
+                yield (
+                    f"source.data is for one level, or for several whose memories take goals from "
+                    f"trajectories, and that of level '{level.name}' has no part that does, such "
+                    "as DataGoalsParameters(); or train the lowest from data first, and load it "
+                    "below the others (`load`)"
                 )
 
     def build(self, context: SourceContext, clock: Clock) -> Stack:
@@ -149,19 +158,22 @@ class DataStack(Stack):
         A run that was restored without them keeps its filters: they know these data already.
         """
         self.runtime.on_activity(f"reading the data set {self.parameters.data}")
-        for level in self.levels:
+        spaces = self.levels[-1].environment.spaces
+        read = read_data(
+            self.parameters.data,
+            observation_space=spaces.observation,
+            action_space=spaces.action,
+        )
+        if not len(read):
+            raise ConfigurationError(
+                f"the data set '{self.parameters.data}' has no transitions; choose another one"
+            )
+        descriptions = [level.params for level in self.levels]
+        for level, below in zip(self.levels, [*descriptions[1:], None], strict=True):
             agent = level.agent
             assert isinstance(agent, OffPolicyAgent)
-            spaces = agent_spaces(level.environment.spaces, received_by(level.params))
-            recorded = read_data(
-                self.parameters.data,
-                observation_space=spaces.observation,
-                action_space=spaces.action,
-            )
-            if not len(recorded):
-                raise ConfigurationError(
-                    f"the data set '{self.parameters.data}' has no transitions; choose another one"
-                )
+            is_top = level is self.levels[0]
+            recorded = data_of_level(read, level.params, below, is_top=is_top)
             known = agent.policy_state_dict() if self.clock.training_steps else None
             seed = integer_seed(self.runtime.seed, "data", level.name)
             read_into(agent, recorded, num_rows=self.num_envs, seed=seed)
@@ -191,17 +203,61 @@ class BatchGraphParameters(BasicGraphParameters):
     """The data set."""
 
     def __post_init__(self) -> None:
-        source = DataSourceParameters(data=self.data, updates=self.updates)
-        object.__setattr__(self, "source", source)
-        progress = _in_updates(self.schedule.progress_interval)
-        schedule = replace(self.schedule, progress_interval=progress)
-        object.__setattr__(self, "schedule", schedule)
-        if (every := self.checkpoints.every_steps) is not None:
-            checkpoints = replace(self.checkpoints, every_steps=_in_updates(every))
-            object.__setattr__(self, "checkpoints", checkpoints)
+        _set_source(self)
         super().__post_init__()
-        levels = [replace(each, agent=_filled(each.agent)) for each in self.levels]
-        object.__setattr__(self, "levels", tuple(levels))
+        _fill_levels(self)
+
+
+@parameter_class
+class BatchHierarchyParameters(GraphParameters):
+    """An experiment of several levels that learn from a data set, and then in the world if wanted.
+
+    The memory of each level takes goals from trajectories, e.g. with `DataGoalsParameters` at the
+    lowest level and `SubGoalsFromDataParameters` above. Updates are counted as in
+    `BatchGraphParameters`, summed over the levels.
+    """
+
+    stack: NonEmpty[tuple[LevelParameters, ...]]
+    """The levels, top first."""
+    data: NonEmpty[str]
+    """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
+    updates: Positive[int] | None = None
+    """Gradient updates from the data, summed over the levels, before the agents act in the world
+    and learn from both; None: they never do."""
+    schedule: ScheduleParameters = field(
+        default_factory=lambda: batch_schedule(200_000, every=20_000)
+    )
+    """Lengths and intervals, in gradient updates; after `updates` in other units, too."""
+    source: SourceParameters = field(init=False, repr=False, compare=False)
+    """The data set."""
+    levels: tuple[LevelParameters, ...] = field(init=False, repr=False, compare=False)
+    """Those of `stack`, whose memories the source fills."""
+    arrangement: Arrangement = field(init=False, default=LevelChain(), repr=False)
+    """Each level acts through the next."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", self.stack)
+        _set_source(self)
+        super().__post_init__()
+        _fill_levels(self)
+
+
+def _set_source(experiment: BatchGraphParameters | BatchHierarchyParameters) -> None:
+    """Let an experiment that is being constructed tick from its data, and count in updates."""
+    source = DataSourceParameters(data=experiment.data, updates=experiment.updates)
+    object.__setattr__(experiment, "source", source)
+    progress = _in_updates(experiment.schedule.progress_interval)
+    schedule = replace(experiment.schedule, progress_interval=progress)
+    object.__setattr__(experiment, "schedule", schedule)
+    if (every := experiment.checkpoints.every_steps) is not None:
+        checkpoints = replace(experiment.checkpoints, every_steps=_in_updates(every))
+        object.__setattr__(experiment, "checkpoints", checkpoints)
+
+
+def _fill_levels(experiment: BatchGraphParameters | BatchHierarchyParameters) -> None:
+    """Mark the memories of an experiment that is being constructed as filled by its source."""
+    levels = [replace(each, agent=_filled(each.agent)) for each in experiment.levels]
+    object.__setattr__(experiment, "levels", tuple(levels))
 
 
 class FilledBySource(MemoryPartParameters):

@@ -1,4 +1,4 @@
-"""Agents that learn from data alone: TD3+BC, IQL, conservative Q-learning.
+"""Agents that learn from data alone: TD3+BC, ReBRAC, IQL, conservative Q-learning.
 
 May import what agents may, and `imitation`, whose policies IQL clones. A file each, with the
 paper's equations. `extensions/data` has the graph manager that trains them.
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
         DiscreteCQLAgentParameters,
     )
     from coach_rl.extensions.offline.iql import IQLAgentParameters, IQLAlgorithmParameters
+    from coach_rl.extensions.offline.rebrac import (
+        NextActionsParameters,
+        ReBRACAgentParameters,
+        ReBRACAlgorithmParameters,
+    )
     from coach_rl.extensions.offline.td3_bc import TD3BCAgentParameters, TD3BCAlgorithmParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
@@ -23,6 +28,9 @@ __all__ = [
     "DiscreteCQLAgentParameters",
     "IQLAgentParameters",
     "IQLAlgorithmParameters",
+    "NextActionsParameters",
+    "ReBRACAgentParameters",
+    "ReBRACAlgorithmParameters",
     "TD3BCAgentParameters",
     "TD3BCAlgorithmParameters",
 ]

@@ -1,0 +1,297 @@
+"""HIQL against a plain torch program in double precision, and as two levels of a run."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from decisions import context
+from gymnasium import spaces
+from plain_learners import SMALL, assert_same_network, batches, follow, plain_actor
+from torch import nn
+
+import coach_rl as rl
+from coach_rl.architectures.gradient_step import mapped
+from coach_rl.core.agents import LevelPlace
+from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.goals import GoalSpace
+from coach_rl.core.levels import LevelDescription
+from coach_rl.extensions.data.files import write_file
+from coach_rl.extensions.testing.states import assert_same_state
+from tests.builders import created
+from tests.extensions.goals_from_data.test_gciql import (
+    ADAM,
+    BOX,
+    COMMON,
+    SEEN,
+    adam,
+    goal_batches,
+    joined,
+    take_step,
+)
+
+LOW = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), key="x", elements=(0,))
+TOP = replace(LOW, threshold=(1.0,))
+MEMORY = rl.ReplayMemoryParameters(
+    capacity=200, parts=(rl.DataGoalsParameters(goal=LOW, actor_ahead=3),)
+)
+CUTS = rl.ReplayMemoryParameters(capacity=200, parts=(rl.SubGoalsFromDataParameters(ahead=3),))
+
+
+def lower(**algorithm):
+    return rl.HIQLAgentParameters(
+        algorithm=rl.HIQLAlgorithmParameters(**algorithm),
+        value=rl.CriticParameters(torso=SMALL),
+        policy_optimizer=ADAM,
+        value_optimizer=ADAM,
+        **{**COMMON, "memory": MEMORY},
+    )
+
+
+def upper(**extraction):
+    return rl.HIQLUpperAgentParameters(
+        extraction=rl.ExtractionParameters(**extraction),
+        policy_optimizer=ADAM,
+        **{**COMMON, "memory": CUTS},
+    )
+
+
+def above(agent):
+    """The context of the level above an agent."""
+    place = LevelPlace(
+        level=LevelDescription(name="top", goal_space=TOP),
+        below=LevelDescription(name="low", goal_space=LOW),
+        agent_below=agent,
+    )
+    return context(SEEN, LOW.space, place=place)
+
+
+def plain_values(network, flat):
+    """Each of the values as plain torch modules."""
+    named = network.named(flat)
+    names = [name.removesuffix(".weight") for name in named if name.endswith("weight")]
+    made = []
+    for member in range(2):
+        modules = []
+        for name in names:
+            weight, bias = named[f"{name}.weight"][member].T, named[f"{name}.bias"][member, 0]
+            layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
+            with torch.no_grad():
+                layer.weight.copy_(weight)
+                layer.bias.copy_(bias)
+            modules += [layer, nn.ReLU()]
+        made.append(nn.Sequential(*modules[:-1]))
+    return nn.ModuleList(made)
+
+
+class PlainPolicy:
+    """A Gaussian whose mean is squashed, and which clones by advantage."""
+
+    def __init__(self, learner, settings):
+        self.settings = settings
+        self.mean = plain_actor(learner.policy)
+        named = learner.policy.named(learner.policy.online)
+        self.log_std = nn.Parameter(named["log_std"].double().clone())
+        self.adam = adam(nn.ParameterList([*self.mean.parameters(), self.log_std]))
+
+    def loss(self, plain, seen, advantage):
+        std = self.log_std.clamp(-5, 2).exp()
+        normal = torch.distributions.Normal(torch.tanh(self.mean(seen)), std)
+        log_prob = normal.log_prob(plain.action).sum(dim=1)
+        weight = (self.settings.temperature * advantage.detach()).exp()
+        weight = weight.clamp(max=self.settings.largest_weight)
+        return -(plain.weight * weight * log_prob).mean()
+
+
+class PlainHIQL:
+    """Park et al. 2023, equations 4, 6 and 7, with both values of the authors' code."""
+
+    def __init__(self, agent):
+        self.settings = agent.params.algorithm
+        learner = agent.learner
+        self.policy = PlainPolicy(learner, self.settings.extraction)
+        self.values = plain_values(learner.value, learner.value.online)
+        self.targets = copy.deepcopy(self.values)
+        self.values_adam = adam(self.values)
+
+    def value(self, seen):
+        return sum(each(seen)[:, 0] for each in self.values) / 2
+
+    def value_loss(self, plain):
+        before, after = joined(plain.observation), joined(plain.next_observation)
+        with torch.no_grad():
+            following = [each(after)[:, 0] for each in self.targets]
+            now = sum(each(before)[:, 0] for each in self.targets) / 2
+            advantage = plain.reward + plain.discount * torch.minimum(*following) - now
+            side = (self.settings.expectile - (advantage < 0).double()).abs()
+        total = 0
+        for each, later in zip(self.values, following, strict=True):
+            error = plain.reward + plain.discount * later - each(before)[:, 0]
+            total = total + side * error**2
+        return (plain.weight * total).mean()
+
+    def policy_loss(self, plain):
+        sub_goal = plain.extras["actor_goal"]
+        before = joined(plain.observation, sub_goal)
+        advantage = self.value(joined(plain.next_observation, sub_goal)) - self.value(before)
+        return self.policy.loss(plain, before, advantage)
+
+    def step(self, batch):
+        plain = mapped(torch.Tensor.double, batch)
+        take_step(self.values_adam, self.value_loss(plain))
+        take_step(self.policy.adam, self.policy_loss(plain))
+        follow(self.targets, self.values, self.settings.target_sync.rate)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {},
+        {"expectile": 0.9, "extraction": rl.ExtractionParameters(temperature=10.0)},
+        {"extraction": rl.ExtractionParameters(largest_weight=1.1)},
+    ],
+    ids=["defaults", "sharp", "limited"],
+)
+def test_hiql_equals_a_plain_program(algorithm):
+    agent = lower(**algorithm).build(context(SEEN, BOX))
+    plain = PlainHIQL(agent)
+    for batch in goal_batches(8):
+        plain.step(batch)
+        agent.learn_from_batch(batch)
+    learner = agent.learner
+    assert_same_network(plain_actor(learner.policy), plain.policy.mean)
+    assert_same_network(plain_values(learner.value, learner.value.online), plain.values)
+    assert_same_network(plain_values(learner.value, learner.value.target), plain.targets)
+
+
+def test_hiql_losses_equal_a_plain_program_to_a_millionth():
+    agent = lower().build(context(SEEN, BOX))
+    plain = PlainHIQL(agent)
+    learner = agent.learner
+    for batch in goal_batches(3):
+        double = mapped(torch.Tensor.double, batch)
+        loss, _ = learner.value_loss(learner.value.online, batch, {})
+        assert loss.item() == pytest.approx(plain.value_loss(double).item(), rel=1e-6)
+        loss, _ = learner.policy_loss(learner.policy.online, batch, {})
+        assert loss.item() == pytest.approx(plain.policy_loss(double).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("extraction", [{}, {"temperature": 0.5}], ids=str)
+def test_hiql_upper_level_climbs_the_value_of_the_level_below(extraction):
+    below = lower().build(context(SEEN, BOX))
+    agent = upper(**extraction).build(above(below))
+    values = PlainHIQL(below)
+    plain = PlainPolicy(agent.learner, agent.params.extraction)
+    narrow = batches(6, box=spaces.Box(-1, 1, (1,)))
+    for seen, chosen in zip(goal_batches(6), narrow, strict=True):
+        batch = seen._replace(action=chosen.action, extras={})
+        double = mapped(torch.Tensor.double, batch)
+        before, after = joined(double.observation), joined(double.next_observation)
+        wanted = plain.loss(double, before, values.value(after) - values.value(before))
+        loss, _ = agent.learner.policy_loss(agent.learner.policy.online, batch, {})
+        assert loss.item() == pytest.approx(wanted.item(), rel=2e-5)
+        take_step(plain.adam, wanted)
+        agent.learn_from_batch(batch)
+    assert_same_network(plain_actor(agent.learner.policy), plain.mean)
+
+
+def test_hiql_upper_level_without_values_below_is_refused():
+    cloning = rl.BCAgentParameters(**COMMON).build(context(SEEN, BOX))
+    with pytest.raises(ConfigurationError, match="give that level HIQLAgentParameters, got Policy"):
+        upper().build(above(cloning))
+    without = replace(upper(), memory=rl.ReplayMemoryParameters(capacity=200))
+    with pytest.raises(ConfigurationError, match="learns sub-goals from data"):
+        without.build(above(lower().build(context(SEEN, BOX))))
+    other = {**SEEN, "x": spaces.Box(-9, 9, (3,))}
+    with pytest.raises(ConfigurationError, match="give both levels goals of one size"):
+        upper().build(above(lower().build(context(other, BOX))))
+
+
+def maze_run(data, *, updates=None, training=20, **changes):
+    """Two levels in a small maze that learn from a data set."""
+    task = rl.GoalWorldParameters(level="point_maze_u", max_episode_steps=20)
+    low = rl.LevelParameters(
+        name="low",
+        agent=replace(lower(), memory=memory(rl.DataGoalsParameters(actor_ahead=3))),
+        goal_space=task.task.subgoal_space,
+        horizon=3,
+    )
+    cuts = rl.SubGoalsFromDataParameters(ahead=3)
+    top = rl.LevelParameters(
+        name="top", agent=replace(upper(), memory=memory(cuts)), goal_space=task.task.goal_space
+    )
+    schedule = rl.batch_schedule(training, every=20, episodes=2)
+    if updates is not None:
+        schedule = replace(schedule, training=rl.EnvironmentSteps(training))
+    given = {"stack": (top, low), "environment": task, "schedule": schedule, **changes}
+    return rl.BatchHierarchyParameters(data=str(data), updates=updates, num_envs=2, **given)
+
+
+def memory(part):
+    return rl.ReplayMemoryParameters(capacity=400, parts=(part,))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    params = rl.MazeDataParameters(kind="stitch", level="point_maze_u", episodes=4, steps=30)
+    recorded, known = rl.maze_data(params, 0)
+    return write_file(recorded, tmp_path_factory.mktemp("maze") / "maze.npz", known)
+
+
+def test_both_levels_of_hiql_learn_from_data_and_act_in_the_world(data):
+    manager = created(maze_run(data), 0)
+    records = list(manager.improve())
+    agents = manager.graph.agents
+    assert {name: agent.training_steps for name, agent in agents.items()} == {"top": 10, "low": 10}
+    assert {name: len(agent.memory) for name, agent in agents.items()} == {"top": 120, "low": 120}
+    evaluation = [each for each in records if each.kind == "evaluation"][-1]
+    assert evaluation.scalars["evaluation/length_mean"] <= 20
+    manager.close()
+
+
+def test_data_of_levels_have_the_goals_that_each_level_achieves(data):
+    manager = created(maze_run(data), 0)
+    list(manager.improve())
+    top, low = (manager.graph.agents[name] for name in ("top", "low"))
+    above_, below = (each.memory.trajectories() for each in (top, low))
+    achieved = above_["/next_observations/achieved_goal"]
+    np.testing.assert_array_equal(below["/next_observations/desired_goal"], achieved)
+    sent = top.output_filter.apply(above_["/agents/agent/actions"][0])
+    np.testing.assert_allclose(sent, achieved[0], atol=1e-5)
+    manager.close()
+
+
+def test_hiql_continues_in_the_world_and_its_decisions_are_cut_alike(data):
+    manager = created(maze_run(data, updates=10, training=40), 0)
+    list(manager.improve())
+    top, low = (manager.graph.agents[name] for name in ("top", "low"))
+    assert len(low.memory) == 120 + 40
+    assert 120 < len(top.memory) < 120 + 40
+    batch = top.memory.sample(500)
+    goals = top.output_filter.apply(batch.action.numpy())
+    shown = batch.next_observation["achieved_goal"].numpy()
+    bounds = low.place.goal.bounds
+    np.testing.assert_allclose(goals, np.clip(shown, *bounds), atol=1e-5)
+    manager.close()
+
+
+def test_hiql_restored_run_continues_bit_for_bit(data):
+    whole = created(maze_run(data, updates=10, training=30), 0)
+    states = []
+    for record in whole.improve():
+        if record.kind == "evaluation" and not states:
+            states.append(copy.deepcopy(whole.state_dict()))
+    again = created(maze_run(data, updates=10, training=30), 0)
+    again.load_state_dict(states[0])
+    list(again.improve())
+    assert_same_state(again.state_dict(), whole.state_dict())
+    whole.close()
+    again.close()
+
+
+def test_levels_without_goals_from_trajectories_are_refused(data):
+    top, low = maze_run(data).stack
+    plain = replace(low, agent=rl.BCAgentParameters())
+    with pytest.raises(ParameterError, match=r"level 'low' has no part that does, such as Data"):
+        maze_run(data, stack=(top, plain))

@@ -1,0 +1,193 @@
+"""ReBRAC against a plain torch program in double precision, and the actions that follow."""
+
+import copy
+
+import pytest
+import torch
+from decisions import context
+from plain_learners import (
+    BOX,
+    HALF,
+    MIDDLE,
+    SEEN,
+    SMALL,
+    assert_same_network,
+    batches,
+    doubles,
+    follow,
+    plain_actor,
+    plain_critics,
+    values_of,
+)
+
+import coach_rl as rl
+from coach_rl.agents.td3_agent import TD3Batch
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.presets.Mujoco_ReBRAC import Panel, graph_manager
+from tests.memories.replay_worlds import Stream, build
+
+RATE = 0.01
+EPSILON = 1e-4
+"""Large beside rounding, so that single and double precision stay together."""
+ADAM = rl.AdamParameters(learning_rate=RATE, epsilon=EPSILON)
+MEMORY = rl.ReplayMemoryParameters(capacity=200, units=(rl.NextActionsParameters(),))
+
+
+def rebrac(memory=MEMORY, **algorithm):
+    return rl.ReBRACAgentParameters(
+        algorithm=rl.ReBRACAlgorithmParameters(**algorithm),
+        learning=rl.LearningParameters(batch=16, learning_starts=1),
+        memory=memory,
+        update_mode="eager",
+        actor=rl.ActorParameters(torso=SMALL),
+        critic=rl.CriticParameters(torso=SMALL),
+        actor_optimizer=ADAM,
+        critic_optimizer=ADAM,
+    )
+
+
+def followed_batches(count):
+    """Batches with the actions that follow, of which every fourth has none."""
+    made = batches(count)
+    for batch, other in zip(made, batches(count, seed=1), strict=True):
+        has_next = torch.arange(16) % 4 != 0
+        following = torch.where(has_next[:, None], other.action, 0.0)
+        extras = {"next_action": following, "has_next_action": has_next}
+        yield batch._replace(extras=extras)
+
+
+def adam(network):
+    return torch.optim.Adam(network.parameters(), RATE, eps=EPSILON)
+
+
+def take_step(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+class PlainReBRAC:
+    """Tarasov et al. 2023, section 3: both penalties, on TD3."""
+
+    def __init__(self, agent):
+        self.settings = agent.params.algorithm
+        self.actor = plain_actor(agent.learner.actor)
+        self.critics = plain_critics(agent.learner.critics)
+        self.actor_target = copy.deepcopy(self.actor)
+        self.critics_target = copy.deepcopy(self.critics)
+        self.actor_adam = adam(self.actor)
+        self.critics_adam = adam(self.critics)
+        self.noise = torch.Generator()
+        self.noise.set_state(agent.noise_rng.get_state())
+        self.taken = 0
+
+    def critic_loss(self, batch):
+        plain, share = doubles(batch._replace(extras={}))
+        settings = self.settings
+        noise = torch.randn(share.shape, generator=self.noise).double() * settings.target_noise
+        limit = settings.target_noise_clip
+        after = plain.next_observation["x"]
+        following = (batch.extras["next_action"].double() - MIDDLE) / HALF
+        with torch.no_grad():
+            chosen = torch.tanh(self.actor_target(after)) + noise.clamp(-limit, limit)
+            chosen = chosen.clamp(-1, 1)
+            penalty = ((chosen - following) ** 2).sum(dim=1)
+            penalty = penalty * batch.extras["has_next_action"]
+            lower = values_of(self.critics_target, after, chosen).amin(dim=0)
+            value = lower - settings.critic_penalty * penalty
+            target = plain.reward + plain.discount * value
+        error = values_of(self.critics, plain.observation["x"], share) - target
+        return (plain.weight * 0.5 * error**2).mean(dim=1).sum()
+
+    def actor_loss(self, batch):
+        plain, share = doubles(batch._replace(extras={}))
+        before = plain.observation["x"]
+        chosen = torch.tanh(self.actor(before))
+        values = values_of(self.critics, before, chosen).amin(dim=0)
+        scale = 1 / values.abs().mean().detach()
+        cloning = ((chosen - share) ** 2).sum(dim=1).mean()
+        return self.settings.actor_penalty * cloning - scale * values.mean()
+
+    def step(self, batch):
+        take_step(self.critics_adam, self.critic_loss(batch))
+        self.taken += 1
+        if self.taken % self.settings.policy_delay:
+            return
+        take_step(self.actor_adam, self.actor_loss(batch))
+        follow(self.actor_target, self.actor, self.settings.target_sync.rate)
+        follow(self.critics_target, self.critics, self.settings.target_sync.rate)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [{}, {"actor_penalty": 1.0, "critic_penalty": 0.5}, {"critic_penalty": 5.0, "policy_delay": 1}],
+    ids=str,
+)
+def test_rebrac_equals_a_plain_program(algorithm):
+    agent = rebrac(**algorithm).build(context(SEEN, BOX))
+    plain = PlainReBRAC(agent)
+    for batch in followed_batches(8):
+        plain.step(batch)
+        agent.learn_from_batch(batch)
+    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
+    assert_same_network(plain_critics(agent.learner.critics), plain.critics)
+    assert_same_network(
+        plain_critics(agent.learner.critics, agent.learner.critics.target), plain.critics_target
+    )
+
+
+def test_rebrac_losses_equal_a_plain_program_to_a_millionth():
+    agent = rebrac(actor_penalty=0.5, critic_penalty=0.5).build(context(SEEN, BOX))
+    plain = PlainReBRAC(agent)
+    learner = agent.learner
+    for batch in followed_batches(3):
+        wanted = plain.critic_loss(batch).item()
+        noisy = TD3Batch(batch, noise=agent.noise(16, 2))
+        loss, _ = learner.critic_loss(learner.critics.online, noisy, {})
+        assert loss.item() == pytest.approx(wanted, rel=1e-6)
+        loss, _ = learner.actor_loss(learner.actor.online, noisy, {})
+        assert loss.item() == pytest.approx(plain.actor_loss(batch).item(), rel=1e-6, abs=1e-6)
+
+
+def test_next_actions_are_those_of_the_following_transitions_of_the_episode():
+    memory = build(units=(rl.NextActionsParameters(),), capacity=60)
+    stream = Stream(2, seed=4)
+    for _ in range(100):  # the rings of 30 are overwritten
+        memory.add(stream.step())
+    batch = memory.sample(500)
+    action = batch.action.numpy()[:, 0]  # the number of its state, one more with each in a row
+    following = batch.extras["next_action"].numpy()[:, 0]
+    has_next = batch.extras["has_next_action"].numpy()
+    history = {each["number"]: each for row in stream.history for each in row}
+    newest = {row[-1]["number"] for row in stream.history}
+    for number, after, is_known in zip(action, following, has_next, strict=True):
+        step = history[int(number)]
+        ends = step["terminated"] or step["truncated"] or int(number) in newest
+        assert is_known == (not ends)
+        assert after == (0 if ends else number + 1)
+    assert 0.5 < has_next.mean() < 1
+
+
+def test_rebrac_without_the_actions_that_follow_is_refused():
+    without = rl.ReplayMemoryParameters(capacity=200)
+    with pytest.raises(ConfigurationError, match=r"units=\(NextActionsParameters\(\),\)"):
+        rebrac(without).build(context(SEEN, BOX))
+    summed = rl.ReplayMemoryParameters(capacity=200, units=MEMORY.units, n_step=3)
+    with pytest.raises(ConfigurationError, match="got n_step=3"):
+        rebrac(summed).build(context(SEEN, BOX))
+
+
+@pytest.mark.parametrize(
+    ("level", "quality", "penalties"),
+    [
+        ("hopper", "medium", (0.01, 0.01)),
+        ("Walker2d-v5", "expert", (0.01, 0.5)),
+        ("ant", "medium", (0.01, 0.01)),
+    ],
+)
+def test_rebrac_preset_has_the_penalties_of_task_and_data(level, quality, penalties):
+    panel = Panel(level=level, quality=quality)
+    algorithm = graph_manager(panel).parameters.agent.algorithm
+    assert (algorithm.actor_penalty, algorithm.critic_penalty) == penalties
+    given = graph_manager(Panel(level=level, critic_penalty=0.0)).parameters.agent.algorithm
+    assert given.critic_penalty == 0.0
