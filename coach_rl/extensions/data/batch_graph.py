@@ -15,20 +15,20 @@ intervals are gradient updates. With `updates` it turns to the world after so ma
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
-from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
+from annotated_types import Interval
+
+from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.levels import received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.seeding import integer_seed
+from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
-from coach_rl.extensions.data.files import read_data
-from coach_rl.extensions.data.recorded import read_into
+from coach_rl.extensions.data.filled_memory import Share, filled
+from coach_rl.extensions.data.reading import DataReading, learning_agents
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
@@ -39,8 +39,6 @@ from coach_rl.graph_managers.parameters import (
     SourceParameters,
 )
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.levels.level_checks import agent_spaces
-from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
 
 
 def batch_schedule(
@@ -74,13 +72,17 @@ class DataSourceParameters(SourceParameters):
     """A data set as the source of a run's ticks; see docs/learn_from_data.md."""
 
     UNIT = TrainingSteps
-    CHANGEABLE = ("updates",)
+    CHANGEABLE = ("data_share", "online", "updates", "source.online", "source.updates")
 
     data: NonEmpty[str]
     """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
     updates: Positive[int] | None = None
     """Gradient updates from the data, summed over the levels, before the agents act in the world
     and learn from both; None: they never do."""
+    online: bool = False
+    """True if the agents act in the world from now on, however many updates they have made."""
+    held_out: Annotated[float, Interval(ge=0, lt=1)] = 0.0
+    """Share of the data's episodes that are not learned from, drawn by the run's seed."""
 
     def problems(self, experiment: GraphParameters) -> Iterator[str]:
         schedule = experiment.schedule
@@ -102,7 +104,7 @@ class DataSourceParameters(SourceParameters):
                 "from data; give 0"
             )
         lengths: dict[str, RunLength | None] = {"evaluation_interval": schedule.evaluation_interval}
-        if self.updates is None:
+        if self.updates is None and not self.online:
             lengths["training"] = schedule.training
         for name, length in lengths.items():
             if isinstance(length, EnvironmentSteps | EnvironmentEpisodes):
@@ -115,7 +117,8 @@ class DataSourceParameters(SourceParameters):
         """The stack; the data are read at its first tick, unless a memory was restored."""
         built = context.stack_on(context.environments(), clock)
         named = {each: getattr(built, each) for each in ("levels", "clock", "signals", "source")}
-        return DataStack(**named, parameters=self, runtime=context.runtime)
+        reading = DataReading(self.data, context.runtime, held_out=self.held_out)
+        return DataStack(**named, parameters=self, reading=reading)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,50 +127,35 @@ class DataStack(Stack):
 
     parameters: DataSourceParameters
     """The source."""
-    runtime: Runtime
-    """The run's settings and services."""
+    reading: DataReading
+    """Reads the data, and remembers which they were."""
 
     def tick(self) -> EnvResponse:
         """A step of the world after the updates from data; before, one that the agents learn by.
 
         Each agent earns the updates of a decision, see `LearningParameters.updates_per_step`.
         """
-        agents = [level.agent for level in self.levels if isinstance(level.agent, OffPolicyAgent)]
-        if not all(len(agent.memory) for agent in agents):
-            self._read()
+        if self.reading.identity is None:
+            self.reading.fill(self.levels)
         updates = self.parameters.updates
-        if updates is not None and self.clock.training_steps >= updates:
+        is_over = updates is not None and self.clock.training_steps >= updates
+        if is_over or self.parameters.online:
             return super().tick()
         if self.clock.phase is Phase.TRAIN:
-            for agent in agents:
+            for agent in learning_agents(self.levels):
                 agent.earned += 1
         return NO_ANSWER
 
-    def _read(self) -> None:
-        """Fill the agents' memories.
+    def state_dict(self, *, with_simulators: bool = True) -> State:
+        """See `Stack.state_dict`; with the name and checksum of the data."""
+        state = super().state_dict(with_simulators=with_simulators)
+        return {**state, "data": self.reading.state_dict()}
 
-        A run that was restored without them keeps its filters: they know these data already.
-        """
-        self.runtime.on_activity(f"reading the data set {self.parameters.data}")
-        for level in self.levels:
-            agent = level.agent
-            assert isinstance(agent, OffPolicyAgent)
-            spaces = agent_spaces(level.environment.spaces, received_by(level.params))
-            recorded = read_data(
-                self.parameters.data,
-                observation_space=spaces.observation,
-                action_space=spaces.action,
-            )
-            if not len(recorded):
-                raise ConfigurationError(
-                    f"the data set '{self.parameters.data}' has no transitions; choose another one"
-                )
-            known = agent.policy_state_dict() if self.clock.training_steps else None
-            seed = integer_seed(self.runtime.seed, "data", level.name)
-            read_into(agent, recorded, num_rows=self.num_envs, seed=seed)
-            if known is not None:
-                agent.load_policy(known)
-        self.runtime.on_activity("")
+    def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
+        """See `Stack.load_state_dict`; agents whose memories leave the data out get them again."""
+        super().load_state_dict(state, with_simulators=with_simulators)
+        self.reading.load_state_dict(state["data"])
+        self.reading.refill(self.levels)
 
 
 @parameter_class
@@ -183,6 +171,12 @@ class BatchGraphParameters(BasicGraphParameters):
     updates: Positive[int] | None = None
     """Gradient updates from the data before the agent acts in the world and learns from both;
     None: it never does."""
+    online: bool = False
+    """True if the agent acts in the world from now on, however many updates it has made."""
+    data_share: Share | None = None
+    """Share of the data in each batch once it acts; None: all transitions are equally likely."""
+    held_out: Annotated[float, Interval(ge=0, lt=1)] = 0.0
+    """Share of the data's episodes that are not learned from, drawn by the run's seed."""
     schedule: ScheduleParameters = field(
         default_factory=lambda: batch_schedule(100_000, every=10_000)
     )
@@ -191,7 +185,9 @@ class BatchGraphParameters(BasicGraphParameters):
     """The data set."""
 
     def __post_init__(self) -> None:
-        source = DataSourceParameters(data=self.data, updates=self.updates)
+        source = DataSourceParameters(
+            data=self.data, updates=self.updates, online=self.online, held_out=self.held_out
+        )
         object.__setattr__(self, "source", source)
         progress = _in_updates(self.schedule.progress_interval)
         schedule = replace(self.schedule, progress_interval=progress)
@@ -200,24 +196,14 @@ class BatchGraphParameters(BasicGraphParameters):
             checkpoints = replace(self.checkpoints, every_steps=_in_updates(every))
             object.__setattr__(self, "checkpoints", checkpoints)
         super().__post_init__()
-        levels = [replace(each, agent=_filled(each.agent)) for each in self.levels]
+        levels = [replace(each, agent=_filled(each.agent, self.data_share)) for each in self.levels]
         object.__setattr__(self, "levels", tuple(levels))
 
 
-class FilledBySource(MemoryPartParameters):
-    """Marks a memory that the source of the run fills."""
-
-    fills = True
-
-    def at(self, context: PartContext) -> MemoryPart:  # noqa: ARG002 - everywhere the same
-        return MemoryPart()
-
-
-def _filled(agent: AgentParameters) -> AgentParameters:
+def _filled(agent: AgentParameters, data_share: float | None) -> AgentParameters:
     """The agent, whose memory has transitions before it has made any."""
     assert isinstance(agent, OffPolicyAgentParameters)
-    parts = (*agent.memory.parts, FilledBySource())
-    return replace(agent, memory=replace(agent.memory, parts=parts))
+    return replace(agent, memory=filled(agent.memory, data_share))
 
 
 def _in_updates(moments: Moments) -> TrainingSteps:

@@ -33,7 +33,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.shown_text import readable
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.extensions.data.minari_data import PLAIN_KEY, check_spaces, read_minari
+from coach_rl.extensions.data.minari_data import PLAIN_KEY, check_spaces, located, read_minari
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import (
     ACTION_PARTS,
@@ -95,7 +95,7 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
         ConfigurationError: There is no such data set, or it cannot be read.
         SpaceError: It has other spaces.
     """
-    read = READERS.get(_path_of(source).suffix)
+    read = READERS.get(file_of(source).suffix)
     if read is None:
         return Recorded.of(
             read_minari(source, observation_space=observation_space, action_space=action_space)
@@ -112,7 +112,7 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
 
 def open_file(source: str) -> OpenedFile:
     """The content of a file; ConfigurationError where it cannot be read."""
-    path = _path_of(source)
+    path = file_of(source)
     if not path.is_file():
         raise ConfigurationError(
             f"there is no data set '{source}' in {path}; give the path of a file that is there"
@@ -160,7 +160,18 @@ def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces)
     return path
 
 
-def _path_of(source: str) -> Path:
+def path_of(source: str) -> Path:
+    """The absolute path of a data set's file, or of a Minari data set's folder.
+
+    Raises:
+        ConfigurationError: There is no such sample, or no such Minari id.
+    """
+    path = file_of(source)
+    return path.absolute() if path.suffix in READERS else located(source)[1]
+
+
+def file_of(source: str) -> Path:
+    """The path of a sample, or the one that is given."""
     if source.startswith(SAMPLE):
         path = SAMPLES / f"{source.removeprefix(SAMPLE)}.npz"
         known = sorted(each.stem for each in SAMPLES.glob("*.npz"))

@@ -1,18 +1,48 @@
-"""The flag that records an evaluation as a data set. Light, like `cli.parser`."""
+"""The flags of data sets: recording, learning on in the world. Light, like `cli.parser`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from coach_rl.cli import values
 from coach_rl.cli.flags import group
 from coach_rl.cli.parser import Flag
+from coach_rl.core.steps import EnvironmentSteps
 
-FOR_RUNS = group(
-    "where and how it runs",
-    Flag(
-        "--record FILE",
-        "write the episodes as a data set, FILE.npz, to learn from",
-        Path,
-        sets="coach_rl:RecordingParameters.file",
+
+def into_the_world(steps: EnvironmentSteps) -> Mapping[str, object]:
+    """The parameters with which a run from data acts from now on."""
+    return {"online": True, "schedule.training": steps}
+
+
+FOR_RUNS = (
+    *group(
+        "changing the experiment",
+        Flag(
+            "--online STEPS",
+            "a run that learns from data acts in the world from here, and trains to STEPS "
+            "environment steps",
+            values.steps,
+            sets=into_the_world,
+            of="resume fork",
+        ),
+        Flag(
+            "--data_share SHARE",
+            "share of the data in each batch once it acts, 0 to 1 (default: transitions of the "
+            "data and of the world are equally likely)",
+            float,
+            sets="data_share",
+            of="resume fork",
+        ),
     ),
-    of="evaluate",
+    *group(
+        "where and how it runs",
+        Flag(
+            "--record FILE",
+            "write the episodes as a data set, FILE.npz, to learn from",
+            Path,
+            sets="coach_rl:RecordingParameters.file",
+        ),
+        of="evaluate",
+    ),
 )
 """The flags of commands about one run."""

@@ -61,7 +61,7 @@ def write_minari(
             write.
     """
     minari = _minari()
-    name, folder = _located(target)
+    name, folder = located(target)
     if folder.exists():
         raise ConfigurationError(
             f"the data set '{target}' exists already in {folder}; write under another name"
@@ -113,7 +113,7 @@ def read_minari(
 
 def _opened(source: str) -> Any:
     minari = _minari()
-    _, folder = _located(source)
+    _, folder = located(source)
     if not (folder / "data" / "metadata.json").is_file():
         raise ConfigurationError(
             f"there is no data set '{source}' in {folder}; give the path of one (starting with /, "
@@ -122,7 +122,7 @@ def _opened(source: str) -> Any:
     return minari.MinariDataset(folder / "data")
 
 
-def _located(name: str) -> tuple[str, Path]:
+def located(name: str) -> tuple[str, Path]:
     """The id and the folder of a data set."""
     if name.startswith(("/", ".", "~")):
         folder = Path(name).expanduser().resolve()

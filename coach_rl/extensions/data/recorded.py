@@ -79,7 +79,14 @@ class Recorded:
         return {key: column.take(places, axis=0) for key, column in found.items()}
 
 
-def read_into(agent: OffPolicyAgent, recorded: Recorded, *, num_rows: int, seed: int) -> None:
+def read_into(
+    agent: OffPolicyAgent,
+    recorded: Recorded,
+    *,
+    num_rows: int,
+    seed: int,
+    episodes: IntArray | None = None,
+) -> None:
     """Let an agent store a data set as if its decisions had just been made in HEATUP.
 
     Observations, rewards and actions pass the agent's filters, whose statistics learn from them;
@@ -90,19 +97,21 @@ def read_into(agent: OffPolicyAgent, recorded: Recorded, *, num_rows: int, seed:
         recorded: The data, in the spaces of the agent's level.
         num_rows: N, the rows of its memory. Each episode goes into the one with fewest transitions.
         seed: For what the agent draws for rows; no choice depends on it.
+        episodes: Numbers of the episodes that it learns from; None: all.
 
     Raises:
         ConfigurationError: The data do not fit into the memory.
         SpaceError: There is no way back through the agent's OutputFilter.
     """
     capacity = agent.memory.capacity // num_rows
-    assigned = _assigned(recorded.lengths, num_rows)
+    chosen = np.arange(len(recorded.begins)) if episodes is None else episodes
+    assigned = _assigned(recorded.lengths, num_rows, chosen)
     fullest = max((int(recorded.lengths[each].sum()) for each in assigned), default=0)
     if fullest > capacity:
         raise ConfigurationError(
-            f"a data set of {len(recorded):,} transitions does not fit into the memory of agent "
-            f"'{agent.name}': whole episodes go to one of its {num_rows} rows, each holds "
-            f"{capacity:,} and one would get {fullest:,}; raise memory.capacity "
+            f"a data set of {recorded.lengths[chosen].sum():,} transitions does not fit into the "
+            f"memory of agent '{agent.name}': whole episodes go to one of its {num_rows} rows, "
+            f"each holds {capacity:,} and one would get {fullest:,}; raise memory.capacity "
             f"({agent.memory.capacity:,})"
         )
     actions = flat_action(agent.output_filter.inverse(recorded.actions))
@@ -172,14 +181,14 @@ def _store(
     agent.observe(rows, outcome, clock)
 
 
-def _assigned(lengths: IntArray, num_rows: int) -> list[list[int]]:
+def _assigned(lengths: IntArray, num_rows: int, chosen: IntArray) -> list[list[int]]:
     """The episodes of each row: one after the other to the row with fewest transitions."""
     assigned: list[list[int]] = [[] for _ in range(num_rows)]
     sizes = np.zeros(num_rows, np.int64)
-    for episode, length in enumerate(lengths):
+    for episode in chosen.tolist():
         row = int(sizes.argmin())
         assigned[row].append(episode)
-        sizes[row] += length
+        sizes[row] += lengths[episode]
     return assigned
 
 

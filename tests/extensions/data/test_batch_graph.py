@@ -1,13 +1,20 @@
 """Runs that learn from a data set: how it is read, what is counted, resuming, and the world."""
 
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.files import write_file
+from coach_rl.extensions.data.reading import split_episodes
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
@@ -51,7 +58,9 @@ def agent(**changes):
     return rl.TD3BCAgentParameters(**{**torsos, **given, "learning": learning, **changes})
 
 
-def batch_graph(data, updates=20, *, every=None, turn=None, num_envs=2, **changes):
+def batch_graph(
+    data, updates=20, *, every=None, turn=None, num_envs=2, data_share=None, held_out=0.0, **changes
+):
     schedule = rl.batch_schedule(updates, every=every, episodes=1)
     if turn is not None:
         schedule = rl.ScheduleParameters(
@@ -63,6 +72,8 @@ def batch_graph(data, updates=20, *, every=None, turn=None, num_envs=2, **change
         rl.BatchGraphParameters(
             data=data,
             updates=turn,
+            data_share=data_share,
+            held_out=held_out,
             agent=agent(**changes),
             environment=rl.PointMassParameters(max_episode_steps=9),
             num_envs=num_envs,
@@ -192,6 +203,179 @@ def test_online_turn_is_resumed_exactly(data):
         second.run()
         for name, values in networks(second).items():
             np.testing.assert_array_equal(values, expected[name])
+
+
+def stopped(data, ticks, **settings):
+    """The state of a run after so many ticks."""
+    with batch_graph(data, **settings) as manager:
+        manager.create_graph()
+        for _ in range(ticks):
+            manager.graph.tick()
+        return manager.state_dict()
+
+
+def test_state_names_the_data_and_leaves_them_out(data):
+    state = stopped(data, 5)
+    entries = state["agents"]["main"]["memory"]["store"]["transitions"]
+    assert entries.first.tolist() == entries.ends.tolist()  # nothing of the data is written
+    assert sum(entries.ends) == len(recorded())
+    assert state["training"]["data"] == {
+        "path": data,
+        "sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest(),
+        "episodes": 5,
+        "of_episodes": 5,
+    }
+
+
+def test_state_behind_the_turn_has_the_transitions_of_the_world_alone(data):
+    entries = stopped(data, 18, updates=30, turn=12)["agents"]["main"]["memory"]["store"][
+        "transitions"
+    ]
+    assert (entries.ends - entries.first).tolist() == [6, 6]  # 6 ticks of 2 environments
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_data_overwritten_by_the_world_are_restored_exactly(data, num_envs):
+    """The memory holds 30 transitions a row at most, 28 of the data come first."""
+    settings = {"turn": 4, "updates": 40, "num_envs": num_envs}
+    settings["memory"] = rl.ReplayMemoryParameters(capacity=30 * num_envs)
+    with batch_graph(data, **settings) as whole:
+        whole.run()
+        expected = memory_of(whole)
+        learned = networks(whole)
+    state = stopped(data, 20, **settings)
+    with batch_graph(data, **settings) as second:
+        second.create_graph()
+        second.load_state_dict(state)
+        second.run()
+        for path, values in memory_of(second).items():
+            np.testing.assert_array_equal(values, expected[path])
+        for name, values in networks(second).items():
+            np.testing.assert_array_equal(values, learned[name])
+
+
+def test_filters_and_normaliser_continue_exactly_when_data_are_read_again(data):
+    filters = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
+    settings = {"input_filter": filters, "normalise_observations": 5.0, "turn": 6, "updates": 24}
+    with batch_graph(data, **settings) as whole:
+        whole.run()
+        expected = dict(flat(whole.graph.agents["main"].policy_state_dict()))
+    with batch_graph(data, **settings) as second:
+        second.create_graph()
+        second.load_state_dict(stopped(data, 9, **settings))
+        second.run()
+        for name, values in flat(second.graph.agents["main"].policy_state_dict()):
+            np.testing.assert_array_equal(values, expected[name])
+
+
+@pytest.mark.parametrize("ticks", [3, 15])
+def test_prioritised_memory_continues_exactly(data, ticks):
+    memory = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
+    settings = {"memory": memory, "turn": 10, "updates": 20}
+    with batch_graph(data, **settings) as whole:
+        whole.run()
+        expected = networks(whole)
+    with batch_graph(data, **settings) as second:
+        second.create_graph()
+        second.load_state_dict(stopped(data, ticks, **settings))
+        second.run()
+        for name, values in networks(second).items():
+            np.testing.assert_array_equal(values, expected[name])
+
+
+def test_changed_data_are_refused_when_a_run_continues(data, tmp_path):
+    path = tmp_path / "mine.npz"
+    shutil.copy(data, path)
+    state = stopped(str(path), 3)
+    path.unlink()
+    write_file(recorded(seed=1), path, SEEN)
+
+    def continue_run():
+        with batch_graph(str(path)) as manager:
+            manager.create_graph()
+            manager.load_state_dict(state)
+
+    check_refused(continue_run, ConfigurationError, "has changed since this run has learned from")
+    path.unlink()
+    check_refused(continue_run, ConfigurationError, "is gone from")
+
+
+def test_data_are_found_where_they_were(data, tmp_path, monkeypatch):
+    shutil.copy(data, tmp_path / "mine.npz")
+    monkeypatch.chdir(tmp_path)
+    state = stopped("./mine.npz", 3)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    with batch_graph("./mine.npz") as manager:
+        manager.create_graph()
+        manager.load_state_dict(state)
+        assert len(manager.graph.agents["main"].memory) == len(recorded())
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.25, 2), (0.5, 4), (1.0, 8)])
+def test_share_of_the_data_in_a_batch_is_fixed(data, share, expected):
+    with batch_graph(data, 30, turn=2, data_share=share) as manager:
+        manager.run()
+        memory = manager.graph.agents["main"].memory
+        known = memory.known
+        for _ in range(20):
+            positions = memory.sample(8).position.numpy()
+            steps = memory.store.steps_of(positions)
+            rows = memory.store.rows_of(positions)
+            assert (steps < known[rows]).sum() == expected
+
+
+def test_share_draws_each_transition_equally_often(data):
+    with batch_graph(data, 30, turn=2, data_share=0.5) as manager:
+        manager.run()
+        memory = manager.graph.agents["main"].memory
+        drawn = np.concatenate([memory.sample(8).position.numpy() for _ in range(4_000)])
+        found, counts = np.unique(drawn, return_counts=True)
+        is_data = memory.store.steps_of(found) < memory.known[memory.store.rows_of(found)]
+    assert len(found) == len(memory)
+    for part, size in ((counts[is_data], 28), (counts[~is_data], 30)):
+        expected = 16_000 / size
+        assert abs(part - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_before_the_turn_a_share_changes_nothing(data):
+    found = []
+    for share in (None, 0.5):
+        with batch_graph(data, 15, data_share=share) as manager:
+            manager.run()
+            found.append(networks(manager))
+    for name, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][name])
+
+
+def test_run_goes_online_from_a_checkpoint_in_its_folder(data, tmp_path):
+    result = rl.run_experiment(batch_graph(data, 12), name="mine", root=tmp_path)
+    changes = {"online": True, "data_share": 0.5}
+    more = rl.resume_experiment(result.folder.path, steps=rl.EnvironmentSteps(16), changes=changes)
+    assert more.folder.path == result.folder.path
+    assert more.environment_steps == 16
+    log = [json.loads(line) for line in (more.folder.path / "log.jsonl").read_text().splitlines()]
+    assert log[-1]["training_steps"] == 12 + 16
+
+
+def test_share_beside_priorities_is_refused(data):
+    memory = rl.ReplayMemoryParameters(prioritised=rl.PrioritisedParameters())
+    check_refused(
+        lambda: batch_graph(data, data_share=0.5, memory=memory),
+        ParameterError,
+        "data_share is 0.5, and a prioritised memory draws by errors alone",
+    )
+
+
+def test_held_out_episodes_are_not_in_the_memory(data):
+    with batch_graph(data, 3, held_out=0.4) as manager:
+        manager.run()
+        state = manager.state_dict()["training"]["data"]
+        assert (state["episodes"], state["of_episodes"]) == (3, 5)
+        held = len(manager.graph.agents["main"].memory)
+    learned, out = split_episodes(5, 0.4, integer_seed(0, "data"))
+    assert sorted([*learned, *out]) == list(range(5))
+    assert held == recorded().lengths[learned].sum()
 
 
 def graph_of(**changes):

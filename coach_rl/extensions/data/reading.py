@@ -1,0 +1,190 @@
+"""Reading a run's data set into its agents' memories, and again from a checkpoint that names it."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.levels import received_by
+from coach_rl.core.records import IntArray
+from coach_rl.core.runtime import Runtime
+from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.core.state import State
+from coach_rl.extensions.data.files import path_of, read_data
+from coach_rl.extensions.data.filled_memory import FilledMemory
+from coach_rl.extensions.data.recorded import Recorded, read_into
+from coach_rl.levels.level_checks import agent_spaces
+from coach_rl.levels.level_manager import LevelManager
+
+BLOCK = 1 << 20
+"""Bytes that are read at a time for a checksum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataIdentity:
+    """Which data a run learns from."""
+
+    path: str
+    """The file's or the folder's absolute path."""
+    sha256: str
+    """Checksum of the file, or of all files in the folder with their names."""
+    episodes: int
+    """Episodes that are learned from."""
+    of_episodes: int
+    """Episodes of the data set."""
+
+
+def checksum(path: Path) -> str:
+    """The sha256 of a file, or of all files in a folder with their names."""
+    digest = hashlib.sha256()
+    is_folder = path.is_dir()
+    files = sorted(each for each in path.rglob("*") if each.is_file()) if is_folder else [path]
+    for each in files:
+        if is_folder:
+            digest.update(f"{each.relative_to(path)}\0{each.stat().st_size}\0".encode())
+        with each.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def split_episodes(count: int, held_out: float, seed: int) -> tuple[IntArray, IntArray]:
+    """Numbers of the episodes that are learned from, and of those held out, both rising.
+
+    Args:
+        count: Episodes of the data set.
+        held_out: Share of them that is held out; at least one is where it is above 0.
+        seed: The run's.
+
+    Raises:
+        ConfigurationError: Nothing would be left to learn from.
+    """
+    out = max(1, round(count * held_out)) if held_out else 0
+    if out and out >= count:
+        raise ConfigurationError(
+            f"held_out={held_out} leaves nothing to learn from in a data set of {count} episodes; "
+            "lower it, or give 0"
+        )
+    order = generator(seed, "data", "held out").permutation(count)
+    return np.sort(order[out:]), np.sort(order[:out])
+
+
+def learning_agents(levels: Sequence[LevelManager]) -> list[OffPolicyAgent]:
+    """The agents of levels that learn from data."""
+    return [level.agent for level in levels if isinstance(level.agent, OffPolicyAgent)]
+
+
+class DataReading:
+    """Reads a data set for the agents of a run.
+
+    Args:
+        source: The data set.
+        runtime: The run's settings and services.
+        held_out: Share of the episodes that are not learned from.
+    """
+
+    def __init__(self, source: str, runtime: Runtime, *, held_out: float) -> None:
+        self._source = source
+        self._runtime = runtime
+        self._held_out = held_out
+        self.identity: DataIdentity | None = None
+        """Which data were read; None before."""
+
+    def fill(self, levels: Sequence[LevelManager]) -> None:
+        """Fill the agents' memories.
+
+        Raises:
+            ConfigurationError: The data can't be read, or are not those of the checkpoint.
+            SpaceError: They have other spaces.
+        """
+        path = self._located()
+        self._runtime.on_activity(f"reading the data set {self._source}")
+        found = checksum(path) if path.exists() else ""  # of what is missing, reading says so
+        known = self.identity
+        if known is not None and found != known.sha256:
+            raise ConfigurationError(
+                f"the data set {path} has changed since this run has learned from it: its sha256 "
+                f"is {found[:12]}..., that of the checkpoint {known.sha256[:12]}...; put the data "
+                "back, or start a new run"
+            )
+        for level in levels:
+            agent = level.agent
+            assert isinstance(agent, OffPolicyAgent)
+            recorded = self.read(level, path)
+            learned, _ = split_episodes(
+                len(recorded.begins), self._held_out, integer_seed(self._runtime.seed, "data")
+            )
+            seed = integer_seed(self._runtime.seed, "data", level.name)
+            read_into(agent, recorded, num_rows=level.num_envs, seed=seed, episodes=learned)
+            if isinstance(agent.memory, FilledMemory):
+                agent.memory.note_filled()
+            self.identity = DataIdentity(
+                path=str(path),
+                sha256=found,
+                episodes=len(learned),
+                of_episodes=len(recorded.begins),
+            )
+        self._runtime.on_activity("")
+
+    def refill(self, levels: Sequence[LevelManager]) -> None:
+        """Fill memories again whose saved states have left the data out; all else stays.
+
+        Raises:
+            ConfigurationError: The data are gone, or differ from those of the checkpoint.
+        """
+        waiting = [
+            agent
+            for agent in learning_agents(levels)
+            if isinstance(agent.memory, FilledMemory) and agent.memory.awaits_data
+        ]
+        if not waiting:
+            return
+        loaded = [agent.state_dict() for agent in waiting]
+        self.fill(levels)
+        for agent, state in zip(waiting, loaded, strict=True):
+            agent.load_state_dict(state)
+
+    def read(self, level: LevelManager, path: Path) -> Recorded:
+        """The data for a level; ConfigurationError where there are none."""
+        spaces = agent_spaces(level.environment.spaces, received_by(level.params))
+        recorded = read_data(
+            self._named(path), observation_space=spaces.observation, action_space=spaces.action
+        )
+        if not len(recorded):
+            raise ConfigurationError(
+                f"the data set '{self._source}' has no transitions; choose another one"
+            )
+        return recorded
+
+    def state_dict(self) -> State:
+        """Which data were read; nothing before."""
+        return {} if self.identity is None else asdict(self.identity)
+
+    def load_state_dict(self, state: State) -> None:
+        """Note which data a saved run has read."""
+        self.identity = DataIdentity(**state) if state else None
+
+    def _located(self) -> Path:
+        """The data's path: where they are named, or else where they were at the checkpoint.
+
+        Raises:
+            ConfigurationError: There is nothing.
+        """
+        path = path_of(self._source)
+        if self.identity is None or path.exists():
+            return path
+        before = Path(self.identity.path)
+        if not before.exists():
+            raise ConfigurationError(
+                f"the data set '{self._source}', which this run learns from, is gone from "
+                f"{before}; put it back (sha256 {self.identity.sha256})"
+            )
+        return before
+
+    def _named(self, path: Path) -> str:
+        """The name by which the data are read: the one given, unless they are elsewhere."""
+        return self._source if path == path_of(self._source) else str(path)
