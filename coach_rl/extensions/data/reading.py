@@ -1,7 +1,6 @@
 """Reading a run's data set into its agents' memories, and again from a checkpoint that names it."""
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,14 +13,15 @@ from coach_rl.core.records import IntArray
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
+from coach_rl.extensions.data.column_cache import checksum
 from coach_rl.extensions.data.files import path_of, read_data
 from coach_rl.extensions.data.filled_memory import FilledMemory
 from coach_rl.extensions.data.recorded import Recorded, read_into
 from coach_rl.levels.level_checks import agent_spaces
 from coach_rl.levels.level_manager import LevelManager
 
-BLOCK = 1 << 20
-"""Bytes that are read at a time for a checksum."""
+_NOT_FOR_STORING = {"networks", "engine", "memory"}
+"""Keys of an agent's state that what it stores does not depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,20 +36,6 @@ class DataIdentity:
     """Episodes that are learned from."""
     of_episodes: int
     """Episodes of the data set."""
-
-
-def checksum(path: Path) -> str:
-    """The sha256 of a file, or of all files in a folder with their names."""
-    digest = hashlib.sha256()
-    is_folder = path.is_dir()
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if is_folder else [path]
-    for each in files:
-        if is_folder:
-            digest.update(f"{each.relative_to(path)}\0{each.stat().st_size}\0".encode())
-        with each.open("rb") as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def split_episodes(count: int, held_out: float, seed: int) -> tuple[IntArray, IntArray]:
@@ -78,6 +64,23 @@ def learning_agents(levels: Sequence[LevelManager]) -> list[OffPolicyAgent]:
     return [level.agent for level in levels if isinstance(level.agent, OffPolicyAgent)]
 
 
+def _waiting(levels: Sequence[LevelManager]) -> Iterator[tuple[LevelManager, OffPolicyAgent]]:
+    """Levels, and their agents, whose memories await the data that a state has left out."""
+    for level in levels:
+        agent = level.agent
+        if not isinstance(agent, OffPolicyAgent):
+            continue
+        memory = agent.memory
+        if isinstance(memory, FilledMemory) and memory.awaits_data:
+            yield level, agent
+
+
+def _storing_state(agent: OffPolicyAgent) -> State:
+    """The state of an agent that storing depends on, such as its filters'."""
+    state = agent.state_dict()
+    return {name: part for name, part in state.items() if name not in _NOT_FOR_STORING}
+
+
 class DataReading:
     """Reads a data set for the agents of a run.
 
@@ -93,6 +96,8 @@ class DataReading:
         self._held_out = held_out
         self.identity: DataIdentity | None = None
         """Which data were read; None before."""
+        self._before: dict[str, State] = {}
+        """State of each level's agent before it read, by which it stores what it reads."""
 
     def fill(self, levels: Sequence[LevelManager]) -> None:
         """Fill the agents' memories.
@@ -114,6 +119,7 @@ class DataReading:
         for level in levels:
             agent = level.agent
             assert isinstance(agent, OffPolicyAgent)
+            self._before.setdefault(level.name, _storing_state(agent))
             recorded = self.read(level, path)
             learned, _ = split_episodes(
                 len(recorded.begins), self._held_out, integer_seed(self._runtime.seed, "data")
@@ -136,17 +142,15 @@ class DataReading:
         Raises:
             ConfigurationError: The data are gone, or differ from those of the checkpoint.
         """
-        waiting = [
-            agent
-            for agent in learning_agents(levels)
-            if isinstance(agent.memory, FilledMemory) and agent.memory.awaits_data
-        ]
+        waiting = {level.name: agent for level, agent in _waiting(levels)}
         if not waiting:
             return
-        loaded = [agent.state_dict() for agent in waiting]
+        loaded = {name: agent.state_dict() for name, agent in waiting.items()}
+        for name, agent in waiting.items():
+            agent.load_state_dict({**loaded[name], **self._before[name]})
         self.fill(levels)
-        for agent, state in zip(waiting, loaded, strict=True):
-            agent.load_state_dict(state)
+        for name, agent in waiting.items():
+            agent.load_state_dict(loaded[name])
 
     def read(self, level: LevelManager, path: Path) -> Recorded:
         """The data for a level; ConfigurationError where there are none."""
@@ -162,11 +166,14 @@ class DataReading:
 
     def state_dict(self) -> State:
         """Which data were read; nothing before."""
-        return {} if self.identity is None else asdict(self.identity)
+        if self.identity is None:
+            return {}
+        return {"identity": asdict(self.identity), "before": self._before}
 
     def load_state_dict(self, state: State) -> None:
         """Note which data a saved run has read."""
-        self.identity = DataIdentity(**state) if state else None
+        self.identity = DataIdentity(**state["identity"]) if state else None
+        self._before = state.get("before", {})
 
     def _located(self) -> Path:
         """The data's path: where they are named, or else where they were at the checkpoint.

@@ -219,7 +219,7 @@ def test_state_names_the_data_and_leaves_them_out(data):
     entries = state["agents"]["main"]["memory"]["store"]["transitions"]
     assert entries.first.tolist() == entries.ends.tolist()  # nothing of the data is written
     assert sum(entries.ends) == len(recorded())
-    assert state["training"]["data"] == {
+    assert state["training"]["data"]["identity"] == {
         "path": data,
         "sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest(),
         "episodes": 5,
@@ -354,8 +354,8 @@ def test_run_goes_online_from_a_checkpoint_in_its_folder(data, tmp_path):
     more = rl.resume_experiment(result.folder.path, steps=rl.EnvironmentSteps(16), changes=changes)
     assert more.folder.path == result.folder.path
     assert more.environment_steps == 16
-    log = [json.loads(line) for line in (more.folder.path / "log.jsonl").read_text().splitlines()]
-    assert log[-1]["training_steps"] == 12 + 16
+    lines = (more.folder.path / "log.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["training_steps"] == 12 + 16
 
 
 def test_share_beside_priorities_is_refused(data):
@@ -370,7 +370,7 @@ def test_share_beside_priorities_is_refused(data):
 def test_held_out_episodes_are_not_in_the_memory(data):
     with batch_graph(data, 3, held_out=0.4) as manager:
         manager.run()
-        state = manager.state_dict()["training"]["data"]
+        state = manager.state_dict()["training"]["data"]["identity"]
         assert (state["episodes"], state["of_episodes"]) == (3, 5)
         held = len(manager.graph.agents["main"].memory)
     learned, out = split_episodes(5, 0.4, integer_seed(0, "data"))
