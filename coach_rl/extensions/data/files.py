@@ -45,7 +45,13 @@ from coach_rl.extensions.data.column_cache import (
     checksum,
 )
 from coach_rl.extensions.data.mapping import mapping_file, named_arrays
-from coach_rl.extensions.data.minari_data import PLAIN_KEY, check_spaces, located, read_minari
+from coach_rl.extensions.data.minari_data import (
+    PLAIN_KEY,
+    check_spaces,
+    located,
+    minari_spaces,
+    read_minari,
+)
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import (
     ACTION_PARTS,
@@ -116,13 +122,32 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
             read_minari(source, observation_space=observation_space, action_space=action_space)
         )
     opened = open_file(source)
+    require_spaces(source, opened, observation_space, action_space)
+    return opened.recorded
+
+
+def require_spaces(
+    source: str, opened: OpenedFile, observation_space: spaces.Dict, action_space: Space
+) -> None:
+    """Raise `SpaceError` unless a data set can be one of a task with these spaces."""
     if opened.spaces is None:
         _check_numbers(source, opened.recorded, observation_space, action_space)
     else:
-        seen = opened.spaces.observation
-        acted = opened.spaces.action
-        check_spaces(source, (seen, acted), observation_space, action_space)
-    return opened.recorded
+        has = opened.spaces.observation, opened.spaces.action
+        check_spaces(source, has, observation_space, action_space)
+
+
+def open_data(source: str) -> OpenedFile:
+    """The content of a data set of any kind, for no task in particular.
+
+    Raises:
+        ConfigurationError: There is no such data set, or it cannot be read.
+    """
+    if file_of(source).suffix in READERS:
+        return open_file(source)
+    observed, acted = minari_spaces(source)
+    episodes = read_minari(source, observation_space=observed, action_space=acted)
+    return OpenedFile(EnvironmentSpaces(observation=observed, action=acted), Recorded.of(episodes))
 
 
 def open_file(source: str) -> OpenedFile:
@@ -436,7 +461,13 @@ def _check_numbers(
             f"data set '{source}' has actions of shape {shape}, the environment takes "
             f"{action_space}; use a data set of the same task"
         )
-    low, high = _bounds_of(action_space)
+    bounds = bounds_of(action_space)
+    if bounds is None:
+        raise SpaceError(
+            f"a file without a description of its spaces has no actions in {action_space}; write "
+            "it with coach_rl (--record), or as a Minari data set"
+        )
+    low, high = bounds
     outside = np.flatnonzero(((actions < low) | (actions > high)).reshape(len(actions), -1).any(1))
     if len(outside):
         raise SpaceError(
@@ -445,17 +476,15 @@ def _check_numbers(
         )
 
 
-def _bounds_of(space: Space) -> tuple[Array, Array]:
-    """The smallest and the largest actions of a space that has one array for them."""
+def bounds_of(space: Space) -> tuple[Array, Array] | None:
+    """The smallest and the largest values of a space that has one array for them, else None."""
     match space:
         case spaces.Box():
             return space.low, space.high
-        case spaces.Discrete() | spaces.MultiDiscrete():
-            count = space.n if isinstance(space, spaces.Discrete) else space.nvec
-            return np.asarray(space.start), np.asarray(space.start + count - 1)
+        case spaces.Discrete():
+            return np.asarray(space.start), np.asarray(space.start + space.n - 1)
+        case spaces.MultiDiscrete():
+            return np.asarray(space.start), np.asarray(space.start + space.nvec - 1)
         case spaces.MultiBinary():
             return np.zeros(space.shape), np.ones(space.shape)
-    raise SpaceError(
-        f"a file without a description of its spaces has no actions in {space}; write it with "
-        "coach_rl (write_data), or as a Minari data set"
-    )
+    return None

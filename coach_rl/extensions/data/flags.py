@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coach_rl.cli import values
-from coach_rl.cli.flags import group
+from coach_rl.cli.flags import A_RUN, again, group
 from coach_rl.cli.parser import Flag
 from coach_rl.core.steps import EnvironmentSteps
 
@@ -46,3 +46,15 @@ FOR_RUNS = (
     ),
 )
 """The flags of commands about one run."""
+_DATA = Flag("DATA", "a file, a Minari id or folder, or a sample, data:NAME")
+SHOW = (_DATA,)
+CHECK = (
+    _DATA,
+    Flag("--for TASK", "compare its spaces with those of a run's folder or a preset", name="task"),
+)
+WRITE = (
+    A_RUN,
+    Flag("DATA", "the new file, which ends with .npz", Path),
+    again("--last_good"),
+    again("--trust"),
+)

@@ -63,7 +63,8 @@ def named_arrays(path: Path, stored: Mapping[str, StoredArray]) -> dict[str, Sto
     return found
 
 
-def _flat(given: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[str]]]:
+def _flat(given: Mapping[str, Any], where: str) -> Iterator[tuple[str, str | list[str]]]:
+    """Names of a data set's arrays, each with the array that it is made of, or the list of them."""
     for name, value in given.items():
         if name not in NAMES:
             raise ValueError(f"{where} names '{name}'; allowed: {', '.join(NAMES)}")
@@ -75,23 +76,22 @@ def _flat(given: Mapping[str, Any], where: str) -> Iterator[tuple[str, list[str]
                 raise ValueError(
                     f"{where} has {value!r} under '{name}'; give an array's name, or a list of them"
                 )
-            yield f"{name}/{key}" if key else name, sources if isinstance(each, list) else [each]
+            yield f"{name}/{key}" if key else name, each
 
 
 def _joined(
-    name: str, sources: list[str], stored: Mapping[str, StoredArray], where: str
+    name: str, sources: str | list[str], stored: Mapping[str, StoredArray], where: str
 ) -> StoredArray:
-    """Arrays side by side along a last axis; a single one as it is, with that axis if observed."""
-    for source in sources:
+    """The array of a name as it is, or those of a list side by side along a last axis."""
+    for source in [sources] if isinstance(sources, str) else sources:
         if source not in stored:
             raise ValueError(
                 f"it has no '{source}', which {where} names for '{name}'; got "
                 f"{', '.join(sorted(stored)[:20]) or 'nothing'}"
             )
-    arrays = [stored[source] for source in sources]
-    if len(arrays) == 1:
-        return arrays[0]
-    return side_by_side(name, arrays)
+    if isinstance(sources, str):
+        return stored[sources]
+    return side_by_side(name, [stored[source] for source in sources])
 
 
 def side_by_side(name: str, arrays: list[StoredArray]) -> StoredArray:
