@@ -15,19 +15,17 @@ intervals are gradient updates. With `updates` it turns to the world after so ma
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Annotated
-
-from annotated_types import Interval
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
 from coach_rl.extensions.data.filled_memory import Share, filled
+from coach_rl.extensions.data.held_out import HeldOutParameters, HeldOutShare
 from coach_rl.extensions.data.reading import DataReading, learning_agents
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
@@ -81,8 +79,10 @@ class DataSourceParameters(SourceParameters):
     and learn from both; None: they never do."""
     online: bool = False
     """True if the agents act in the world from now on, however many updates they have made."""
-    held_out: Annotated[float, Interval(ge=0, lt=1)] = 0.0
-    """Share of the data's episodes that are not learned from, drawn by the run's seed."""
+    held_out: HeldOutShare = 0.0
+    """Share of the data's episodes that are not learned from."""
+    split_seed: NonNegative[int] = 0
+    """Seed that chooses the episodes that are held out."""
 
     def problems(self, experiment: GraphParameters) -> Iterator[str]:
         schedule = experiment.schedule
@@ -98,6 +98,9 @@ class DataSourceParameters(SourceParameters):
                     "memory and cannot learn from a data set; use an off-policy agent, e.g. "
                     "TD3BCAgentParameters() or BCAgentParameters()"
                 )
+        world = experiment.environment
+        if isinstance(world, HeldOutParameters):
+            yield from self._problems_of_stand_in(world)
         if schedule.heatup.count:
             yield (
                 f"schedule.heatup is {schedule.heatup}, and nothing is acted while agents learn "
@@ -113,11 +116,27 @@ class DataSourceParameters(SourceParameters):
                     f"data; give gradient updates, e.g. TrainingSteps({length.count})"
                 )
 
+    def _problems_of_stand_in(self, world: HeldOutParameters) -> Iterator[str]:
+        if self.updates is not None or self.online:
+            yield (
+                "the environment replays held-out episodes, where nothing is acted; leave out "
+                "`updates` and `online`, or give the world's environment"
+            )
+        for name in ("data", "held_out", "split_seed"):
+            own, theirs = getattr(self, name), getattr(world, name)
+            if own != theirs:
+                yield (
+                    f"the environment replays held-out episodes by {name}={theirs!r}, and {name} "
+                    f"is {own!r}; give both the same"
+                )
+
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         """The stack; the data are read at its first tick, unless a memory was restored."""
         built = context.stack_on(context.environments(), clock)
         named = {each: getattr(built, each) for each in ("levels", "clock", "signals", "source")}
-        reading = DataReading(self.data, context.runtime, held_out=self.held_out)
+        reading = DataReading(
+            self.data, context.runtime, held_out=self.held_out, split_seed=self.split_seed
+        )
         return DataStack(**named, parameters=self, reading=reading)
 
 
@@ -175,8 +194,10 @@ class BatchGraphParameters(BasicGraphParameters):
     """True if the agent acts in the world from now on, however many updates it has made."""
     data_share: Share | None = None
     """Share of the data in each batch once it acts; None: all transitions are equally likely."""
-    held_out: Annotated[float, Interval(ge=0, lt=1)] = 0.0
-    """Share of the data's episodes that are not learned from, drawn by the run's seed."""
+    held_out: HeldOutShare = 0.0
+    """Share of the data's episodes that are not learned from."""
+    split_seed: NonNegative[int] = 0
+    """Seed that chooses the episodes that are held out."""
     schedule: ScheduleParameters = field(
         default_factory=lambda: batch_schedule(100_000, every=10_000)
     )
@@ -186,7 +207,11 @@ class BatchGraphParameters(BasicGraphParameters):
 
     def __post_init__(self) -> None:
         source = DataSourceParameters(
-            data=self.data, updates=self.updates, online=self.online, held_out=self.held_out
+            data=self.data,
+            updates=self.updates,
+            online=self.online,
+            held_out=self.held_out,
+            split_seed=self.split_seed,
         )
         object.__setattr__(self, "source", source)
         progress = _in_updates(self.schedule.progress_interval)

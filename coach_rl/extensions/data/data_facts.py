@@ -44,7 +44,8 @@ def facts(source: str, opened: OpenedFile) -> Iterator[str]:
     recorded = opened.recorded
     columns = recorded.columns
     size = sum(each.nbytes for each in columns.values())
-    where = "in memory" if opened.folder is None else f"mapped from {printable(str(opened.folder))}"
+    folder = recorded.folder
+    where = "in memory" if folder is None else f"mapped from {printable(str(folder))}"
     yield f"data set:     {printable(source)}, {readable(size)} as columns, {where}"
     if opened.spaces is None:
         yield "spaces:       not described; columns are"

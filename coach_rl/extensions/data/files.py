@@ -99,8 +99,6 @@ class OpenedFile:
     """The spaces that it describes; None: it describes none."""
     recorded: Recorded
     """Its transitions."""
-    folder: Path | None = None
-    """Folder of its mapped columns; None: they are in memory."""
 
 
 def read_data(source: str, *, observation_space: spaces.Dict, action_space: Space) -> Recorded:
@@ -179,7 +177,7 @@ def _read(path: Path) -> OpenedFile:
         cache = ColumnCache(_key(path))
         if known := cache.load():
             columns, about = known
-            return OpenedFile(_spaces_of(about), _recorded(columns), cache.folder)
+            return OpenedFile(_spaces_of(about), _recorded(columns, cache.folder))
         made = cache.begin(path, 3 * needed)  # as read, and observations with what follows on each
         try:
             arrays = {name: _array_of(each, made) for name, each in named.items()}
@@ -188,7 +186,7 @@ def _read(path: Path) -> OpenedFile:
             columns = cache.finish(made, found.recorded.columns, about)
         finally:
             shutil.rmtree(made.folder, ignore_errors=True)
-        return OpenedFile(found.spaces, _recorded(columns), cache.folder)
+        return OpenedFile(found.spaces, _recorded(columns, cache.folder))
 
 
 def _array_of(stored: StoredArray, place: ColumnPlace) -> Array:
@@ -206,11 +204,11 @@ def _spaces_of(document: Any) -> EnvironmentSpaces | None:
     return None if document is None else spaces_from_json(document, source=f"'{SPACES}'")
 
 
-def _recorded(columns: Mapping[str, Array]) -> Recorded:
+def _recorded(columns: Mapping[str, Array], folder: Path | None = None) -> Recorded:
     """Columns [T, ...] with the places of episodes, which end where they say so."""
     ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
     begins: IntArray = np.concatenate([[0], np.flatnonzero(ends[:-1]) + 1])
-    return Recorded(columns, begins)
+    return Recorded(columns, begins, folder)
 
 
 def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces) -> Path:

@@ -4,19 +4,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.levels import received_by
-from coach_rl.core.records import IntArray
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.seeding import generator, integer_seed
+from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.extensions.data.column_cache import checksum
 from coach_rl.extensions.data.files import path_of, read_data
 from coach_rl.extensions.data.filled_memory import FilledMemory
-from coach_rl.extensions.data.recorded import Recorded, read_into
+from coach_rl.extensions.data.held_out import split_episodes
+from coach_rl.extensions.data.recorded import (
+    Recorded,
+    fill_plainly,
+    read_into,
+    stores_plainly,
+)
 from coach_rl.levels.level_checks import agent_spaces
 from coach_rl.levels.level_manager import LevelManager
 
@@ -36,27 +39,6 @@ class DataIdentity:
     """Episodes that are learned from."""
     of_episodes: int
     """Episodes of the data set."""
-
-
-def split_episodes(count: int, held_out: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Numbers of the episodes that are learned from, and of those held out, both rising.
-
-    Args:
-        count: Episodes of the data set.
-        held_out: Share of them that is held out; at least one is where it is above 0.
-        seed: The run's.
-
-    Raises:
-        ConfigurationError: Nothing would be left to learn from.
-    """
-    out = max(1, round(count * held_out)) if held_out else 0
-    if out and out >= count:
-        raise ConfigurationError(
-            f"held_out={held_out} leaves nothing to learn from in a data set of {count} episodes; "
-            "lower it, or give 0"
-        )
-    order = generator(seed, "data", "held out").permutation(count)
-    return np.sort(order[out:]), np.sort(order[:out])
 
 
 def learning_agents(levels: Sequence[LevelManager]) -> list[OffPolicyAgent]:
@@ -88,19 +70,25 @@ class DataReading:
         source: The data set.
         runtime: The run's settings and services.
         held_out: Share of the episodes that are not learned from.
+        split_seed: Seed that chooses them.
     """
 
-    def __init__(self, source: str, runtime: Runtime, *, held_out: float) -> None:
+    def __init__(self, source: str, runtime: Runtime, *, held_out: float, split_seed: int) -> None:
         self._source = source
         self._runtime = runtime
         self._held_out = held_out
+        self._split_seed = split_seed
         self.identity: DataIdentity | None = None
         """Which data were read; None before."""
         self._before: dict[str, State] = {}
         """State of each level's agent before it read, by which it stores what it reads."""
 
-    def fill(self, levels: Sequence[LevelManager]) -> None:
+    def fill(self, levels: Sequence[LevelManager], *, is_again: bool = False) -> None:
         """Fill the agents' memories.
+
+        Args:
+            levels: Their levels.
+            is_again: Whether only the memories count, as all else is loaded afterwards.
 
         Raises:
             ConfigurationError: The data can't be read, or are not those of the checkpoint.
@@ -121,11 +109,15 @@ class DataReading:
             assert isinstance(agent, OffPolicyAgent)
             self._before.setdefault(level.name, _storing_state(agent))
             recorded = self.read(level, path)
-            learned, _ = split_episodes(
-                len(recorded.begins), self._held_out, integer_seed(self._runtime.seed, "data")
-            )
+            learned, _ = split_episodes(len(recorded.begins), self._held_out, self._split_seed)
             seed = integer_seed(self._runtime.seed, "data", level.name)
-            read_into(agent, recorded, num_rows=level.num_envs, seed=seed, episodes=learned)
+            count = recorded.lengths[learned].sum()
+            mapped = "" if recorded.folder is None else f", mapped from {recorded.folder}"
+            self._runtime.on_activity(
+                f"filling the memory with {count:,} transitions of {self._source}{mapped}"
+            )
+            fill = fill_plainly if is_again and stores_plainly(agent) else read_into
+            fill(agent, recorded, num_rows=level.num_envs, seed=seed, episodes=learned)
             if isinstance(agent.memory, FilledMemory):
                 agent.memory.note_filled()
             self.identity = DataIdentity(
@@ -148,7 +140,7 @@ class DataReading:
         loaded = {name: agent.state_dict() for name, agent in waiting.items()}
         for name, agent in waiting.items():
             agent.load_state_dict({**loaded[name], **self._before[name]})
-        self.fill(levels)
+        self.fill(levels, is_again=True)
         for name, agent in waiting.items():
             agent.load_state_dict(loaded[name])
 

@@ -11,11 +11,10 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.files import write_file
-from coach_rl.extensions.data.reading import split_episodes
-from coach_rl.extensions.data.recorded import Recorded
+from coach_rl.extensions.data.held_out import split_episodes
+from coach_rl.extensions.data.recorded import Recorded, fill_plainly, read_into, stores_plainly
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
 
@@ -373,7 +372,7 @@ def test_held_out_episodes_are_not_in_the_memory(data):
         state = manager.state_dict()["training"]["data"]["identity"]
         assert (state["episodes"], state["of_episodes"]) == (3, 5)
         held = len(manager.graph.agents["main"].memory)
-    learned, out = split_episodes(5, 0.4, integer_seed(0, "data"))
+    learned, out = split_episodes(5, 0.4, 0)
     assert sorted([*learned, *out]) == list(range(5))
     assert held == recorded().lengths[learned].sum()
 
@@ -459,3 +458,34 @@ REFUSED = [
 @pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
 def test_unfit_data_are_refused(call, kind, message, tmp_path):
     check_refused(lambda: call(tmp_path), kind, message)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_memory_is_filled_again_as_it_was(data, num_envs):
+    """`fill_plainly`, in whole episodes, and `read_into`, decision by decision."""
+    halved = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
+    found = []
+    for fill in (read_into, fill_plainly):
+        with batch_graph(data, 1, num_envs=num_envs, output_filter=halved) as manager:
+            manager.create_graph()
+            mine = manager.graph.agents["main"]
+            assert stores_plainly(mine)
+            fill(mine, recorded(), num_rows=num_envs, seed=1, episodes=np.array([4, 0, 2]))
+            found.append(mine.memory.trajectories())
+    assert found[0].keys() == found[1].keys()
+    for path, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][path])
+        assert values.dtype == found[1][path].dtype
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"input_filter": rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=2.0),))},
+        {"memory": rl.ReplayMemoryParameters(capacity=200, n_step=3)},
+    ],
+)
+def test_agent_that_stores_more_is_filled_decision_by_decision(data, changes):
+    with batch_graph(data, 1, **changes) as manager:
+        manager.create_graph()
+        assert not stores_plainly(manager.graph.agents["main"])

@@ -105,8 +105,8 @@ def test_large_file_is_converted_once_and_mapped(tmp_path, mapped, monkeypatch):
     first = open_file(str(path))
     monkeypatch.setattr(files, "_opened", None)  # a second conversion would fail
     second = open_file(str(path))
-    assert first.folder == second.folder
-    assert [each.name for each in mapped.iterdir()] == [first.folder.name]
+    assert first.recorded.folder == second.recorded.folder
+    assert [each.name for each in mapped.iterdir()] == [first.recorded.folder.name]
     for found in (first, second):
         assert found.spaces == MIXED
         for name, values in mixed(50).columns.items():
@@ -131,7 +131,7 @@ def test_large_file_gives_the_numbers_of_a_small_one(suffix, more, tmp_path, map
 
 def test_damaged_cache_is_converted_again(tmp_path, mapped):
     path = write_file(mixed(50), tmp_path / "mixed.npz", MIXED)
-    folder = open_file(str(path)).folder
+    folder = open_file(str(path)).recorded.folder
     next(iter(folder.glob("*.npy"))).write_bytes(b"damaged")
     found = open_file(str(path)).recorded
     np.testing.assert_array_equal(found.columns["/rewards"], mixed(50).columns["/rewards"])

@@ -309,7 +309,7 @@ try:
 except CoachError as error:
     print("refused", str(error))
 else:
-    print("read", len(found.recorded), found.folder)
+    print("read", len(found.recorded), found.recorded.folder)
 """
 
 
