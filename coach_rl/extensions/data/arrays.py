@@ -64,13 +64,12 @@ def npz_arrays(path: Path, opened: ExitStack) -> dict[str, StoredArray]:
 def _npz_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> StoredArray:
     with archive.open(member) as file:
         shape, is_fortran, dtype = _npy_header(file, name)
-        begin = file.tell()
     _check_kind(name, dtype)
     stored = StoredArray(shape, dtype, lambda: blocks())
-    if stored.nbytes != member.file_size - begin:
+    if min(shape, default=0) < 0 or stored.nbytes > member.file_size:
         raise ValueError(
-            f"'{name}' is said to have shape {shape} of {dtype}, {stored.nbytes:,} bytes, and has "
-            f"{member.file_size - begin:,}"
+            f"the header of '{name}' has shape {shape} of {dtype}, {stored.nbytes:,} bytes, of "
+            f"which {member.file_size:,} can be there at most"
         )
     if is_fortran and len(shape) > 1:
         raise ValueError(f"'{name}' is in Fortran's order; write it with numpy.ascontiguousarray")
@@ -84,7 +83,8 @@ def _npz_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> 
                 if len(content) != size:
                     raise ValueError(f"'{name}' ends too early")
                 yield np.frombuffer(content, dtype).reshape(-1 if not shape else count, *shape[1:])
-            file.read(1)  # at the end the zip compares its checksum
+            if file.read(1):  # which compares the zip's checksum, too
+                raise ValueError(f"'{name}' has more than the shape {shape} of its header")
 
     return stored
 

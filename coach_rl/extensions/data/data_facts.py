@@ -40,7 +40,7 @@ def returns_of(recorded: Recorded) -> FloatArray:
 
 
 def facts(source: str, opened: OpenedFile) -> Iterator[str]:
-    """What is in a data set, line by line."""
+    """Lines that describe a data set."""
     recorded = opened.recorded
     columns = recorded.columns
     size = sum(each.nbytes for each in columns.values())
@@ -85,7 +85,7 @@ def _distribution(name: str, values: FloatArray) -> Iterator[str]:
 
 
 def problems(opened: OpenedFile, wanted: EnvironmentSpaces | None = None) -> Iterator[str]:
-    """What is wrong with a data set, a line each.
+    """The problems of a data set, a line each.
 
     Args:
         opened: The data set.

@@ -205,7 +205,7 @@ def _spaces_of(document: Any) -> EnvironmentSpaces | None:
 
 
 def _recorded(columns: Mapping[str, Array], folder: Path | None = None) -> Recorded:
-    """Columns [T, ...] with the places of episodes, which end where they say so."""
+    """Columns [T, ...] with the places of episodes, which end where one is over or cut off."""
     ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
     begins: IntArray = np.concatenate([[0], np.flatnonzero(ends[:-1]) + 1])
     return Recorded(columns, begins, folder)
@@ -390,7 +390,7 @@ def _flags(name: str, values: Array) -> BoolArray:
 
 
 def _changes(arrays: Mapping[str, Array]) -> BoolArray:
-    """Where another episode follows by the numbers of episodes, [T - 1]; nowhere without them."""
+    """True where the number of the episode changes, bool [T - 1]; all false without numbers."""
     numbers = arrays.get("episodes")
     if numbers is None:
         return np.zeros(max(0, len(arrays["rewards"]) - 1), np.bool_)

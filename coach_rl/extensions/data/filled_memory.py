@@ -1,7 +1,8 @@
 """A replay memory that begins with a data set, which its checkpoints name and do not hold.
 
 The first transitions of each row are the data's, and those of the world follow. A saved state has
-the world's alone: whoever loads it must fill the memory from the same data first, or next.
+the world's alone: where it is loaded, the memory must be filled from the same data, before or
+after.
 """
 
 from dataclasses import replace

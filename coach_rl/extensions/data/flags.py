@@ -14,6 +14,11 @@ def into_the_world(steps: EnvironmentSteps) -> Mapping[str, object]:
     return {"online": True, "schedule.training": steps}
 
 
+def with_share(share: float) -> Mapping[str, object]:
+    """The parameters of batches with this share of the data."""
+    return {"data_share": share}
+
+
 FOR_RUNS = (
     *group(
         "changing the experiment",
@@ -30,7 +35,7 @@ FOR_RUNS = (
             "share of the data in each batch once it acts, 0 to 1 (default: transitions of the "
             "data and of the world are equally likely)",
             float,
-            sets="data_share",
+            sets=with_share,
             of="resume fork",
         ),
     ),

@@ -29,7 +29,7 @@ _NOT_FOR_STORING = {"networks", "engine", "memory"}
 
 @dataclass(frozen=True, kw_only=True)
 class DataIdentity:
-    """Which data a run learns from."""
+    """The data that a run learns from."""
 
     path: str
     """The file's or the folder's absolute path."""
@@ -79,7 +79,7 @@ class DataReading:
         self._held_out = held_out
         self._split_seed = split_seed
         self.identity: DataIdentity | None = None
-        """Which data were read; None before."""
+        """The data that were read; None before."""
         self._before: dict[str, State] = {}
         """State of each level's agent before it read, by which it stores what it reads."""
 
@@ -96,7 +96,7 @@ class DataReading:
         """
         path = self._located()
         self._runtime.on_activity(f"reading the data set {self._source}")
-        found = checksum(path) if path.exists() else ""  # of what is missing, reading says so
+        found = checksum(path) if path.exists() else ""  # reading raises the error
         known = self.identity
         if known is not None and found != known.sha256:
             raise ConfigurationError(
@@ -157,7 +157,7 @@ class DataReading:
         return recorded
 
     def state_dict(self) -> State:
-        """Which data were read; nothing before."""
+        """The identity of the data that were read, and what is needed to read them again."""
         if self.identity is None:
             return {}
         return {"identity": asdict(self.identity), "before": self._before}

@@ -69,13 +69,13 @@ def test_stand_in_replays_the_held_out_episodes(data, num_envs):
         shown = answer.first_observation["observation"]
 
 
-def run(data, updates, **changes):
+def run(data, length, **changes):
     given = {
         "data": data,
         "held_out": 0.4,
         "agent": agent(),
         "environment": rl.HeldOutParameters(data=data, held_out=0.4),
-        "schedule": rl.batch_schedule(updates, every=updates // 2, episodes=2),
+        "schedule": rl.batch_schedule(length, every=length // 2, episodes=2),
     }
     return rl.BatchGraphManager(rl.BatchGraphParameters(**{**given, **changes}))
 
