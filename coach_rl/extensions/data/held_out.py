@@ -70,8 +70,8 @@ class HeldOutParameters:
 
     data: NonEmpty[str]
     """The data set, as of `BatchGraphParameters` (required)."""
-    held_out: HeldOutShare
-    """Share of its episodes that are held out, above 0 (required)."""
+    held_out: Annotated[float, Interval(gt=0, lt=1)]
+    """Share of its episodes that are held out (required)."""
     split_seed: NonNegative[int] = 0
     """Seed that chooses them."""
 
@@ -84,15 +84,10 @@ class HeldOutParameters:
         """The stand-in, with that many rows.
 
         Raises:
-            ConfigurationError: There is no such data set, or nothing is held out.
+            ConfigurationError: There is no such data set, or nothing would be left.
         """
         opened = open_data(self.data)
         _, numbers = split_episodes(len(opened.recorded.begins), self.held_out, self.split_seed)
-        if not len(numbers):
-            raise ConfigurationError(
-                f"nothing of '{self.data}' is held out with held_out={self.held_out}; give a share "
-                "above 0"
-            )
         return HeldOutEnvironment(opened.recorded, numbers, spaces_of(opened), num_envs=num_envs)
 
 

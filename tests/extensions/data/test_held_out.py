@@ -122,11 +122,3 @@ REFUSED = [
 @pytest.mark.parametrize(("changes", "message"), REFUSED)
 def test_stand_in_that_does_not_fit_is_refused(data, changes, message):
     check_refused(lambda: run(data, 4, **changes), ParameterError, message)
-
-
-def test_nothing_held_out_is_refused(data):
-    check_refused(
-        lambda: rl.HeldOutParameters(data=data, held_out=0.0).build(num_envs=1),
-        ConfigurationError,
-        "is held out with held_out=0.0; give a share above 0",
-    )
