@@ -16,6 +16,7 @@ ONLINE = ("--online", "60", "--data_share", "0.5")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("preset", ["CartPole_CQL", "Mujoco_TD3_BC"])
 def test_run_killed_behind_the_turn_resumes_to_what_it_would_have_been(preset, tmp_path):
     begun = tmp_path / "begun"
@@ -32,7 +33,7 @@ def test_run_killed_behind_the_turn_resumes_to_what_it_would_have_been(preset, t
     whole, ended = turned("whole")
     assert ended.code == 0, ended.output
     expected = story(whole, checkpoints_too=False)
-    for number in range(2):
+    for number in range(1):
         for kind, moment in moments(ended, np.random.default_rng(number)).items():
             root, died = turned(f"{number} {kind}", moment)
             if died.code:  # as its user would: before its first checkpoint, the same command
