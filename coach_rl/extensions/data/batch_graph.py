@@ -24,7 +24,7 @@ from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
 from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
-from coach_rl.extensions.data.filled_memory import Share, filled
+from coach_rl.extensions.data.filled_memory import FilledMemory, Share, filled
 from coach_rl.extensions.data.held_out import HeldOutParameters, HeldOutShare
 from coach_rl.extensions.data.reading import DataReading, learning_agents
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -159,11 +159,21 @@ class DataStack(Stack):
         updates = self.parameters.updates
         is_over = updates is not None and self.clock.training_steps >= updates
         if is_over or self.parameters.online:
+            self._require_room()
             return super().tick()
         if self.clock.phase is Phase.TRAIN:
             for agent in learning_agents(self.levels):
                 agent.earned += 1
         return NO_ANSWER
+
+    def _require_room(self) -> None:
+        """Raise `ConfigurationError` at the first step where the world would replace the data."""
+        planned = self.clock.planned
+        if self.clock.environment_steps or not isinstance(planned, EnvironmentSteps):
+            return
+        for agent in learning_agents(self.levels):
+            if isinstance(agent.memory, FilledMemory):
+                agent.memory.require_room(-(-planned.count // self.num_envs))
 
     def state_dict(self, *, with_simulators: bool = True) -> State:
         """See `Stack.state_dict`; with the name and checksum of the data."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from annotated_types import Interval
 
-from coach_rl.core.errors import require
+from coach_rl.core.errors import ConfigurationError, RunError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import IntArray
 from coach_rl.core.state import State
@@ -58,7 +58,8 @@ class FromData(MemoryPart):
     """The data's part of a memory."""
 
     def __init__(self, data_share: float | None) -> None:
-        self._share = data_share
+        self.share = data_share
+        """Share of the data in each batch; None: all transitions are equally likely."""
 
     def units(
         self,
@@ -67,7 +68,7 @@ class FromData(MemoryPart):
     ) -> list[tuple[str, SamplerUnit]]:
         self.known: IntArray = np.zeros(context.store.num_rows, np.int64)
         """Transitions of each row that are the data's, its first, [N]."""
-        return [("positions", DataShare(context.store, context.rng, self._share, self.known))]
+        return [("positions", DataShare(context.store, context.rng, self.share, self.known))]
 
 
 class DataShare(SamplerUnit):
@@ -105,8 +106,12 @@ class DataShare(SamplerUnit):
         of_world = size - of_data
         if int((store.counts - turn).sum()) < max(of_world, 1):
             return {POSITIONS: batch[POSITIONS]}
-        if of_data and not int((turn - oldest).sum()):  # it has been overwritten
-            of_data, of_world = 0, size
+        if of_data and not int((turn - oldest).sum()):
+            raise RunError(
+                "the world's transitions have replaced all data in the memory, of which data_share "
+                f"({self._share}) takes a part of each batch; fork the run from before with a "
+                f"larger agent.memory.capacity (-cp) than {store.num_rows * store.row_capacity:,}"
+            )
         drawn = [
             self._drawn(begin, end, count)
             for begin, end, count in ((oldest, turn, of_data), (turn, store.counts, of_world))
@@ -144,7 +149,7 @@ class FilledMemoryParameters(ReplayMemoryParameters):
             rng=context.rng,
             recorded=recorded,
             comparison=comparison,
-            known=part.known,
+            part=part,
         )
 
 
@@ -161,7 +166,7 @@ class FilledMemory(ReplayMemory):
         rng: The stream that the sampler draws from.
         recorded: Makes extras.
         comparison: Compares what is added with hindsight.
-        known: Transitions of each row that are the data's, [N].
+        part: The data's part.
     """
 
     def __init__(
@@ -173,13 +178,14 @@ class FilledMemory(ReplayMemory):
         rng: np.random.Generator,
         recorded: MakeExtras | None,
         comparison: HindsightComparison | None,
-        known: IntArray,
+        part: FromData,
     ) -> None:
         super().__init__(
             layout, store=store, sampler=sampler, rng=rng, recorded=recorded, comparison=comparison
         )
-        self.known = known
+        self.known = part.known
         """Transitions of each row that are the data's, [N]."""
+        self._share = part.share
         self._unread: State | None = None
 
     @property
@@ -196,6 +202,23 @@ class FilledMemory(ReplayMemory):
         """Note that all transitions kept now are the data's."""
         self.known[:] = self.store.counts
         self._unread = None
+
+    def require_room(self, steps: int) -> None:
+        """Raise an error where the world replaces data of which batches have a share.
+
+        Args:
+            steps: Transitions of the world that each row gets in the whole run.
+
+        Raises:
+            ConfigurationError: The memory is too small.
+        """
+        needed = int(self.known.max(initial=0)) + steps
+        if self._share and needed > self.store.row_capacity:
+            raise ConfigurationError(
+                f"data_share is {self._share}, and the memory has room for {self.capacity:,} "
+                f"transitions, where the data and the world's need {needed * len(self.known):,}; "
+                "raise agent.memory.capacity (-cp, in a new run or a fork)"
+            )
 
     def state_dict(self) -> State:
         if self._unread is not None:

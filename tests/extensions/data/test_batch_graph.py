@@ -337,6 +337,20 @@ def test_share_draws_each_transition_equally_often(data):
         assert abs(part - expected).max() < 5 * np.sqrt(expected)
 
 
+def test_share_of_data_that_the_world_would_replace_is_refused(data):
+    memory = rl.ReplayMemoryParameters(capacity=60)
+
+    def run():
+        with batch_graph(data, 40, turn=2, data_share=0.5, memory=memory) as manager:
+            manager.run()
+
+    check_refused(
+        run,
+        ConfigurationError,
+        "data_share is 0.5, and the memory has room for 60 transitions ... need 70",
+    )
+
+
 def test_before_the_turn_a_share_changes_nothing(data):
     found = []
     for share in (None, 0.5):
