@@ -16,7 +16,7 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +50,7 @@ from coach_rl.extensions.data.minari_data import (
     check_spaces,
     located,
     minari_spaces,
+    minari_steps,
     read_minari,
 )
 from coach_rl.extensions.data.recorded import Recorded
@@ -116,9 +117,7 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
     """
     read = READERS.get(file_of(source).suffix)
     if read is None:
-        return Recorded.of(
-            read_minari(source, observation_space=observation_space, action_space=action_space)
-        )
+        return _from_minari(source, observation_space, action_space)
     opened = open_file(source)
     require_spaces(source, opened, observation_space, action_space)
     return opened.recorded
@@ -144,8 +143,36 @@ def open_data(source: str) -> OpenedFile:
     if file_of(source).suffix in READERS:
         return open_file(source)
     observed, acted = minari_spaces(source)
-    episodes = read_minari(source, observation_space=observed, action_space=acted)
-    return OpenedFile(EnvironmentSpaces(observation=observed, action=acted), Recorded.of(episodes))
+    known = EnvironmentSpaces(observation=observed, action=acted)
+    return OpenedFile(known, _from_minari(source, observed, acted))
+
+
+def _from_minari(source: str, observation_space: spaces.Dict, action_space: Space) -> Recorded:
+    """A Minari data set's transitions, in memory, or mapped where they are large."""
+
+    def episodes() -> Iterator[dict[str, Array]]:
+        return read_minari(source, observation_space=observation_space, action_space=action_space)
+
+    count = minari_steps(source)
+    first = next(episodes(), None)
+    if first is None:
+        return Recorded.of(())
+    needed = count * sum(each[:1].nbytes for each in first.values())
+    if needed <= IN_MEMORY:
+        return Recorded.of(episodes())
+    path = path_of(source)
+    cache = ColumnCache(checksum(path))
+    if known := cache.load():
+        return _recorded(known[0], cache.folder)
+    made = cache.begin(path, needed)
+    try:
+        columns = {}
+        for name, column in first.items():
+            blocks = (episode[name] for episode in episodes())
+            columns[name] = made.written((count, *column.shape[1:]), column.dtype, blocks)
+        return _recorded(cache.finish(made, columns, None), cache.folder)
+    finally:
+        shutil.rmtree(made.folder, ignore_errors=True)
 
 
 def open_file(source: str) -> OpenedFile:

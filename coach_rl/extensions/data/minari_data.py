@@ -124,6 +124,11 @@ def minari_spaces(source: str) -> tuple[spaces.Dict, Space]:
     return spaces.Dict(_flat(data.observation_space, PLAIN_KEY)), acted
 
 
+def minari_steps(source: str) -> int:
+    """The number of a data set's transitions; ConfigurationError where there is none."""
+    return int(_opened(source).total_steps)
+
+
 def minari_infos(source: str) -> list[str]:
     """The names of the infos that a data set's first episode has."""
     data = _opened(source)

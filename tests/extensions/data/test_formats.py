@@ -6,9 +6,11 @@ from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.extensions.data import column_cache, files
-from coach_rl.extensions.data.files import open_file, read_data, write_file
+from coach_rl.extensions.data.files import open_data, open_file, read_data, write_file
+from coach_rl.extensions.data.minari_data import write_minari
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.extensions.data.test_files import D4RL, MIXED, SEEN, TAKEN, WRITERS, mixed
+from tests.extensions.data.test_minari_data import HAS_MINARI, SPACES, played
 from tests.refusals import check_refused
 
 TABLE = """x,v,u,r,done,cut,episode,t
@@ -151,3 +153,19 @@ def test_large_damaged_file_leaves_nothing_in_the_cache(tmp_path, mapped):
     np.savez(path, **{**D4RL, "rewards": np.full(7, np.nan)})
     check_refused(lambda: open_file(str(path)), ConfigurationError, "are not finite")
     assert not list(mapped.iterdir())
+
+
+@pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
+def test_large_minari_data_set_is_mapped(tmp_path, mapped, monkeypatch):
+    path = str(tmp_path / "walk")
+    write_minari(played()[0].trajectories(), path, **SPACES)
+    first = open_data(path).recorded
+    second = open_data(path).recorded
+    assert first.folder == second.folder == next(mapped.iterdir())
+    monkeypatch.setattr(files, "IN_MEMORY", 1 << 20)
+    small = open_data(path).recorded
+    assert small.folder is None
+    assert small.begins.tolist() == second.begins.tolist()
+    for name, column in small.columns.items():
+        np.testing.assert_array_equal(second.columns[name], column)
+        assert second.columns[name].dtype == column.dtype
