@@ -123,7 +123,8 @@ class DataSourceParameters(SourceParameters):
                 "`updates` and `online`, or give the world's environment"
             )
         for name in ("data", "held_out", "split_seed"):
-            own, theirs = getattr(self, name), getattr(world, name)
+            own = getattr(self, name)
+            theirs = getattr(world, name)
             if own != theirs:
                 yield (
                     f"the environment replays held-out episodes by {name}={theirs!r}, and {name} "

@@ -390,10 +390,12 @@ def _from_d4rl(arrays: dict[str, Array], place: ColumnPlace) -> dict[str, Array]
     }
     for key, values in observed.items():
         columns[f"{OBSERVATIONS}{key}"] = place.taken(values, places)
-        # without next observations each is kept only where the one behind it follows
-        behind, at = (following[key], places) if following else (values, places + 1)
-        at = np.minimum(at, len(values) - 1)  # behind the last, which has terminated
-        columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(behind, at)
+        # Without next observations each is kept only where the one behind it follows.
+        if following:
+            columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(following[key], places)
+            continue
+        behind = np.minimum(places + 1, len(values) - 1)  # nothing is behind the last
+        columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(values, behind)
     for key, values in acted.items():
         path = ACTIONS if key == PLAIN_KEY else f"{ACTION_PARTS}{key}"
         columns[path] = place.taken(values, places)
