@@ -21,6 +21,7 @@ MOVED = {
     "algorithms/hits": "algorithms/hac#hits",
     "algorithms/sse": "algorithms/hac#sse-stopping-on-failure",
     "dashboards": "watching#dashboards",
+    "data_sets": "data#sources",
     "determinism": "reliability#determinism",
     "how_to_stage": "how_to_filter#a-stage-of-your-own",
     "inspection": "debugging#inspect-the-data",

@@ -183,6 +183,9 @@ from coach_rl.extensions.data.batch_graph import (
 from coach_rl.extensions.data.files import (
     read_data as read_data,
 )
+from coach_rl.extensions.data.held_out import (
+    HeldOutParameters as HeldOutParameters,
+)
 from coach_rl.extensions.data.minari_data import (
     read_minari as read_minari,
     write_minari as write_minari,

@@ -17,6 +17,8 @@ class DataPanel:
     """Gradient updates from the data."""
     steps: int = 0
     """Environment steps in the world after that, with an update each; 0: none."""
+    data_share: float | None = None
+    """Share of the data in each batch there; None: all transitions are equally likely."""
     num_envs: int = 1
     """Environments in parallel, in the world."""
     batch: int = 256
@@ -84,6 +86,7 @@ def from_data(
         rl.BatchGraphParameters(
             data=panel.data,
             updates=turn,
+            data_share=panel.data_share,
             agent=agent,
             environment=environment,
             evaluation_environment=evaluation_environment,

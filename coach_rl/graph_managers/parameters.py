@@ -321,7 +321,7 @@ class SourceParameters:
     UNIT: ClassVar[type[Moments]] = EnvironmentSteps
     """Unit in which moments of its runs are counted, and their checkpoints named."""
     CHANGEABLE: ClassVar[tuple[str, ...]] = ()
-    """Names of the fields that a run which is resumed need not keep."""
+    """Paths of parameters that a run which is resumed need not keep, such as `source.on`."""
 
     def problems(
         self,

@@ -435,8 +435,7 @@ def with_changes(graph_manager: GraphManager, changes: Mapping[str, object]) -> 
     """
     if not changes:
         return graph_manager
-    of_source = (f"source.{name}" for name in graph_manager.parameters.source.CHANGEABLE)
-    changeable = (*CHANGEABLE, *of_source)
+    changeable = (*CHANGEABLE, *graph_manager.parameters.source.CHANGEABLE)
     for path in changes:
         if not any(f"{path}.".startswith(f"{allowed}.") for allowed in changeable):
             raise ConfigurationError(

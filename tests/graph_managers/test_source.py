@@ -34,7 +34,7 @@ class Counted(rl.TickSource):
 
 @parameter_class
 class CountedParameters(rl.SourceParameters):
-    CHANGEABLE = ("most_envs",)
+    CHANGEABLE = ("source.most_envs",)
 
     most_envs: int = 8
 

@@ -1,7 +1,9 @@
 """Data sets: transitions of a memory out to Minari, and in; runs that learn from them.
 
-May import what graph managers may. `minari_data` reads and writes, `prefill` fills a memory,
-`batch_graph` trains an agent from data, which `recorded` passes through the agent's filters.
+May import what graph managers may. `batch_graph` trains an agent from data: `reading` reads them,
+`recorded` passes them through the agent's filters, `filled_memory` keeps them out of checkpoints.
+`files` and `minari_data` read and write, by `arrays`, `mapping` and `column_cache`; `held_out`
+splits episodes, `prefill` fills a memory, `data_command` has the commands.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
         batch_schedule,
     )
     from coach_rl.extensions.data.files import read_data
+    from coach_rl.extensions.data.held_out import HeldOutParameters
     from coach_rl.extensions.data.minari_data import read_minari, write_minari
     from coach_rl.extensions.data.prefill import DataSetParameters
     from coach_rl.extensions.data.recording import RecordingParameters
@@ -29,6 +32,7 @@ __all__ = [
     "BatchHierarchyParameters",
     "DataSetParameters",
     "DataSourceParameters",
+    "HeldOutParameters",
     "RecordingParameters",
     "batch_schedule",
     "read_data",

@@ -16,19 +16,18 @@ intervals are gradient updates. With `updates` it turns to the world after so ma
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
+from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive
+from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.seeding import integer_seed
+from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
-from coach_rl.extensions.data.files import read_data
-from coach_rl.extensions.data.level_data import DataGoalsMaker, data_of_level
-from coach_rl.extensions.data.recorded import read_into
+from coach_rl.extensions.data.filled_memory import FilledMemory, Share, filled
+from coach_rl.extensions.data.held_out import HeldOutParameters, HeldOutShare
+from coach_rl.extensions.data.level_data import DataGoalsMaker
+from coach_rl.extensions.data.reading import DataReading, learning_agents
 from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.graph_managers.parameters import (
@@ -41,7 +40,6 @@ from coach_rl.graph_managers.parameters import (
     SourceParameters,
 )
 from coach_rl.graph_managers.stack import Stack
-from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext
 
 
 def batch_schedule(
@@ -75,13 +73,19 @@ class DataSourceParameters(SourceParameters):
     """A data set as the source of a run's ticks; see docs/learn_from_data.md."""
 
     UNIT = TrainingSteps
-    CHANGEABLE = ("updates",)
+    CHANGEABLE = ("data_share", "online", "updates", "source.online", "source.updates")
 
     data: NonEmpty[str]
     """The data set: a Minari id, the path of its folder or of a file, or data:NAME (required)."""
     updates: Positive[int] | None = None
     """Gradient updates from the data, summed over the levels, before the agents act in the world
     and learn from both; None: they never do."""
+    online: bool = False
+    """True if the agents act in the world from now on, however many updates they have made."""
+    held_out: HeldOutShare = 0.0
+    """Share of the data's episodes that are not learned from."""
+    split_seed: NonNegative[int] = 0
+    """Seed that chooses the episodes that are held out."""
 
     def problems(self, experiment: GraphParameters) -> Iterator[str]:
         schedule = experiment.schedule
@@ -94,13 +98,16 @@ class DataSourceParameters(SourceParameters):
                     "memory and cannot learn from a data set; use an off-policy agent, e.g. "
                     "TD3BCAgentParameters() or BCAgentParameters()"
                 )
+        world = experiment.environment
+        if isinstance(world, HeldOutParameters):
+            yield from self._problems_of_stand_in(world)
         if schedule.heatup.count:
             yield (
                 f"schedule.heatup is {schedule.heatup}, and nothing is acted while agents learn "
                 "from data; give 0"
             )
         lengths: dict[str, RunLength | None] = {"evaluation_interval": schedule.evaluation_interval}
-        if self.updates is None:
+        if self.updates is None and not self.online:
             lengths["training"] = schedule.training
         for name, length in lengths.items():
             if isinstance(length, EnvironmentSteps | EnvironmentEpisodes):
@@ -120,11 +127,29 @@ class DataSourceParameters(SourceParameters):
                     "below the others (`load`)"
                 )
 
+    def _problems_of_stand_in(self, world: HeldOutParameters) -> Iterator[str]:
+        if self.updates is not None or self.online:
+            yield (
+                "the environment replays held-out episodes, where nothing is acted; leave out "
+                "`updates` and `online`, or give the world's environment"
+            )
+        for name in ("data", "held_out", "split_seed"):
+            own = getattr(self, name)
+            theirs = getattr(world, name)
+            if own != theirs:
+                yield (
+                    f"the environment replays held-out episodes by {name}={theirs!r}, and {name} "
+                    f"is {own!r}; give both the same"
+                )
+
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         """The stack; the data are read at its first tick, unless a memory was restored."""
         built = context.stack_on(context.environments(), clock)
         named = {each: getattr(built, each) for each in ("levels", "clock", "signals", "source")}
-        return DataStack(**named, parameters=self, runtime=context.runtime)
+        reading = DataReading(
+            self.data, context.runtime, held_out=self.held_out, split_seed=self.split_seed
+        )
+        return DataStack(**named, parameters=self, reading=reading)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,53 +158,45 @@ class DataStack(Stack):
 
     parameters: DataSourceParameters
     """The source."""
-    runtime: Runtime
-    """The run's settings and services."""
+    reading: DataReading
+    """Reads the data, and remembers which they were."""
 
     def tick(self) -> EnvResponse:
         """A step of the world after the updates from data; before, one that the agents learn by.
 
         Each agent earns the updates of a decision, see `LearningParameters.updates_per_step`.
         """
-        agents = [level.agent for level in self.levels if isinstance(level.agent, OffPolicyAgent)]
-        if not all(len(agent.memory) for agent in agents):
-            self._read()
+        if self.reading.identity is None:
+            self.reading.fill(self.levels)
         updates = self.parameters.updates
-        if updates is not None and self.clock.training_steps >= updates:
+        is_over = updates is not None and self.clock.training_steps >= updates
+        if is_over or self.parameters.online:
+            self._require_room()
             return super().tick()
         if self.clock.phase is Phase.TRAIN:
-            for agent in agents:
+            for agent in learning_agents(self.levels):
                 agent.earned += 1
         return NO_ANSWER
 
-    def _read(self) -> None:
-        """Fill the agents' memories.
+    def _require_room(self) -> None:
+        """Raise `ConfigurationError` at the first step where the world would replace the data."""
+        planned = self.clock.planned
+        if self.clock.environment_steps or not isinstance(planned, EnvironmentSteps):
+            return
+        for agent in learning_agents(self.levels):
+            if isinstance(agent.memory, FilledMemory):
+                agent.memory.require_room(-(-planned.count // self.num_envs))
 
-        A run that was restored without them keeps its filters: they know these data already.
-        """
-        self.runtime.on_activity(f"reading the data set {self.parameters.data}")
-        spaces = self.levels[-1].environment.spaces
-        read = read_data(
-            self.parameters.data,
-            observation_space=spaces.observation,
-            action_space=spaces.action,
-        )
-        if not len(read):
-            raise ConfigurationError(
-                f"the data set '{self.parameters.data}' has no transitions; choose another one"
-            )
-        descriptions = [level.params for level in self.levels]
-        for level, below in zip(self.levels, [*descriptions[1:], None], strict=True):
-            agent = level.agent
-            assert isinstance(agent, OffPolicyAgent)
-            is_top = level is self.levels[0]
-            recorded = data_of_level(read, level.params, below, is_top=is_top)
-            known = agent.policy_state_dict() if self.clock.training_steps else None
-            seed = integer_seed(self.runtime.seed, "data", level.name)
-            read_into(agent, recorded, num_rows=self.num_envs, seed=seed)
-            if known is not None:
-                agent.load_policy(known)
-        self.runtime.on_activity("")
+    def state_dict(self, *, with_simulators: bool = True) -> State:
+        """See `Stack.state_dict`; with the name and checksum of the data."""
+        state = super().state_dict(with_simulators=with_simulators)
+        return {**state, "data": self.reading.state_dict()}
+
+    def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
+        """See `Stack.load_state_dict`; agents whose memories leave the data out get them again."""
+        super().load_state_dict(state, with_simulators=with_simulators)
+        self.reading.load_state_dict(state["data"])
+        self.reading.refill(self.levels)
 
 
 @parameter_class
@@ -195,6 +212,14 @@ class BatchGraphParameters(BasicGraphParameters):
     updates: Positive[int] | None = None
     """Gradient updates from the data before the agent acts in the world and learns from both;
     None: it never does."""
+    online: bool = False
+    """True if the agent acts in the world from now on, however many updates it has made."""
+    data_share: Share | None = None
+    """Share of the data in each batch once it acts; None: all transitions are equally likely."""
+    held_out: HeldOutShare = 0.0
+    """Share of the data's episodes that are not learned from."""
+    split_seed: NonNegative[int] = 0
+    """Seed that chooses the episodes that are held out."""
     schedule: ScheduleParameters = field(
         default_factory=lambda: batch_schedule(100_000, every=10_000)
     )
@@ -224,6 +249,14 @@ class BatchHierarchyParameters(GraphParameters):
     updates: Positive[int] | None = None
     """Gradient updates from the data, summed over the levels, before the agents act in the world
     and learn from both; None: they never do."""
+    online: bool = False
+    """True if the agents act in the world from now on, however many updates they have made."""
+    data_share: Share | None = None
+    """Share of the data in each batch once they act; None: all transitions are equally likely."""
+    held_out: HeldOutShare = 0.0
+    """Share of the data's episodes that are not learned from."""
+    split_seed: NonNegative[int] = 0
+    """Seed that chooses the episodes that are held out."""
     schedule: ScheduleParameters = field(
         default_factory=lambda: batch_schedule(200_000, every=20_000)
     )
@@ -244,7 +277,13 @@ class BatchHierarchyParameters(GraphParameters):
 
 def _set_source(experiment: BatchGraphParameters | BatchHierarchyParameters) -> None:
     """Let an experiment that is being constructed tick from its data, and count in updates."""
-    source = DataSourceParameters(data=experiment.data, updates=experiment.updates)
+    source = DataSourceParameters(
+        data=experiment.data,
+        updates=experiment.updates,
+        online=experiment.online,
+        held_out=experiment.held_out,
+        split_seed=experiment.split_seed,
+    )
     object.__setattr__(experiment, "source", source)
     progress = _in_updates(experiment.schedule.progress_interval)
     schedule = replace(experiment.schedule, progress_interval=progress)
@@ -256,24 +295,17 @@ def _set_source(experiment: BatchGraphParameters | BatchHierarchyParameters) -> 
 
 def _fill_levels(experiment: BatchGraphParameters | BatchHierarchyParameters) -> None:
     """Mark the memories of an experiment that is being constructed as filled by its source."""
-    levels = [replace(each, agent=_filled(each.agent)) for each in experiment.levels]
+    levels = [
+        replace(each, agent=_filled(each.agent, experiment.data_share))
+        for each in experiment.levels
+    ]
     object.__setattr__(experiment, "levels", tuple(levels))
 
 
-class FilledBySource(MemoryPartParameters):
-    """Marks a memory that the source of the run fills."""
-
-    fills = True
-
-    def at(self, context: PartContext) -> MemoryPart:  # noqa: ARG002 - everywhere the same
-        return MemoryPart()
-
-
-def _filled(agent: AgentParameters) -> AgentParameters:
+def _filled(agent: AgentParameters, data_share: float | None) -> AgentParameters:
     """The agent, whose memory has transitions before it has made any."""
     assert isinstance(agent, OffPolicyAgentParameters)
-    parts = (*agent.memory.parts, FilledBySource())
-    return replace(agent, memory=replace(agent.memory, parts=parts))
+    return replace(agent, memory=filled(agent.memory, data_share))
 
 
 def _in_updates(moments: Moments) -> TrainingSteps:

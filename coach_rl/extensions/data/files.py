@@ -10,14 +10,17 @@ too, as nothing is known of what it led to.
 Nothing in a file is unpickled.
 """
 
+import csv
 import json
+import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -27,13 +30,29 @@ from coach_rl.core.errors import (
     CheckpointError,
     ConfigurationError,
     SpaceError,
-    how_to_install,
     in_one_line,
 )
 from coach_rl.core.records import Array, BoolArray, IntArray
-from coach_rl.core.shown_text import readable
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.extensions.data.minari_data import PLAIN_KEY, check_spaces, read_minari
+from coach_rl.extensions.data.arrays import READERS, StoredArray
+from coach_rl.extensions.data.column_cache import (
+    IN_MEMORY,
+    ColumnCache,
+    ColumnPlace,
+    InMemory,
+    blocks_of,
+    check_memory,
+    checksum,
+)
+from coach_rl.extensions.data.mapping import mapping_file, named_arrays
+from coach_rl.extensions.data.minari_data import (
+    PLAIN_KEY,
+    check_spaces,
+    located,
+    minari_spaces,
+    minari_steps,
+    read_minari,
+)
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import (
     ACTION_PARTS,
@@ -46,7 +65,6 @@ from coach_rl.memories.batches import (
     TRUNCATED,
     under,
 )
-from coach_rl.memories.replay_memory import free_host_bytes
 
 SPACES = "spaces"
 """Name of the JSON that describes the spaces of a file of our own form."""
@@ -54,6 +72,7 @@ SAMPLES = Path(__file__).parent / "samples"
 """Folder of the samples that come with coach_rl, `data:NAME`."""
 SAMPLE = "data:"
 """Beginning of the name of a sample."""
+_OF_D4RL = ("observations", "actions", "rewards", "terminals")
 
 
 _UNREADABLE = (
@@ -68,6 +87,7 @@ _UNREADABLE = (
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
+    csv.Error,
 )
 """Errors of files that are no data sets, or damaged."""
 
@@ -95,35 +115,127 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
         ConfigurationError: There is no such data set, or it cannot be read.
         SpaceError: It has other spaces.
     """
-    read = READERS.get(_path_of(source).suffix)
+    read = READERS.get(file_of(source).suffix)
     if read is None:
-        return Recorded.of(
-            read_minari(source, observation_space=observation_space, action_space=action_space)
-        )
+        return _from_minari(source, observation_space, action_space)
     opened = open_file(source)
+    require_spaces(source, opened, observation_space, action_space)
+    return opened.recorded
+
+
+def require_spaces(
+    source: str, opened: OpenedFile, observation_space: spaces.Dict, action_space: Space
+) -> None:
+    """Raise `SpaceError` unless a data set can be one of a task with these spaces."""
     if opened.spaces is None:
         _check_numbers(source, opened.recorded, observation_space, action_space)
     else:
-        seen = opened.spaces.observation
-        acted = opened.spaces.action
-        check_spaces(source, (seen, acted), observation_space, action_space)
-    return opened.recorded
+        has = opened.spaces.observation, opened.spaces.action
+        check_spaces(source, has, observation_space, action_space)
+
+
+def open_data(source: str) -> OpenedFile:
+    """The content of a data set of any kind, for no task in particular.
+
+    Raises:
+        ConfigurationError: There is no such data set, or it cannot be read.
+    """
+    if file_of(source).suffix in READERS:
+        return open_file(source)
+    observed, acted = minari_spaces(source)
+    known = EnvironmentSpaces(observation=observed, action=acted)
+    return OpenedFile(known, _from_minari(source, observed, acted))
+
+
+def _from_minari(source: str, observation_space: spaces.Dict, action_space: Space) -> Recorded:
+    """A Minari data set's transitions, in memory, or mapped where they are large."""
+
+    def episodes() -> Iterator[dict[str, Array]]:
+        return read_minari(source, observation_space=observation_space, action_space=action_space)
+
+    count = minari_steps(source)
+    first = next(episodes(), None)
+    if first is None:
+        return Recorded.of(())
+    needed = count * sum(each[:1].nbytes for each in first.values())
+    if needed <= IN_MEMORY:
+        return Recorded.of(episodes())
+    path = path_of(source)
+    cache = ColumnCache(checksum(path))
+    if known := cache.load():
+        return _recorded(known[0], cache.folder)
+    made = cache.begin(path, needed)
+    try:
+        columns = {}
+        for name, column in first.items():
+            blocks = (episode[name] for episode in episodes())
+            columns[name] = made.written((count, *column.shape[1:]), column.dtype, blocks)
+        return _recorded(cache.finish(made, columns, None), cache.folder)
+    finally:
+        shutil.rmtree(made.folder, ignore_errors=True)
 
 
 def open_file(source: str) -> OpenedFile:
     """The content of a file; ConfigurationError where it cannot be read."""
-    path = _path_of(source)
+    path = file_of(source)
     if not path.is_file():
         raise ConfigurationError(
             f"there is no data set '{source}' in {path}; give the path of a file that is there"
         )
     try:
-        columns = READERS[path.suffix](path)
-        return _opened(columns)
+        return _read(path)
     except _UNREADABLE as error:
         raise ConfigurationError(
             f"the data set '{source}' cannot be read: {in_one_line(error)}"
         ) from error
+
+
+def _read(path: Path) -> OpenedFile:
+    """A file's content, in memory, or mapped where it is large."""
+    with ExitStack() as opened:
+        stored = READERS[path.suffix](path, opened)
+        named = stored if SPACES in stored else named_arrays(path, stored)
+        needed = sum(each.nbytes for each in named.values())
+        if needed <= IN_MEMORY:
+            check_memory(path, needed)
+            memory = InMemory()
+            arrays = {name: _array_of(each, memory) for name, each in named.items()}
+            return _opened(arrays, memory)
+        cache = ColumnCache(_key(path))
+        if known := cache.load():
+            columns, about = known
+            return OpenedFile(_spaces_of(about), _recorded(columns, cache.folder))
+        made = cache.begin(path, 3 * needed)  # as read, and observations with what follows on each
+        try:
+            arrays = {name: _array_of(each, made) for name, each in named.items()}
+            found = _opened(arrays, made)
+            about = None if found.spaces is None else spaces_to_json(found.spaces)
+            columns = cache.finish(made, found.recorded.columns, about)
+        finally:
+            shutil.rmtree(made.folder, ignore_errors=True)
+        return OpenedFile(found.spaces, _recorded(columns, cache.folder))
+
+
+def _array_of(stored: StoredArray, place: ColumnPlace) -> Array:
+    array: Array = place.written(stored.shape or (1,), stored.dtype, stored.blocks())
+    return array
+
+
+def _key(path: Path) -> str:
+    """The checksum of a file and of the names beside it."""
+    beside = mapping_file(path)
+    return checksum(path) + (checksum(beside) if beside.exists() else "")
+
+
+def _spaces_of(document: Any) -> EnvironmentSpaces | None:
+    return None if document is None else spaces_from_json(document, source=f"'{SPACES}'")
+
+
+def _recorded(columns: Mapping[str, Array], folder: Path | None = None) -> Recorded:
+    """Columns [T, ...] with the places of episodes, which end where one is over or cut off."""
+    ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
+    begins: IntArray = np.concatenate([[0], np.flatnonzero(ends[:-1]) + 1])
+    return Recorded(columns, begins, folder)
 
 
 def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces) -> Path:
@@ -160,7 +272,18 @@ def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces)
     return path
 
 
-def _path_of(source: str) -> Path:
+def path_of(source: str) -> Path:
+    """The absolute path of a data set's file, or of a Minari data set's folder.
+
+    Raises:
+        ConfigurationError: There is no such sample, or no such Minari id.
+    """
+    path = file_of(source)
+    return path.absolute() if path.suffix in READERS else located(source)[1]
+
+
+def file_of(source: str) -> Path:
+    """The path of a sample, or the one that is given."""
     if source.startswith(SAMPLE):
         path = SAMPLES / f"{source.removeprefix(SAMPLE)}.npz"
         known = sorted(each.stem for each in SAMPLES.glob("*.npz"))
@@ -173,60 +296,16 @@ def _path_of(source: str) -> Path:
     return Path(source).expanduser()
 
 
-def _read_npz(path: Path) -> dict[str, Array]:
-    with zipfile.ZipFile(path) as archive:
-        _check_room(path, sum(each.file_size for each in archive.infolist()))
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
-def _read_hdf5(path: Path) -> dict[str, Array]:
-    try:
-        h5py = import_module("h5py")
-    except ImportError as error:
-        raise ConfigurationError(
-            f"data sets in HDF5 need the package 'h5py', which cannot be imported ({error}); "
-            f"{how_to_install('minari')}"
-        ) from error
-    with h5py.File(path, "r") as file:
-        found = {
-            name: file[name]
-            for name in (*_OF_D4RL, "next_observations", "timeouts")
-            if isinstance(file.get(name), h5py.Dataset)
-        }
-        _check_room(path, sum(each.nbytes for each in found.values()))
-        return {name: np.asarray(each[()]) for name, each in found.items()}
-
-
-READERS: Mapping[str, Callable[[Path], dict[str, Array]]] = {
-    ".npz": _read_npz,
-    ".h5": _read_hdf5,
-    ".hdf5": _read_hdf5,
-}
-"""Functions that read a file's arrays by name, by the end of the file's name."""
-_OF_D4RL = ("observations", "actions", "rewards", "terminals")
-
-
-def _check_room(path: Path, needed: int) -> None:
-    """Raise `ConfigurationError` for a file that does not fit into memory, read and once more."""
-    free = free_host_bytes()
-    if 2 * needed > free:
-        raise ConfigurationError(
-            f"the data set '{path}' holds {readable(needed)} and needs twice as much to be read, "
-            f"where {readable(free)} are free; split it"
-        )
-
-
-def _opened(arrays: dict[str, Array]) -> OpenedFile:
+def _opened(arrays: dict[str, Array], place: ColumnPlace) -> OpenedFile:
     """A file's arrays as transitions; ValueError names what is wrong with them."""
     known = None
     if SPACES in arrays:
         document = json.loads(bytes(arrays.pop(SPACES).astype(np.uint8)))
-        known = spaces_from_json(document, source=f"'{SPACES}'")
+        known = _spaces_of(document)
     columns = (
         {f"/{name}": values for name, values in arrays.items()}
         if known is not None
-        else _from_d4rl(arrays)
+        else _from_d4rl(arrays, place)
     )
     columns.setdefault(DURATIONS, np.ones(len(columns[REWARDS]), np.int64))
     for path in (TERMINATED, TRUNCATED):
@@ -235,11 +314,9 @@ def _opened(arrays: dict[str, Array]) -> OpenedFile:
     _check_lengths({path: each for path, each in columns.items() if "observations" not in path})
     columns[TRUNCATED] = columns[TRUNCATED].copy()
     columns[TRUNCATED][-1:] |= ~columns[TERMINATED][-1:]
-    ends: BoolArray = columns[TERMINATED] | columns[TRUNCATED]
-    begins: IntArray = np.concatenate([[0], np.flatnonzero(ends[:-1]) + 1])
-    columns = _split(columns, ends)
+    columns = _split(columns, columns[TERMINATED] | columns[TRUNCATED], place)
     _check_columns(columns)
-    return OpenedFile(known, Recorded(columns, begins))
+    return OpenedFile(known, _recorded(columns))
 
 
 def _merged(recorded: Recorded) -> dict[str, Array]:
@@ -256,7 +333,7 @@ def _merged(recorded: Recorded) -> dict[str, Array]:
     return columns
 
 
-def _split(columns: dict[str, Array], ends: BoolArray) -> dict[str, Array]:
+def _split(columns: dict[str, Array], ends: BoolArray, place: ColumnPlace) -> dict[str, Array]:
     """Columns with next observations, of what `_merged` returns; ends [T] are those of episodes."""
     episode: IntArray = np.cumsum(ends) - ends  # the number of each transition's episode
     places = np.arange(len(ends)) + episode
@@ -268,42 +345,101 @@ def _split(columns: dict[str, Array], ends: BoolArray) -> dict[str, Array]:
                 f"'{OBSERVATIONS}{key}' has {len(seen):,} entries for {len(ends):,} transitions of "
                 f"{np.count_nonzero(ends):,} episodes, which need one more each"
             )
-        columns[f"{OBSERVATIONS}{key}"] = seen[places]
-        columns[f"{NEXT_OBSERVATIONS}{key}"] = seen[places + 1]
+        columns[f"{OBSERVATIONS}{key}"] = place.taken(seen, places)
+        columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(seen, places + 1)
     return columns
 
 
-def _from_d4rl(arrays: dict[str, Array]) -> dict[str, Array]:
-    """The columns of D4RL's arrays."""
-    missing = [name for name in _OF_D4RL if name not in arrays]
+def _from_d4rl(arrays: dict[str, Array], place: ColumnPlace) -> dict[str, Array]:
+    """The columns of D4RL's arrays, or of those that are named like them."""
+    observed = _parts_of("observations", arrays)
+    acted = _parts_of("actions", arrays)
+    missing = [name for name in ("rewards", "terminals") if name not in arrays]
+    missing += [
+        name for name, parts in (("observations", observed), ("actions", acted)) if not parts
+    ]
     if missing:
         raise ValueError(
             f"it has no '{missing[0]}'; expected {', '.join(_OF_D4RL)}, or a file that coach_rl "
-            f"wrote; got {', '.join(sorted(arrays)) or 'nothing'}"
+            f"wrote; got {', '.join(sorted(arrays)[:20]) or 'nothing'}"
         )
-    lengths = {name: len(arrays[name]) for name in _OF_D4RL if arrays[name].ndim}
-    if len(lengths) < len(_OF_D4RL) or len(set(lengths.values())) > 1:
+    lengths = {name: len(each) if each.ndim else 0 for name, each in arrays.items()}
+    if len(set(lengths.values())) > 1:
         raise ValueError(f"its arrays have different lengths: {lengths}")
-    terminated = arrays["terminals"].astype(np.bool_)
-    truncated = arrays.get("timeouts", np.zeros_like(terminated)).astype(np.bool_) & ~terminated
-    observations = arrays["observations"]
-    if "next_observations" in arrays:
-        following = arrays["next_observations"]
-        kept = np.ones(len(terminated), np.bool_)
-    else:
-        following = np.concatenate([observations[1:], observations[-1:]])
+    terminated = _flags("terminals", arrays["terminals"])
+    timeouts = arrays.get("timeouts", np.zeros_like(terminated))
+    truncated = _flags("timeouts", timeouts) & ~terminated
+    truncated[:-1] |= _changes(arrays) & ~terminated[:-1]
+    _check_order(arrays, terminated | truncated)
+    following = _parts_of("next_observations", arrays)
+    kept = np.ones(len(terminated), np.bool_)
+    if not following:
         kept = ~truncated
         kept[-1:] &= terminated[-1:]
         # The transition before one that is left out is the episode's last.
         truncated = np.concatenate([~kept[1:], [False]]) & kept & ~terminated
-    return {
-        f"{OBSERVATIONS}{PLAIN_KEY}": observations[kept],
-        f"{NEXT_OBSERVATIONS}{PLAIN_KEY}": following[kept],
-        ACTIONS: arrays["actions"][kept],
+    elif following.keys() != observed.keys():
+        raise ValueError(
+            f"its next observations are {sorted(following)}, its observations {sorted(observed)}"
+        )
+    places = np.flatnonzero(kept)
+    columns = {
         REWARDS: arrays["rewards"].reshape(len(terminated))[kept],
         TERMINATED: terminated[kept],
         TRUNCATED: truncated[kept],
     }
+    for key, values in observed.items():
+        columns[f"{OBSERVATIONS}{key}"] = place.taken(values, places)
+        # Without next observations each is kept only where the one behind it follows.
+        if following:
+            columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(following[key], places)
+            continue
+        behind = np.minimum(places + 1, len(values) - 1)  # nothing is behind the last
+        columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(values, behind)
+    for key, values in acted.items():
+        path = ACTIONS if key == PLAIN_KEY else f"{ACTION_PARTS}{key}"
+        columns[path] = place.taken(values, places)
+    return columns
+
+
+def _parts_of(name: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The arrays of a name by key: of the name alone under the key of plain observations."""
+    parts = {PLAIN_KEY: arrays[name]} if name in arrays else {}
+    return parts | under(f"{name}/", arrays)
+
+
+def _flags(name: str, values: Array) -> BoolArray:
+    """An array [T] of false and true, which may be 0 and 1."""
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"'{name}' holds {values.dtype}, not numbers")
+    flat = values.reshape(len(values))
+    if not np.isin(flat, (0, 1)).all():
+        raise ValueError(f"'{name}' holds others than 0 and 1")
+    return flat.astype(np.bool_)
+
+
+def _changes(arrays: Mapping[str, Array]) -> BoolArray:
+    """True where the number of the episode changes, bool [T - 1]; all false without numbers."""
+    numbers = arrays.get("episodes")
+    if numbers is None:
+        return np.zeros(max(0, len(arrays["rewards"]) - 1), np.bool_)
+    changes: BoolArray = numbers[1:] != numbers[:-1]
+    return changes.reshape(len(numbers) - 1)
+
+
+def _check_order(arrays: Mapping[str, Array], ends: BoolArray) -> None:
+    """Raise `ValueError` unless the numbers of steps rise within each episode."""
+    steps = arrays.get("steps")
+    if steps is None:
+        return
+    flat = steps.reshape(len(ends))
+    wrong = np.flatnonzero(~(flat[1:] > flat[:-1]) & ~ends[:-1])
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(
+            f"its transition {at + 1:,} has step {flat[at + 1]} behind step {flat[at]} in one "
+            "episode; order them by time, or mark where episodes end"
+        )
 
 
 def _check_lengths(columns: Mapping[str, Array]) -> None:
@@ -324,7 +460,9 @@ def _check_columns(columns: Mapping[str, Array]) -> None:
     for path, column in columns.items():
         if column.dtype.kind not in "biuf":
             raise ValueError(f"'{path}' holds {column.dtype}, not numbers")
-        if column.dtype.kind == "f" and not np.isfinite(column).all():
+        if column.dtype.kind == "f" and not all(
+            np.isfinite(block).all() for block in blocks_of(column)
+        ):
             raise ValueError(f"'{path}' holds numbers that are not finite")
     for path in (REWARDS, TERMINATED, TRUNCATED, DURATIONS):
         if columns[path].ndim != 1:
@@ -350,7 +488,13 @@ def _check_numbers(
             f"data set '{source}' has actions of shape {shape}, the environment takes "
             f"{action_space}; use a data set of the same task"
         )
-    low, high = _bounds_of(action_space)
+    bounds = bounds_of(action_space)
+    if bounds is None:
+        raise SpaceError(
+            f"a file without a description of its spaces has no actions in {action_space}; write "
+            "it with coach_rl (--record), or as a Minari data set"
+        )
+    low, high = bounds
     outside = np.flatnonzero(((actions < low) | (actions > high)).reshape(len(actions), -1).any(1))
     if len(outside):
         raise SpaceError(
@@ -359,17 +503,15 @@ def _check_numbers(
         )
 
 
-def _bounds_of(space: Space) -> tuple[Array, Array]:
-    """The smallest and the largest actions of a space that has one array for them."""
+def bounds_of(space: Space) -> tuple[Array, Array] | None:
+    """The smallest and the largest values of a space that has one array for them, else None."""
     match space:
         case spaces.Box():
             return space.low, space.high
-        case spaces.Discrete() | spaces.MultiDiscrete():
-            count = space.n if isinstance(space, spaces.Discrete) else space.nvec
-            return np.asarray(space.start), np.asarray(space.start + count - 1)
+        case spaces.Discrete():
+            return np.asarray(space.start), np.asarray(space.start + space.n - 1)
+        case spaces.MultiDiscrete():
+            return np.asarray(space.start), np.asarray(space.start + space.nvec - 1)
         case spaces.MultiBinary():
             return np.zeros(space.shape), np.ones(space.shape)
-    raise SpaceError(
-        f"a file without a description of its spaces has no actions in {space}; write it with "
-        "coach_rl (write_data), or as a Minari data set"
-    )
+    return None

@@ -61,7 +61,7 @@ def write_minari(
             write.
     """
     minari = _minari()
-    name, folder = _located(target)
+    name, folder = located(target)
     if folder.exists():
         raise ConfigurationError(
             f"the data set '{target}' exists already in {folder}; write under another name"
@@ -111,9 +111,34 @@ def read_minari(
         ) from error
 
 
+def minari_spaces(source: str) -> tuple[spaces.Dict, Space]:
+    """The spaces of a data set's observations and actions, with the parts' flat names.
+
+    Raises:
+        ConfigurationError: Minari or the data set is not there.
+    """
+    data = _opened(source)
+    acted = data.action_space
+    if isinstance(acted, spaces.Dict | spaces.Tuple):
+        acted = spaces.Dict(_flat(acted, ""))
+    return spaces.Dict(_flat(data.observation_space, PLAIN_KEY)), acted
+
+
+def minari_steps(source: str) -> int:
+    """The number of a data set's transitions; ConfigurationError where there is none."""
+    return int(_opened(source).total_steps)
+
+
+def minari_infos(source: str) -> list[str]:
+    """The names of the infos that a data set's first episode has."""
+    data = _opened(source)
+    infos = data[0].infos if data.total_episodes else None
+    return sorted(infos or {})
+
+
 def _opened(source: str) -> Any:
     minari = _minari()
-    _, folder = _located(source)
+    _, folder = located(source)
     if not (folder / "data" / "metadata.json").is_file():
         raise ConfigurationError(
             f"there is no data set '{source}' in {folder}; give the path of one (starting with /, "
@@ -122,7 +147,7 @@ def _opened(source: str) -> Any:
     return minari.MinariDataset(folder / "data")
 
 
-def _located(name: str) -> tuple[str, Path]:
+def located(name: str) -> tuple[str, Path]:
     """The id and the folder of a data set."""
     if name.startswith(("/", ".", "~")):
         folder = Path(name).expanduser().resolve()
@@ -148,7 +173,7 @@ def _buffers(
     ends = trajectories[TERMINATED] | trajectories[TRUNCATED]
     if FOLLOWS in trajectories:
         ends[:, :-1] |= ~trajectories[FOLLOWS][:, 1:]
-    for row, begin, end in _episodes(trajectories[MASK], ends):
+    for row, begin, end in episodes_of(trajectories[MASK], ends):
         steps = slice(begin, end)
 
         def column(path: str, row: int = row, steps: slice = steps) -> Array:
@@ -185,7 +210,7 @@ def _actions(column: Callable[[str], Array], space: Space, agent: str) -> Shown:
     return column(path).astype(space.dtype, copy=False)
 
 
-def _episodes(mask: BoolArray, ends: BoolArray) -> Iterator[tuple[int, int, int]]:
+def episodes_of(mask: BoolArray, ends: BoolArray) -> Iterator[tuple[int, int, int]]:
     """Row, first step and the step behind the last of each episode, [N, T] cut at its ends."""
     for row, (valid, ended) in enumerate(zip(mask, ends, strict=True)):
         begin = 0

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class Recorded:
     """Their columns by path, [T, ...] each, as `memories.batches` names them."""
     begins: IntArray
     """The place of each episode's first transition, [E]."""
+    folder: Path | None = None
+    """Folder of the files that the columns are mapped from; None: they are in memory."""
 
     @classmethod
     def of(cls, episodes: Iterable[Mapping[str, Array]]) -> "Recorded":
@@ -79,7 +82,14 @@ class Recorded:
         return {key: column.take(places, axis=0) for key, column in found.items()}
 
 
-def read_into(agent: OffPolicyAgent, recorded: Recorded, *, num_rows: int, seed: int) -> None:
+def read_into(
+    agent: OffPolicyAgent,
+    recorded: Recorded,
+    *,
+    num_rows: int,
+    seed: int,
+    episodes: IntArray | None = None,
+) -> None:
     """Let an agent store a data set as if its decisions had just been made in HEATUP.
 
     Observations, rewards and actions pass the agent's filters, whose statistics learn from them;
@@ -90,21 +100,13 @@ def read_into(agent: OffPolicyAgent, recorded: Recorded, *, num_rows: int, seed:
         recorded: The data, in the spaces of the agent's level.
         num_rows: N, the rows of its memory. Each episode goes into the one with fewest transitions.
         seed: For what the agent draws for rows; no choice depends on it.
+        episodes: Numbers of the episodes that it learns from; None: all.
 
     Raises:
         ConfigurationError: The data do not fit into the memory.
         SpaceError: There is no way back through the agent's OutputFilter.
     """
-    capacity = agent.memory.capacity // num_rows
-    assigned = _assigned(recorded.lengths, num_rows)
-    fullest = max((int(recorded.lengths[each].sum()) for each in assigned), default=0)
-    if fullest > capacity:
-        raise ConfigurationError(
-            f"a data set of {len(recorded):,} transitions does not fit into the memory of agent "
-            f"'{agent.name}': whole episodes go to one of its {num_rows} rows, each holds "
-            f"{capacity:,} and one would get {fullest:,}; raise memory.capacity "
-            f"({agent.memory.capacity:,})"
-        )
+    assigned = _fitting_rows(agent, recorded, num_rows, episodes)
     actions = flat_action(agent.output_filter.inverse(recorded.actions))
     places = [_places(recorded, episodes) for episodes in assigned]
     is_first = np.zeros(len(recorded), np.bool_)
@@ -125,6 +127,68 @@ def read_into(agent: OffPolicyAgent, recorded: Recorded, *, num_rows: int, seed:
             choice={name: column[here] for name, column in actions.items()},
             num_rows=num_rows,
         )
+
+
+def stores_plainly(agent: OffPolicyAgent) -> bool:
+    """Return whether an agent stores what it observes as it is, and nothing beside it."""
+    layout = agent.memory.layout
+    observed = agent.input_filter
+    is_changed = observed.changed_keys or observed.changes_reward or agent.params.stores
+    is_more = layout.extras or layout.keeps_follows or layout.frame_stack
+    return not (is_changed or is_more or layout.ledger or agent.stages.kept)
+
+
+def fill_plainly(
+    agent: OffPolicyAgent,
+    recorded: Recorded,
+    *,
+    num_rows: int,
+    seed: int,  # noqa: ARG001 - as of `read_into`
+    episodes: IntArray,
+) -> None:
+    """Put a data set into the memory of an agent that `stores_plainly`, as `read_into` does.
+
+    Nothing else of the agent changes. See `read_into` for the arguments and errors.
+    """
+    _fitting_rows(agent, recorded, num_rows, episodes)
+    inverse = agent.output_filter.inverse
+
+    def columns_of(episode: int) -> Mapping[str, Array]:
+        begin = recorded.begins[episode]
+        part = slice(begin, begin + recorded.lengths[episode])
+        columns = {
+            path: column[part]
+            for path, column in recorded.columns.items()
+            if path != ACTIONS and not path.startswith(ACTION_PARTS)
+        }
+        chosen = recorded.actions
+        if isinstance(chosen, dict):
+            own = inverse({key: each[part] for key, each in chosen.items()})
+        else:
+            own = inverse(chosen[part])
+        if isinstance(own, dict):
+            return columns | {f"{ACTION_PARTS}{key}": each for key, each in own.items()}
+        return {**columns, ACTIONS: own}
+
+    agent.memory.fill(map(columns_of, episodes.tolist()), "the data set")
+
+
+def _fitting_rows(
+    agent: OffPolicyAgent, recorded: Recorded, num_rows: int, episodes: IntArray | None
+) -> list[list[int]]:
+    """The episodes of each row; ConfigurationError where they do not fit into the memory."""
+    chosen = np.arange(len(recorded.begins)) if episodes is None else episodes
+    assigned = _assigned(recorded.lengths, num_rows, chosen)
+    capacity = agent.memory.capacity // num_rows
+    fullest = max((int(recorded.lengths[each].sum()) for each in assigned), default=0)
+    if fullest > capacity:
+        raise ConfigurationError(
+            f"a data set of {recorded.lengths[chosen].sum():,} transitions does not fit into the "
+            f"memory of agent '{agent.name}': whole episodes go to one of its {num_rows} rows, "
+            f"each holds {capacity:,} and one would get {fullest:,}; raise memory.capacity "
+            f"({agent.memory.capacity:,})"
+        )
+    return assigned
 
 
 def _store(
@@ -172,14 +236,14 @@ def _store(
     agent.observe(rows, outcome, clock)
 
 
-def _assigned(lengths: IntArray, num_rows: int) -> list[list[int]]:
+def _assigned(lengths: IntArray, num_rows: int, chosen: IntArray) -> list[list[int]]:
     """The episodes of each row: one after the other to the row with fewest transitions."""
     assigned: list[list[int]] = [[] for _ in range(num_rows)]
     sizes = np.zeros(num_rows, np.int64)
-    for episode, length in enumerate(lengths):
+    for episode in chosen.tolist():
         row = int(sizes.argmin())
         assigned[row].append(episode)
-        sizes[row] += length
+        sizes[row] += lengths[episode]
     return assigned
 
 

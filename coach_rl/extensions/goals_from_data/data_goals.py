@@ -25,11 +25,11 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.extensions.data.level_data import DataGoalsMaker
+from coach_rl.extensions.hindsight.hindsight import OBSERVED_GOALS
 from coach_rl.memories.batches import (
     DISCOUNTS,
     DURATIONS,
     INTERNAL,
-    OBSERVED_GOALS,
     POSITIONS,
     REWARDS,
     TERMINATED,
@@ -123,9 +123,9 @@ def check_plain(memory: ReplaySettings, name: str) -> None:
         name: The part that needs them.
     """
     require(
-        memory.n_step == 1 and memory.hindsight is None and memory.draws.is_single,
+        memory.n_step == 1 and memory.relabelling is None and memory.draws.is_single,
         f"{name} gives each transition goals of its own; leave out n_step ({memory.n_step}), "
-        "hindsight and sequences of the replay memory",
+        "relabelling and sequences of the replay memory",
     )
 
 

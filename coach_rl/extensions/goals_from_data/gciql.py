@@ -13,7 +13,6 @@ import torch
 from annotated_types import Interval
 from torch import Tensor
 
-from coach_rl.agents.hindsight_filters import require_unfiltered
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext
@@ -22,6 +21,7 @@ from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.extensions.goals_from_data.data_goals import ACTOR_GOAL, DataGoalsParameters
+from coach_rl.extensions.hindsight.hindsight_filters import require_unfiltered
 from coach_rl.extensions.offline.iql import IQLAgentParameters, IQLAlgorithmParameters, IQLLearner
 from coach_rl.memories.batches import Tensors, TransitionBatch
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters

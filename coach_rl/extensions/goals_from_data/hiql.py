@@ -20,14 +20,13 @@ import torch
 from annotated_types import Interval
 from torch import Tensor
 
-from coach_rl.agents.hindsight_filters import require_unfiltered
 from coach_rl.agents.learner import ActingPolicy, AnyActingPolicy
 from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
     ValueLearningParameters,
 )
-from coach_rl.architectures.continuous_control import ChoiceCritics, CriticParameters
+from coach_rl.architectures.continuous_control import CriticParameters
 from coach_rl.architectures.gradient_step import (
     AdamParameters,
     Numbers,
@@ -42,9 +41,11 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
+from coach_rl.extensions.choices.discrete_sac import ChoiceCritics
 from coach_rl.extensions.goals_from_data.data_goals import DataGoalsParameters
 from coach_rl.extensions.goals_from_data.gciql import require_data_goals, with_actor_goals
 from coach_rl.extensions.goals_from_data.sub_goals import SubGoalsFromDataParameters
+from coach_rl.extensions.hindsight.hindsight_filters import require_unfiltered
 from coach_rl.extensions.imitation.policy_network import (
     Policy,
     PolicyAgent,

@@ -34,11 +34,11 @@ from coach_rl.extensions.goals_from_data.data_goals import (
     shaped_like,
     steps_ahead,
 )
+from coach_rl.extensions.hindsight.hindsight import OBSERVED_GOALS
 from coach_rl.memories.batches import (
     ACTIONS,
     ENDS,
     INTERNAL,
-    OBSERVED_GOALS,
     POSITIONS,
     Columns,
 )

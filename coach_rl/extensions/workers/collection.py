@@ -34,7 +34,7 @@ from coach_rl.graph_managers.stack import Stack, TickSource
 class CollectionParameters(SourceParameters):
     """Workers that act and step environments for a run; see docs/scaling.md."""
 
-    CHANGEABLE = ("on",)
+    CHANGEABLE = ("source.on",)
 
     workers: Positive[int]
     """Processes that collect, each with a block of the environments (required)."""

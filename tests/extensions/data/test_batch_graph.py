@@ -1,5 +1,10 @@
 """Runs that learn from a data set: how it is read, what is counted, resuming, and the world."""
 
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -8,7 +13,8 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.files import write_file
-from coach_rl.extensions.data.recorded import Recorded
+from coach_rl.extensions.data.held_out import split_episodes
+from coach_rl.extensions.data.recorded import Recorded, fill_plainly, read_into, stores_plainly
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
 
@@ -51,7 +57,9 @@ def agent(**changes):
     return rl.TD3BCAgentParameters(**{**torsos, **given, "learning": learning, **changes})
 
 
-def batch_graph(data, updates=20, *, every=None, turn=None, num_envs=2, **changes):
+def batch_graph(
+    data, updates=20, *, every=None, turn=None, num_envs=2, data_share=None, held_out=0.0, **changes
+):
     schedule = rl.batch_schedule(updates, every=every, episodes=1)
     if turn is not None:
         schedule = rl.ScheduleParameters(
@@ -63,6 +71,8 @@ def batch_graph(data, updates=20, *, every=None, turn=None, num_envs=2, **change
         rl.BatchGraphParameters(
             data=data,
             updates=turn,
+            data_share=data_share,
+            held_out=held_out,
             agent=agent(**changes),
             environment=rl.PointMassParameters(max_episode_steps=9),
             num_envs=num_envs,
@@ -194,6 +204,193 @@ def test_online_turn_is_resumed_exactly(data):
             np.testing.assert_array_equal(values, expected[name])
 
 
+def stopped(data, ticks, **settings):
+    """The state of a run after so many ticks."""
+    with batch_graph(data, **settings) as manager:
+        manager.create_graph()
+        for _ in range(ticks):
+            manager.graph.tick()
+        return manager.state_dict()
+
+
+def test_state_names_the_data_and_leaves_them_out(data):
+    state = stopped(data, 5)
+    entries = state["agents"]["main"]["memory"]["store"]["transitions"]
+    assert entries.first.tolist() == entries.ends.tolist()  # nothing of the data is written
+    assert sum(entries.ends) == len(recorded())
+    assert state["training"]["data"]["identity"] == {
+        "path": data,
+        "sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest(),
+        "episodes": 5,
+        "of_episodes": 5,
+    }
+
+
+def test_state_behind_the_turn_has_the_transitions_of_the_world_alone(data):
+    entries = stopped(data, 18, updates=30, turn=12)["agents"]["main"]["memory"]["store"][
+        "transitions"
+    ]
+    assert (entries.ends - entries.first).tolist() == [6, 6]  # 6 ticks of 2 environments
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_data_overwritten_by_the_world_are_restored_exactly(data, num_envs):
+    """The memory holds 30 transitions a row at most, 28 of the data come first."""
+    settings = {"turn": 4, "updates": 40, "num_envs": num_envs}
+    settings["memory"] = rl.ReplayMemoryParameters(capacity=30 * num_envs)
+    with batch_graph(data, **settings) as whole:
+        whole.run()
+        expected = memory_of(whole)
+        learned = networks(whole)
+    state = stopped(data, 20, **settings)
+    with batch_graph(data, **settings) as second:
+        second.create_graph()
+        second.load_state_dict(state)
+        second.run()
+        for path, values in memory_of(second).items():
+            np.testing.assert_array_equal(values, expected[path])
+        for name, values in networks(second).items():
+            np.testing.assert_array_equal(values, learned[name])
+
+
+def test_filters_and_normaliser_continue_exactly_when_data_are_read_again(data):
+    filters = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
+    settings = {"input_filter": filters, "normalise_observations": 5.0, "turn": 6, "updates": 24}
+    with batch_graph(data, **settings) as whole:
+        whole.run()
+        expected = dict(flat(whole.graph.agents["main"].policy_state_dict()))
+    with batch_graph(data, **settings) as second:
+        second.create_graph()
+        second.load_state_dict(stopped(data, 9, **settings))
+        second.run()
+        for name, values in flat(second.graph.agents["main"].policy_state_dict()):
+            np.testing.assert_array_equal(values, expected[name])
+
+
+@pytest.mark.parametrize("ticks", [3, 15])
+def test_prioritised_memory_continues_exactly(data, ticks):
+    memory = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
+    settings = {"memory": memory, "turn": 10, "updates": 20}
+    with batch_graph(data, **settings) as whole:
+        whole.run()
+        expected = networks(whole)
+    with batch_graph(data, **settings) as second:
+        second.create_graph()
+        second.load_state_dict(stopped(data, ticks, **settings))
+        second.run()
+        for name, values in networks(second).items():
+            np.testing.assert_array_equal(values, expected[name])
+
+
+def test_changed_data_are_refused_when_a_run_continues(data, tmp_path):
+    path = tmp_path / "mine.npz"
+    shutil.copy(data, path)
+    state = stopped(str(path), 3)
+    path.unlink()
+    write_file(recorded(seed=1), path, SEEN)
+
+    def continue_run():
+        with batch_graph(str(path)) as manager:
+            manager.create_graph()
+            manager.load_state_dict(state)
+
+    check_refused(continue_run, ConfigurationError, "has changed since this run has learned from")
+    path.unlink()
+    check_refused(continue_run, ConfigurationError, "is gone from")
+
+
+def test_data_are_found_where_they_were(data, tmp_path, monkeypatch):
+    shutil.copy(data, tmp_path / "mine.npz")
+    monkeypatch.chdir(tmp_path)
+    state = stopped("./mine.npz", 3)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    with batch_graph("./mine.npz") as manager:
+        manager.create_graph()
+        manager.load_state_dict(state)
+        assert len(manager.graph.agents["main"].memory) == len(recorded())
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 0), (0.25, 2), (0.5, 4), (1.0, 8)])
+def test_share_of_the_data_in_a_batch_is_fixed(data, share, expected):
+    with batch_graph(data, 30, turn=2, data_share=share) as manager:
+        manager.run()
+        memory = manager.graph.agents["main"].memory
+        known = memory.known
+        for _ in range(20):
+            positions = memory.sample(8).position.numpy()
+            steps = memory.store.steps_of(positions)
+            rows = memory.store.rows_of(positions)
+            assert (steps < known[rows]).sum() == expected
+
+
+def test_share_draws_each_transition_equally_often(data):
+    with batch_graph(data, 30, turn=2, data_share=0.5) as manager:
+        manager.run()
+        memory = manager.graph.agents["main"].memory
+        drawn = np.concatenate([memory.sample(8).position.numpy() for _ in range(4_000)])
+        found, counts = np.unique(drawn, return_counts=True)
+        is_data = memory.store.steps_of(found) < memory.known[memory.store.rows_of(found)]
+    assert len(found) == len(memory)
+    for part, size in ((counts[is_data], 28), (counts[~is_data], 30)):
+        expected = 16_000 / size
+        assert abs(part - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_share_of_data_that_the_world_would_replace_is_refused(data):
+    memory = rl.ReplayMemoryParameters(capacity=60)
+
+    def run():
+        with batch_graph(data, 40, turn=2, data_share=0.5, memory=memory) as manager:
+            manager.run()
+
+    check_refused(
+        run,
+        ConfigurationError,
+        "data_share is 0.5, and the memory has room for 60 transitions ... need 70",
+    )
+
+
+def test_before_the_turn_a_share_changes_nothing(data):
+    found = []
+    for share in (None, 0.5):
+        with batch_graph(data, 15, data_share=share) as manager:
+            manager.run()
+            found.append(networks(manager))
+    for name, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][name])
+
+
+def test_run_goes_online_from_a_checkpoint_in_its_folder(data, tmp_path):
+    result = rl.run_experiment(batch_graph(data, 12), name="mine", root=tmp_path)
+    changes = {"online": True, "data_share": 0.5}
+    more = rl.resume_experiment(result.folder.path, steps=rl.EnvironmentSteps(16), changes=changes)
+    assert more.folder.path == result.folder.path
+    assert more.environment_steps == 16
+    lines = (more.folder.path / "log.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["training_steps"] == 12 + 16
+
+
+def test_share_beside_priorities_is_refused(data):
+    memory = rl.ReplayMemoryParameters(prioritised=rl.PrioritisedParameters())
+    check_refused(
+        lambda: batch_graph(data, data_share=0.5, memory=memory),
+        ParameterError,
+        "data_share is 0.5, and a prioritised memory draws by errors alone",
+    )
+
+
+def test_held_out_episodes_are_not_in_the_memory(data):
+    with batch_graph(data, 3, held_out=0.4) as manager:
+        manager.run()
+        state = manager.state_dict()["training"]["data"]["identity"]
+        assert (state["episodes"], state["of_episodes"]) == (3, 5)
+        held = len(manager.graph.agents["main"].memory)
+    learned, out = split_episodes(5, 0.4, 0)
+    assert sorted([*learned, *out]) == list(range(5))
+    assert held == recorded().lengths[learned].sum()
+
+
 def graph_of(**changes):
     """A call that describes such an experiment, with other settings."""
     given = {
@@ -275,3 +472,34 @@ REFUSED = [
 @pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
 def test_unfit_data_are_refused(call, kind, message, tmp_path):
     check_refused(lambda: call(tmp_path), kind, message)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_memory_is_filled_again_as_it_was(data, num_envs):
+    """`fill_plainly`, in whole episodes, and `read_into`, decision by decision."""
+    halved = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
+    found = []
+    for fill in (read_into, fill_plainly):
+        with batch_graph(data, 1, num_envs=num_envs, output_filter=halved) as manager:
+            manager.create_graph()
+            mine = manager.graph.agents["main"]
+            assert stores_plainly(mine)
+            fill(mine, recorded(), num_rows=num_envs, seed=1, episodes=np.array([4, 0, 2]))
+            found.append(mine.memory.trajectories())
+    assert found[0].keys() == found[1].keys()
+    for path, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][path])
+        assert values.dtype == found[1][path].dtype
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"input_filter": rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=2.0),))},
+        {"memory": rl.ReplayMemoryParameters(capacity=200, n_step=3)},
+    ],
+)
+def test_agent_that_stores_more_is_filled_decision_by_decision(data, changes):
+    with batch_graph(data, 1, **changes) as manager:
+        manager.create_graph()
+        assert not stores_plainly(manager.graph.agents["main"])
