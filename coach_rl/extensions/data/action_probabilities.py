@@ -16,7 +16,7 @@ An extension whose agents draw actions in a way of its own registers it in a mod
 import math
 from dataclasses import dataclass
 from functools import cache, singledispatch
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -257,7 +257,7 @@ def recorded_log_prob(
     return policy.log_prob(in_agents_space(agent, action))
 
 
-def in_agents_space(agent: FilteredAgent, action: Action) -> Array:
+def in_agents_space(agent: FilteredAgent[Any], action: Action) -> Array:
     """Actions that were sent, as the agent's policy counts them, [R, ...]."""
     inverse = agent.output_filter.inverse(action)
     assert not isinstance(inverse, dict), "policies with probabilities act in one space"
@@ -265,7 +265,7 @@ def in_agents_space(agent: FilteredAgent, action: Action) -> Array:
 
 
 def random_policy_of(
-    agent: FilteredAgent, observation: Observation, rows: int
+    agent: FilteredAgent[Any], observation: Observation, rows: int
 ) -> ActionDistribution | None:
     """The distribution of its actions in HEATUP; None in an unbounded Box, or a mixed space."""
     space = agent.action_space
@@ -385,7 +385,7 @@ def _(
     return SquashedNormal(mean, log_std, space, log_unit)
 
 
-def drawn_from(agent: FilteredAgent, parameters: FloatArray) -> ActionDistribution | None:
+def drawn_from(agent: FilteredAgent[Any], parameters: FloatArray) -> ActionDistribution | None:
     """Draws from the distribution of PPO's policies with these parameters, [R, P].
 
     None for mixed actions, and where an OutputFilter isn't linear.

@@ -7,7 +7,7 @@ evaluation.estimates["doubly_robust"].low
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -199,7 +199,9 @@ def estimate(name: str, episodes: LoggedEpisodes, counts: FloatArray) -> ValueEs
     )
 
 
-def _agent_and_data(graph_manager: GraphManager, source: str) -> tuple[FilteredAgent, Recorded]:
+def _agent_and_data(
+    graph_manager: GraphManager, source: str
+) -> tuple[FilteredAgent[Any], Recorded]:
     """The agent that is judged, and the data in the spaces of its level."""
     levels = graph_manager.graph.evaluation.levels
     if len(levels) > 1:
@@ -211,7 +213,7 @@ def _agent_and_data(graph_manager: GraphManager, source: str) -> tuple[FilteredA
     agent = level.agent
     if not isinstance(agent, FilteredAgent):
         raise ConfigurationError(
-            f"the probabilities of the actions of agent '{agent.name}' ({type(agent).__name__}) "
+            f"the probabilities of the actions of level '{level.name}' ({type(agent).__name__}) "
             "are not known; evaluate it in its environment, without --from"
         )
     seen = agent_spaces(level.environment.spaces, received_by(level.params))
@@ -221,7 +223,7 @@ def _agent_and_data(graph_manager: GraphManager, source: str) -> tuple[FilteredA
     return agent, recorded
 
 
-def _discount_of(agent: FilteredAgent) -> float:
+def _discount_of(agent: FilteredAgent[Any]) -> float:
     match agent:
         case OffPolicyAgent():
             return agent.discount
@@ -283,7 +285,7 @@ def _logged(
 ) -> LoggedEpisodes:
     """The episodes as estimators read them, with the values of models where one needs them."""
     behaviour = seen.recorded.columns.get(ACTION_LOG_PROB)
-    log_ratios = np.zeros(len(seen.recorded))
+    log_ratios: FloatArray = np.zeros(len(seen.recorded))
     if seen.log_prob is not None and behaviour is not None:
         log_ratios = seen.log_prob - behaviour
     values = None

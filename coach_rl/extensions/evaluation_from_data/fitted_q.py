@@ -110,7 +110,7 @@ def fitted_linear(data: JudgedData, among: IntArray, *, discount: float) -> Valu
 
     def features(places: IntArray, action: FloatArray) -> FloatArray:
         products = np.einsum("mo,ma->moa", seen[places], action)
-        return products.reshape(len(places), seen.shape[1] * action.shape[1])
+        return np.asarray(products.reshape(len(places), seen.shape[1] * action.shape[1]))
 
     after = data.following[among]
     coefficients = linear_coefficients(
@@ -271,7 +271,7 @@ def _expected(network: NetworkWrapper, flat: Tensor, batch: FittingBatch) -> Ten
     """The policy's values of next observations, [B]."""
     size = batch.next_chances.shape[1]
     seen = {key: each.repeat_interleave(size, 0) for key, each in batch.next_observation.items()}
-    values = network.call(flat, seen, batch.next_actions.flatten(0, 1))[0]
+    values: Tensor = network.call(flat, seen, batch.next_actions.flatten(0, 1))[0]
     return (values.view(-1, size) * batch.next_chances).sum(dim=1)
 
 

@@ -7,6 +7,7 @@ state, and is answered what the data have; nothing is learned, and no environmen
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -94,7 +95,7 @@ class JudgedData:
         return table
 
 
-def judged(agent: FilteredAgent, recorded: Recorded, clock: Clock, *, seed: int) -> JudgedData:
+def judged(agent: FilteredAgent[Any], recorded: Recorded, clock: Clock, *, seed: int) -> JudgedData:
     """The actions and probabilities of an agent in all observations of a data set.
 
     Args:
@@ -117,7 +118,9 @@ def judged(agent: FilteredAgent, recorded: Recorded, clock: Clock, *, seed: int)
 class _Walk:
     """The agent on its way through all episodes at once, a row each."""
 
-    def __init__(self, agent: FilteredAgent, recorded: Recorded, clock: Clock, seed: int) -> None:
+    def __init__(
+        self, agent: FilteredAgent[Any], recorded: Recorded, clock: Clock, seed: int
+    ) -> None:
         self._agent = agent
         self._recorded = recorded
         self._clock = clock
