@@ -117,8 +117,11 @@ class DataReading:
             self._runtime.on_activity(
                 f"filling the memory with {count:,} transitions of {self._source}{mapped}"
             )
-            fill = fill_plainly if is_again and stores_plainly(agent) else read_into
-            fill(agent, recorded, num_rows=level.num_envs, seed=seed, episodes=learned)
+            num_rows = level.num_envs
+            if is_again and stores_plainly(agent):
+                fill_plainly(agent, recorded, num_rows=num_rows, episodes=learned)
+            else:
+                read_into(agent, recorded, num_rows=num_rows, seed=seed, episodes=learned)
             if isinstance(agent.memory, FilledMemory):
                 agent.memory.note_filled()
             self.identity = DataIdentity(

@@ -143,7 +143,6 @@ def fill_plainly(
     recorded: Recorded,
     *,
     num_rows: int,
-    seed: int,  # noqa: ARG001 - as of `read_into`
     episodes: IntArray,
 ) -> None:
     """Put a data set into the memory of an agent that `stores_plainly`, as `read_into` does.

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -479,12 +480,12 @@ def test_memory_is_filled_again_as_it_was(data, num_envs):
     """`fill_plainly`, in whole episodes, and `read_into`, decision by decision."""
     halved = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
     found = []
-    for fill in (read_into, fill_plainly):
+    for fill in (partial(read_into, seed=1), fill_plainly):
         with batch_graph(data, 1, num_envs=num_envs, output_filter=halved) as manager:
             manager.create_graph()
             mine = manager.graph.agents["main"]
             assert stores_plainly(mine)
-            fill(mine, recorded(), num_rows=num_envs, seed=1, episodes=np.array([4, 0, 2]))
+            fill(mine, recorded(), num_rows=num_envs, episodes=np.array([4, 0, 2]))
             found.append(mine.memory.trajectories())
     assert found[0].keys() == found[1].keys()
     for path, values in found[0].items():
