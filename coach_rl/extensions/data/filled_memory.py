@@ -234,6 +234,10 @@ class FilledMemory(ReplayMemory):
         """Load a saved memory; what is left out must be there, or else the state waits for it."""
         if not self.layout.keeps:
             return
+        if "known" not in state:  # of an earlier version, which has saved all
+            sampler = {DataShare.name: {}, **state["sampler"]}
+            super().load_state_dict({**state, "sampler": sampler})
+            return
         known = state["known"]
         is_read = np.array_equal(self.known, known)
         if not is_read and (self._leaves_data_out or state["store"]["transitions"] is None):
