@@ -123,8 +123,8 @@ class DataShare(SamplerUnit):
         """Positions [count] of equally likely steps in [begin, end) of each row, [N] each."""
         passed = np.cumsum(ends - begins)  # [N]
         numbers = self._rng.integers(passed[-1], size=count)
-        rows = np.searchsorted(passed, numbers, side="right")
-        steps = ends[rows] - (passed[rows] - numbers)
+        rows: IntArray = np.searchsorted(passed, numbers, side="right")
+        steps: IntArray = ends[rows] - (passed[rows] - numbers)
         return self._store.positions_of(rows, steps)
 
 
