@@ -124,7 +124,7 @@ class DataShare(SamplerUnit):
         passed = np.cumsum(ends - begins)  # [N]
         numbers = self._rng.integers(passed[-1], size=count)
         rows: IntArray = np.searchsorted(passed, numbers, side="right")
-        steps: IntArray = ends[rows] - (passed[rows] - numbers)
+        steps = (ends[rows] - (passed[rows] - numbers)).astype(np.int64)
         return self._store.positions_of(rows, steps)
 
 
