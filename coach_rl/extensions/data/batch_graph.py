@@ -166,7 +166,8 @@ class DataStack(Stack):
 
         Each agent earns the updates of a decision, see `LearningParameters.updates_per_step`.
         """
-        if self.reading.identity is None:
+        memories = [agent.memory for agent in learning_agents(self.levels)]
+        if self.reading.identity is None and not all(map(len, memories)):
             self.reading.fill(self.levels)
         updates = self.parameters.updates
         is_over = updates is not None and self.clock.training_steps >= updates
@@ -195,7 +196,7 @@ class DataStack(Stack):
     def load_state_dict(self, state: State, *, with_simulators: bool = True) -> None:
         """See `Stack.load_state_dict`; agents whose memories leave the data out get them again."""
         super().load_state_dict(state, with_simulators=with_simulators)
-        self.reading.load_state_dict(state["data"])
+        self.reading.load_state_dict(state.get("data", {}))  # an earlier version has none
         self.reading.refill(self.levels)
 
 

@@ -197,7 +197,7 @@ def _is_whole(column: Array) -> bool:
     own = getattr(column, "filename", None)
     assert own is not None
     whole = np.load(own, mmap_mode="r", allow_pickle=False)
-    return whole.shape == column.shape and whole.dtype == column.dtype
+    return bool(whole.shape == column.shape and whole.dtype == column.dtype)
 
 
 def check_memory(path: Path, needed: int) -> None:

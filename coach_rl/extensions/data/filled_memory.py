@@ -122,8 +122,8 @@ class DataShare(SamplerUnit):
         """Positions [count] of equally likely steps in [begin, end) of each row, [N] each."""
         passed = np.cumsum(ends - begins)  # [N]
         numbers = self._rng.integers(passed[-1], size=count)
-        rows = np.searchsorted(passed, numbers, side="right")
-        steps = ends[rows] - (passed[rows] - numbers)
+        rows: IntArray = np.searchsorted(passed, numbers, side="right")
+        steps = (ends[rows] - (passed[rows] - numbers)).astype(np.int64)
         return self._store.positions_of(rows, steps)
 
 
@@ -222,6 +222,10 @@ class FilledMemory(ReplayMemory):
     def load_state_dict(self, state: State) -> None:
         """Load a saved memory; what is left out must be there, or else the state waits for it."""
         if not self.layout.keeps:
+            return
+        if "known" not in state:  # of an earlier version, which has saved all
+            sampler = {DataShare.name: {}, **state["sampler"]}
+            super().load_state_dict({**state, "sampler": sampler})
             return
         known = state["known"]
         is_read = np.array_equal(self.known, known)
