@@ -281,7 +281,9 @@ def test_there_are_at_least_sixty_cases():
     assert len(CASES) >= 60
 
 
-@pytest.mark.parametrize(("suffix", "name", "write"), CASES, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    ("suffix", "name", "write"), CASES, ids=[f"{name}{suffix}" for suffix, name, _ in CASES]
+)
 def test_hostile_file_is_refused_in_one_line(suffix, name, write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COACH_DATA_CACHE", str(tmp_path / "cache"))
