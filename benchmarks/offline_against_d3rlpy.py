@@ -187,9 +187,14 @@ def own_speed(method: str) -> float:
 
     preset = rl.load_preset(rl.find_preset(f"Mujoco_{method}"))
     updates = WARM_UP + TIMED
-    settings = {"updates": updates, "evaluation_interval": 10 * updates}
+    settings = {
+        "updates": updates,
+        "evaluation_interval": 10 * updates,
+        "agent.update_mode": "compiled",
+        "schedule.progress_interval": WARM_UP,
+    }
     before = 0.0
-    with preset.build(settings) as manager:
+    with preset.configure(settings) as manager:
         for record in manager.improve():
             if not before and record.training_steps >= WARM_UP:
                 first = record.training_steps

@@ -85,7 +85,9 @@ def task_maze(level: str, task: int) -> tuple[str, ...]:
         task: Number of the task, from 1.
     """
     start, goal = TASKS[task - 1]
-    rows = [list(row) for row in rl.GoalWorldParameters(level=level).task.maze]
+    world = rl.GoalWorldParameters(level=level).task
+    assert isinstance(world, rl.PointMaze)
+    rows = [list(row) for row in world.maze]
     rows[start[0]][start[1]] = "S"
     rows[goal[0]][goal[1]] = "G"
     return tuple("".join(row) for row in rows)

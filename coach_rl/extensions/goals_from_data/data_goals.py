@@ -339,7 +339,8 @@ def trajectory_steps(
     if discount is None:
         return steps + (uniform * (ends - steps)).astype(np.int64)
     further = np.floor(np.log1p(-uniform) / np.log(discount))
-    return np.minimum(steps + further.astype(np.int64), ends - 1)
+    chosen: IntArray = np.minimum(steps + further.astype(np.int64), ends - 1)
+    return chosen
 
 
 def steps_ahead(
@@ -360,4 +361,5 @@ def steps_ahead(
     )
     passed = store.ledger[DURATIONS].take(within).cumsum(axis=1)
     before: BoolArray = passed < simulator_steps
-    return np.minimum(steps + np.count_nonzero(before, axis=1), last)
+    chosen: IntArray = np.minimum(steps + np.count_nonzero(before, axis=1), last)
+    return chosen

@@ -149,7 +149,8 @@ class MazeSolver:
     def cells_at(self, places: FloatArray) -> IntArray:
         """The cells nearest to places [R, 2], [R]."""
         apart = places[:, None] - self.centres  # [R, C, 2]
-        return np.square(apart).sum(axis=2).argmin(axis=1)
+        nearest: IntArray = np.square(apart).sum(axis=2).argmin(axis=1)
+        return nearest
 
     def directions(self, places: FloatArray, goals: FloatArray) -> FloatArray:
         """Unit vectors [R, 2] along the way from places [R, 2] to goals [R, 2]."""
@@ -208,7 +209,8 @@ class _Goals:
         else:
             chosen = self._rng.choice(solver.crossings, len(cells))
         size = solver.maze.noise * solver.maze.cell_size
-        return solver.centres[chosen] + self._rng.uniform(-size, size, (len(cells), 2))
+        goals: FloatArray = solver.centres[chosen]
+        return goals + self._rng.uniform(-size, size, goals.shape)
 
 
 def maze_data(params: MazeDataParameters, seed: int) -> tuple[Recorded, EnvironmentSpaces]:
@@ -232,7 +234,7 @@ def maze_data(params: MazeDataParameters, seed: int) -> tuple[Recorded, Environm
     try:
         spaces = simulators.spaces
         seeds = [integer_seed(seed, "maze data", str(row)) for row in range(TOGETHER)]
-        now = simulators.reset(seeds).observation
+        now: Mapping[str, Array] = simulators.reset(seeds).observation
         while len(episodes) < wanted:
             recorded, now = _episodes(simulators, maze, goals, now, steps, params.noise, rng)
             kept = min(TOGETHER, wanted - len(episodes))
