@@ -224,6 +224,7 @@ def test_student_learns_to_balance_from_its_teacher():
                 learning=rl.LearningParameters(batch=64, learning_starts=200),
                 memory=rl.ReplayMemoryParameters(capacity=4_000),
                 optimizer=rl.AdamParameters(learning_rate=3e-3),
+                update_mode="eager",
             ),
             environment=rl.GymnasiumParameters(level="CartPole-v1"),
             num_envs=4,
