@@ -312,8 +312,14 @@ from coach_rl.extensions.image_filters.image_filters import (
 from coach_rl.extensions.imitation.behaviour_cloning import (
     BCAgentParameters as BCAgentParameters,
 )
+from coach_rl.extensions.imitation.dagger import (
+    DAggerAgentParameters as DAggerAgentParameters,
+)
 from coach_rl.extensions.imitation.policy_network import (
     PolicyParameters as PolicyParameters,
+)
+from coach_rl.extensions.imitation.teacher import (
+    TeacherParameters as TeacherParameters,
 )
 from coach_rl.extensions.learned_goals.learned_goals import (
     LearnedGoals as LearnedGoals,

@@ -284,6 +284,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     ),
     "Mujoco_BC": dict(steps=60, changes=FROM_DATA),
     "Mujoco_DDPG": dict(level="hopper", steps=160, changes=MUJOCO),
+    "Mujoco_Distillation": dict(
+        steps=160,
+        changes=ONE
+        + EARLY
+        + "num_envs=2; batch=16; sequence=8; size=8; layers=(8,); updates_per_step=0.2; "
+        + "teacher_steps=100; evaluation_interval=160",
+    ),
     "Mujoco_IQL": dict(steps=60, changes=FROM_DATA),
     "Mujoco_PPO": dict(
         level="walker2d",

@@ -26,6 +26,12 @@ class DataSetParameters(MemoryPartParameters):
             f"a data set has no extras: {self.source!r} in ReplayMemoryParameters.parts and extras "
             f"{memory.extras} exclude each other",
         )
+        require(
+            not memory.draws.states,
+            f"a data set has no hidden states: {self.source!r} in ReplayMemoryParameters.parts and "
+            f"draws={type(memory.draws).__name__} exclude each other; learn from it by a "
+            "BatchGraphManager",
+        )
 
     def at(self, context: PartContext) -> "DataSet":
         return DataSet(self.source, context)

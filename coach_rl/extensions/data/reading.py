@@ -22,7 +22,7 @@ from coach_rl.extensions.data.recorded import (
 )
 from coach_rl.levels.level_manager import LevelManager
 
-_NOT_FOR_STORING = {"networks", "engine", "memory"}
+_NOT_FOR_STORING = {"engine", "memory"}
 """Keys of an agent's state that what it stores does not depend on."""
 
 
@@ -59,7 +59,10 @@ def _waiting(levels: Sequence[LevelManager]) -> Iterator[tuple[LevelManager, Off
 def _storing_state(agent: OffPolicyAgent) -> State:
     """The state of an agent that storing depends on, such as its filters'."""
     state = agent.state_dict()
-    return {name: part for name, part in state.items() if name not in _NOT_FOR_STORING}
+    unneeded = set(_NOT_FOR_STORING)
+    if not agent.stages.needed:  # none such as hidden states, which the networks make
+        unneeded.add("networks")
+    return {name: part for name, part in state.items() if name not in unneeded}
 
 
 class DataReading:

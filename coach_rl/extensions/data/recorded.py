@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coach_rl.agents.agent_rows import AnyAgentRows, flat_action
+from coach_rl.agents.agent_rows import AnyAgentRows, flat_action, write_rows
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
@@ -203,11 +203,10 @@ def _store(
     num_rows: int,
 ) -> None:
     """Let rows [R] repeat transitions [R] of a data set, and store them."""
-    followed = {}
-    for name, values in choice.items():
-        followed[name] = np.zeros((num_rows, *values.shape[1:]), values.dtype)
-        followed[name][among] = values
-    rows.follow(followed)
+    followed: dict[str, Array] = {}
+    write_rows(followed, among, dict(choice), num_rows)
+    if not agent.stages.needed:
+        rows.follow(followed)
     request = ActionRequest(
         rows=among,
         observation=recorded.observations(here),
@@ -216,6 +215,9 @@ def _store(
         greedy=np.zeros(len(among), np.bool_),
     )
     agent.act(rows, request, clock)
+    # An agent that doesn't follow has chosen at random, with all that its stages keep beside an
+    # action, such as a hidden state.
+    write_rows(rows.choice, among, dict(choice), num_rows)
     terminated = recorded.columns[TERMINATED][here]
     truncated = recorded.columns[TRUNCATED][here]
     end = np.zeros(len(among), np.uint8)

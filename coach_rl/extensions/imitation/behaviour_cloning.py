@@ -17,7 +17,6 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
@@ -28,6 +27,7 @@ from coach_rl.extensions.imitation.policy_network import (
     PolicyAgent,
     PolicyParameters,
     SampledActions,
+    acting_forward,
 )
 from coach_rl.functional.distributions import DiagonalGaussian
 from coach_rl.memories.batches import TransitionBatch
@@ -87,7 +87,7 @@ class CloningLearner:
         objective = Objective(network=self.network, loss=self.loss, optimizer=params.optimizer)
         self.engine = agent.new_engine((objective,))
         self.acting: AnyActingPolicy = ActingPolicy(
-            torch_forward(policy, agent.device), SampledActions(agent.action_space)
+            acting_forward(policy, agent.device), SampledActions(agent.action_space)
         )
 
     def learn_from_batch(self, batch: TransitionBatch) -> Numbers:
@@ -98,15 +98,19 @@ class CloningLearner:
     ) -> tuple[Tensor, Numbers]:
         """Minus the log-probability of the data's actions, or the squared distance to them."""
         parameters = self.network.call(flat, batch.observation)
-        action = self.counted(batch.action)
+        action = self.counted(self.shown(batch))
         if self._is_squared:
             distance = parameters[:, : action.shape[1]] - action
             loss = batch.mean((distance**2).mean(dim=-1))
             return loss, {"cloning_loss": loss}
         log_prob = self.distribution.log_prob(parameters, action)
-        loss = -batch.mean(batch.weight * log_prob)
+        loss = -(batch.weight * log_prob).mean()  # the weights of sequences are 0 in padding
         entropy = batch.mean(self.distribution.entropy(parameters))
         return loss, {"cloning_loss": loss, "entropy": entropy}
+
+    def shown(self, batch: TransitionBatch) -> Tensor:
+        """The actions [B, ...] to clone: those of the transitions."""
+        return batch.action
 
     def counted(self, action: Tensor) -> Tensor:
         """Actions [B, ...] as the distribution counts them: discrete ones from 0."""

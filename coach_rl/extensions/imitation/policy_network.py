@@ -13,8 +13,10 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import sampler_for
 from coach_rl.architectures.actor_critic import distribution_for
 from coach_rl.architectures.layers import linear
+from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.output_rules import OutputRule
+from coach_rl.architectures.output_rules import Forward, OutputRule
+from coach_rl.architectures.recurrent_forward import recurrent_forward
 from coach_rl.architectures.torso import AnyTorsoParameters, last_layer, relu_torso
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
@@ -88,12 +90,25 @@ class Policy(nn.Module):
         outputs: Tensor = self.head(self.torso(observation))
         for rule in self.output_rules:
             outputs = rule(outputs, observation)
+        return self._parameters_of(outputs)
+
+    def of_features(self, features: Tensor) -> Tensor:
+        """Parameters [B, P] for the torso's features [B, F], before the rules for outputs."""
+        return self._parameters_of(self.head(features))
+
+    def _parameters_of(self, outputs: Tensor) -> Tensor:
         if self.log_std is None:
             return outputs
         if len(self._half):
             outputs = self._middle + self._half * torch.tanh(outputs)
         log_std = self.log_std.clamp(*self._bounds)
         return torch.cat([outputs, log_std.expand(len(outputs), -1)], dim=-1)
+
+
+def acting_forward(policy: Policy, device: torch.device) -> Forward:
+    """Parameters [R, P] of numpy observations [R, ...] each, with hidden states [R, H] if any."""
+    stateful = recurrent_forward(policy.torso, policy.of_features, device)
+    return stateful or torch_forward(policy, device)
 
 
 def _squashed_into(space: Space | None) -> tuple[Tensor, Tensor]:

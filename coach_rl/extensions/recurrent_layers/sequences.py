@@ -71,10 +71,9 @@ class SequenceParameters:
         return max(1, self.length // 2)
 
     def check(self, memory: ReplaySettings) -> None:
-        filling = [part for part in memory.parts if part.fills]
         n_step = f"n_step={memory.n_step}" if memory.n_step > 1 else None
         relabelled = memory.relabelling and f"relabelling={memory.relabelling}"
-        other = n_step or relabelled or (f"parts={filling[0]}" if filling else None)
+        other = n_step or relabelled
         require(
             other is None,
             "ReplayMemoryParameters.draws=SequenceParameters are of one-step returns, of "

@@ -1,0 +1,141 @@
+"""The agent of another run, which shows a student what to do and doesn't learn any more.
+
+    DAggerAgentParameters(teacher=TeacherParameters(run="trained:Mujoco_PPO/hopper"))
+
+It is shown what the student's level shows, before the student's filters.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from coach_rl.core.agents import AnyAgent, RowState
+from coach_rl.core.clock import Clock
+from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError, SpaceError
+from coach_rl.core.parameter_classes import RecordedParameters, parameter_class
+from coach_rl.core.ranges import NonEmpty
+from coach_rl.core.records import Action, ActionRequest, Observation, Outcome
+from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.runs.folder import TakenCheckpoint
+from coach_rl.sessions.trained_agent import load_graph
+
+_SHIPPED = "trained:"
+
+
+@parameter_class
+class TeacherParameters(RecordedParameters):
+    """A trained agent of one level, whose greedy actions are the right ones."""
+
+    run: NonEmpty[str]
+    """A run's folder or checkpoint, or `trained:NAME`, as `load` takes it (required). The
+    checkpoint has to stay for as long as the student learns."""
+    taken: TakenCheckpoint | None = None
+    """The checkpoint that a run has begun with, as its manifest records it: the teacher stays the
+    same whenever the run is resumed or forked. It counts for the `run` that it names; None takes
+    the last of `run`, or the one named."""
+
+    def recorded(self) -> "TeacherParameters":
+        try:
+            return replace(self, taken=self._taken())
+        except (ConfigurationError, CheckpointError) as error:
+            raise self._lost(error) from error
+
+    def build(self, spaces: EnvironmentSpaces) -> "Teacher":
+        """The teacher.
+
+        Args:
+            spaces: What the student's level shows and takes.
+
+        Raises:
+            ConfigurationError: It is gone, has been changed, or has several levels.
+            SpaceError: It observes what the level doesn't show, or acts in another space.
+        """
+        try:
+            graph, _ = load_graph(self._path(), device="cpu")
+        except (ConfigurationError, CheckpointError) as error:
+            raise self._lost(error) from error
+        if len(graph.agents) > 1:
+            raise ConfigurationError(
+                f"the teacher {self.run} has {len(graph.agents)} levels; name a run of one agent"
+            )
+        own = graph.spaces
+        shown = spaces.observation.spaces
+        strange = [key for key, part in own.observation.items() if shown.get(key) != part]
+        if strange:
+            key = strange[0]
+            raise SpaceError(
+                f"the teacher {self.run} observes '{key}' in {own.observation[key]}, and this "
+                f"level shows {spaces.observation}; let the level show it, and leave it out in the "
+                "student's input_filter"
+            )
+        if own.action != spaces.action:
+            raise SpaceError(
+                f"the teacher {self.run} acts in {own.action}, and this level in {spaces.action}; "
+                "name a run with the same actions"
+            )
+        (agent,) = graph.agents.values()
+        return Teacher(agent, tuple(own.observation), graph.clock.for_evaluation())
+
+    def _taken(self) -> TakenCheckpoint:
+        if self.taken is not None and self.taken.run == self.run:
+            return self.taken
+        found = TakenCheckpoint.of(self.run)
+        # A shipped one is unpacked to another place on another machine.
+        return replace(found, checkpoint=self.run) if self.run.startswith(_SHIPPED) else found
+
+    def _path(self) -> Path:
+        """The checkpoint's folder; ConfigurationError where it isn't the one recorded."""
+        taken = self._taken()
+        if not taken.checkpoint.startswith(_SHIPPED):
+            return taken.path()
+        found = TakenCheckpoint.of(taken.checkpoint)
+        if found.sha256 != taken.sha256:
+            raise ConfigurationError(
+                f"it is not the one with which the run began: its sha256 is {found.sha256[:12]}..."
+                f", that in the manifest {taken.sha256[:12]}...; use that version of coach_rl"
+            )
+        return Path(found.checkpoint)
+
+    def _lost(self, error: CoachError) -> ConfigurationError:
+        return ConfigurationError(
+            f"the teacher {self.run} cannot be loaded: {error}; if it was moved, put it back, or "
+            "fork the run with agent.teacher.run=... as it is now (-cp)"
+        )
+
+
+class Teacher:
+    """An agent that acts greedily on what it is shown, and learns nothing.
+
+    Args:
+        agent: The agent.
+        keys: The keys of its observations.
+        clock: In TEST.
+    """
+
+    def __init__(self, agent: AnyAgent, keys: tuple[str, ...], clock: Clock) -> None:
+        self._agent = agent
+        self._keys = keys
+        self._clock = clock
+
+    def new_rows(self, num_envs: int) -> RowState:
+        """What it keeps from one observation to the next, per row."""
+        rows: RowState = self._agent.new_rows(num_envs, 0)
+        return rows
+
+    def actions(self, row_state: RowState, request: ActionRequest) -> Action:
+        """Its actions [R, ...] in the level's action space for the level's observations."""
+        greedy = request.greedy | True
+        seen = request.seen_as(self._seen(request.observation), greedy)
+        return self._agent.act(row_state, seen, self._clock)
+
+    def observe(self, row_state: RowState, outcome: Outcome) -> None:
+        """Follow what has happened, whichever actions were taken."""
+        seen = replace(
+            outcome,
+            observation=self._seen(outcome.observation),
+            next_goal={},
+            info={},
+        )
+        self._agent.observe(row_state, seen, self._clock)
+
+    def _seen(self, observation: Observation) -> Observation:
+        return {key: observation[key] for key in self._keys}
