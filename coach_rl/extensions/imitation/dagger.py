@@ -113,7 +113,8 @@ class DAggerAgent(PolicyAgent):
             new_taught=lambda: self.teacher.new_rows(num_envs),
         )
 
-    def act(self, row_state: TaughtRows, request: ActionRequest, clock: Clock) -> Action:
+    def act(self, row_state: AgentRows[RowState], request: ActionRequest, clock: Clock) -> Action:
+        assert isinstance(row_state, TaughtRows)
         if clock.trains:
             if row_state.taught is None:
                 row_state.taught = row_state.new_taught()
@@ -121,18 +122,20 @@ class DAggerAgent(PolicyAgent):
             row_state.label = np.asarray(self.output_filter.inverse(action))
         return super().act(row_state, request, clock)
 
-    def observe(self, row_state: TaughtRows, outcome: Outcome, clock: Clock) -> None:
+    def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
+        assert isinstance(row_state, TaughtRows)
         if row_state.taught is not None:
             self.teacher.observe(row_state.taught, outcome)
         super().observe(row_state, outcome, clock)
 
     def _chosen(
         self,
-        row_state: TaughtRows,
+        row_state: AgentRows[RowState],
         request: ActionRequest,
         observation: Observation,
         clock: Clock,
     ) -> dict[str, Array]:
+        assert isinstance(row_state, TaughtRows)
         choice = super()._chosen(row_state, request, observation, clock)
         if not clock.trains:
             return choice
