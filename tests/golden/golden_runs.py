@@ -145,7 +145,7 @@ FROM_DATA = (
 )
 LEVELS_FROM_DATA = FROM_DATA.replace(
     "agent.learning", "stack.0.agent.learning.report_every=20; stack.1.agent.learning"
-)
+).replace("updates=40", "updates=20")  # of each level
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
         steps=200,
