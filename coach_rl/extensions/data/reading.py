@@ -10,7 +10,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.extensions.data.column_cache import checksum
-from coach_rl.extensions.data.files import path_of, read_data
+from coach_rl.extensions.data.files import SAMPLE, path_of, read_data
 from coach_rl.extensions.data.filled_memory import FilledMemory
 from coach_rl.extensions.data.held_out import split_episodes
 from coach_rl.extensions.data.level_data import data_of_level
@@ -31,7 +31,7 @@ class DataIdentity:
     """The data that a run learns from."""
 
     path: str
-    """The file's or the folder's absolute path."""
+    """The file's or the folder's absolute path; a sample's name, which is where coach_rl is."""
     sha256: str
     """Checksum of the file, or of all files in the folder with their names."""
     episodes: int
@@ -128,7 +128,7 @@ class DataReading:
             if isinstance(agent.memory, FilledMemory):
                 agent.memory.note_filled()
             self.identity = DataIdentity(
-                path=str(path),
+                path=self._source if self._source.startswith(SAMPLE) else str(path),
                 sha256=found,
                 episodes=len(learned),
                 of_episodes=len(recorded.begins),
