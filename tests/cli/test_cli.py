@@ -133,7 +133,9 @@ def check_flags(commands: Iterable[Command], *more: type) -> None:
 
 def test_flags_belong_to_commands_that_exist() -> None:
     takers = {name for each in RUNS for name in each.of.split()}
-    assert takers <= {*COMMANDS, "seeds", "repeat", "untrained", "built", "begun"}
+    commands = [each for extension in own_extensions() for each in extension.commands.values()]
+    groups = {group for each in commands for group in each.get("flag_group", "").split()}
+    assert takers <= {*COMMANDS, *groups, "seeds", "repeat", "untrained", "built", "begun"}
 
 
 @pytest.mark.parametrize(

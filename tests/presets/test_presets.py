@@ -123,8 +123,11 @@ def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
     if hasattr(parameters, "data"):  # updates from which are counted instead
         updates = TrainingSteps(20)
         schedule = replace(schedule, training=updates, evaluation_interval=updates)
-        agent = hasty(parameters.agent)
-        agent = replace(agent, learning=replace(agent.learning, updates_per_step=1.0))
+        if hasattr(parameters, "stack"):
+            stack = tuple(replace(each, agent=counted(each.agent)) for each in parameters.stack)
+            changed = replace(parameters, schedule=schedule, stack=stack, updates=None)
+            return type(manager)(changed)
+        agent = counted(parameters.agent)
         return type(manager)(replace(parameters, schedule=schedule, agent=agent, updates=None))
     if hasattr(parameters, "stack"):  # of which the levels are made
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
@@ -138,6 +141,12 @@ def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
     )
     few = min(parameters.num_envs, 16)  # of which a rollout of 32 decisions has several each
     return type(manager)(replace(parameters, schedule=schedule, levels=levels, num_envs=few))
+
+
+def counted(agent):
+    """The agent learning little in as many updates as it counts."""
+    agent = hasty(agent)
+    return replace(agent, learning=replace(agent.learning, updates_per_step=1.0))
 
 
 def hasty(agent, rollout=256):

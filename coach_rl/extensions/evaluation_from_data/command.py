@@ -31,7 +31,7 @@ def evaluate(given: Given) -> int:
         newest_run(given.run),
         given.source,
         estimators=given.estimators or (),
-        discount=given.discount,
+        discount=given.value_discount,
         sampling=given.sampling,
         seed=given.seed,
         model=given.model or "network",

@@ -229,7 +229,9 @@ def _discount_of(agent: FilteredAgent[Any]) -> float:
             return agent.discount
         case PPOAgent():
             return agent.params.algorithm.discount
-    raise ConfigurationError(f"agent '{agent.name}' has no discount; give one with --discount")
+    raise ConfigurationError(
+        f"agent '{agent.name}' has no discount; give one with --value_discount"
+    )
 
 
 def _check_data(source: str, recorded: Recorded, names: Sequence[str], discount: float) -> None:
@@ -240,7 +242,7 @@ def _check_data(source: str, recorded: Recorded, names: Sequence[str], discount:
     if discount == 1 and models and truncated:
         raise ConfigurationError(
             f"{truncated:,} episodes of '{source}' were cut off, behind which {', '.join(models)} "
-            "have no bound with a discount of 1; give a lower --discount, or --estimators without "
+            "have no bound with a discount of 1; give a lower --value_discount, or --estimators without "
             "them"
         )
     weighted = [name for name in names if name not in WITHOUT_WEIGHTS]

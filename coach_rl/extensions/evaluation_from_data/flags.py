@@ -18,7 +18,7 @@ def discount(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number <= 1:
-        raise ConfigurationError(f"--discount takes a number in (0, 1], got {text}")
+        raise ConfigurationError(f"--value_discount takes a number in (0, 1], got {text}")
     return number
 
 
@@ -30,7 +30,7 @@ FOR_RUNS = group(
         names,
         separator=",",
     ),
-    Flag("--discount GAMMA", "discount per decision (default: the agent's)", discount),
+    Flag("--value_discount GAMMA", "discount per decision (default: the agent's)", discount),
     Flag(
         "--model MODEL",
         "of dm, dr and wdr: network (default), or linear in the observation",

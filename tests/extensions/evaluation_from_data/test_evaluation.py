@@ -206,7 +206,7 @@ def test_model_behind_a_cut_needs_a_discount(mass, mass_data, folder):
     check_refused(
         lambda: rl.evaluate_from_data(mass, data, sampling=True, discount=1.0),
         ConfigurationError,
-        "were cut off ... no bound with a discount of 1 ... lower --discount",
+        "were cut off ... no bound with a discount of 1 ... lower --value_discount",
     )
     found, _ = rl.evaluate_from_data(mass, data, sampling=True, discount=1.0, estimators=("is",))
     assert found.truncated == found.episodes == 30
@@ -260,7 +260,10 @@ def test_command_names_estimates_of_few_effective_samples(pole, pole_data, folde
         (["--from", "DATA", "--episodes", "5"], "ignores --evaluate"),
         (["--from", "DATA", "--level", "Hopper-v5"], "ignores -lvl"),
         (["--estimators", "dm"], "belongs to coach evaluate --from"),
-        (["--from", "DATA", "--discount", "2"], "--discount takes a number in (0, 1], got 2"),
+        (
+            ["--from", "DATA", "--value_discount", "2"],
+            "--value_discount takes a number in (0, 1], got 2",
+        ),
         (["--from", "DATA", "--model", "tree"], "invalid choice: 'tree'"),
         (["--from", "missing.npz"], "there is no data set 'missing.npz'"),
     ],

@@ -154,8 +154,8 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
     clips = {name: each.learner.clip_targets for name, each in agents.items()}
     assert clips == {"top": (-4.0, 0.0), "middle": (-1.0, 1.0), "low": (0.0, 1.0)}
     layouts = {name: each.memory.layout for name, each in agents.items()}
-    assert layouts["top"].parts[0].penalty == -4.0
-    assert layouts["middle"].parts[0].penalty == -1.0
+    penalties = {name: layouts[name].parts[-1].penalty for name in ("top", "middle")}
+    assert penalties == {"top": -4.0, "middle": -1.0}
     manager.close()
 
 
