@@ -242,8 +242,8 @@ def _check_data(source: str, recorded: Recorded, names: Sequence[str], discount:
     if discount == 1 and models and truncated:
         raise ConfigurationError(
             f"{truncated:,} episodes of '{source}' were cut off, behind which {', '.join(models)} "
-            "have no bound with a discount of 1; give a lower --value_discount, or --estimators without "
-            "them"
+            "have no bound with a discount of 1; give a lower --value_discount, or "
+            "--estimators without them"
         )
     weighted = [name for name in names if name not in WITHOUT_WEIGHTS]
     if not weighted:
