@@ -70,7 +70,7 @@ class TaughtRows(AgentRows[RowState]):
 
 
 class TeachersActions(Stage):
-    """Has memories keep the teacher's actions, of random decisions in HEATUP as well."""
+    """The stage that has memories keep the teacher's actions, also of random decisions in HEATUP."""
 
     extras = (TEACHER_ACTION,)
     needed = (TEACHER_ACTION,)

@@ -117,7 +117,7 @@ class Teacher:
         self._clock = clock
 
     def new_rows(self, num_envs: int) -> RowState:
-        """What it keeps from one observation to the next, per row."""
+        """The state per row that the teacher keeps from one observation to the next."""
         rows: RowState = self._agent.new_rows(num_envs, 0)
         return rows
 
