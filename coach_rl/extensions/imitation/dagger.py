@@ -70,7 +70,7 @@ class TaughtRows(AgentRows[RowState]):
 
 
 class TeachersActions(Stage):
-    """The stage that has memories keep the teacher's actions, also of random decisions in HEATUP."""
+    """The stage that stores the teacher's actions, of random decisions in HEATUP as well."""
 
     extras = (TEACHER_ACTION,)
     needed = (TEACHER_ACTION,)
