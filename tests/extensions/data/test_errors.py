@@ -93,7 +93,7 @@ def test_data_set_beside_extras_is_refused():
 
 def test_memory_of_sequences_refuses_a_data_set():
     parts = (DataSetParameters(source="D4RL/door/human-v2"),)
-    with pytest.raises(ConfigurationError, match="parts="):
+    with pytest.raises(ConfigurationError, match="draws=SequenceParameters exclude each other"):
         sequences.built(4, space=sequences.KEPT, **{**sequences.MEMORY, "parts": parts})
 
 
