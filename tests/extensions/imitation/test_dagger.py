@@ -55,7 +55,8 @@ def drawn(rng, run=CART_POLE):
 
 def lived(agent, rows, seen, clock=TRAIN, *, is_first=True, greedy=False):
     """Actions, and the teacher's, [T, 2] each, in the observations seen[:-1]."""
-    actions, labels = [], []
+    actions = []
+    labels = []
     for step, (before, after) in enumerate(pairwise(seen)):
         starts = is_first and step == 0
         actions.append(agent.act(rows, request(before, starts=starts, greedy=greedy), clock))
