@@ -5,7 +5,7 @@ from gymnasium import spaces
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import BLOCK, numpy_policy
+from coach_rl.architectures.numpy_policy import BLOCK, in_blocks, numpy_policy
 from coach_rl.architectures.onednn import onednn_linear
 from coach_rl.architectures.torso import TorsoParameters
 
@@ -153,3 +153,12 @@ def test_what_it_cannot_do_is_left_to_torch(observed, torso):
 
 def test_a_model_elsewhere_than_on_the_cpu_is_left_to_torch():
     assert numpy_policy(build(VECTOR).to("meta")) is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rows", [1, 2 * BLOCK + 3])
+def test_a_result_that_is_not_finite_gives_no_warning_of_numpy(rows):
+    """The flag that it follows is set now and then by finite numbers, in OpenBLAS's padding."""
+    weight = np.float32([[np.inf], [-np.inf]])
+    forward = in_blocks(lambda observation: observation["x"].dot(weight))
+    assert np.isnan(forward({"x": np.ones((rows, 2), np.float32)})).all()
