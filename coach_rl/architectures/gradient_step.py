@@ -191,22 +191,17 @@ class Adam(Saved):
         self._powers = torch.ones_like(self._betas)
 
     def step(self, gradient: Tensor, learning_rate: Tensor) -> None:
-        params = self.params
-        online = self.network.online
         self._powers.copy_(next_powers(self._powers, self._betas))
-        parameters, first, second = adam_step(
-            online,
+        adam_step(
+            self.network.online,
             gradient,
             self._first,
             self._second,
             self._powers,
             learning_rate,
-            betas=params.betas,
-            epsilon=params.epsilon,
+            betas=self.params.betas,
+            epsilon=self.params.epsilon,
         )
-        online.copy_(parameters)
-        self._first.copy_(first)
-        self._second.copy_(second)
 
     def mean_gradient(self) -> Tensor:
         return self._first / (1 - self._powers[0]).clamp(min=1e-8)

@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import hardshrink, threshold
+from torch.nn.functional import threshold
 
 # Decaying numbers too small to matter become 0. Left alone they end as denormal numbers, on which
 # a processor is some hundred times slower, and stay there: the powers of the decays, and the
@@ -41,27 +41,26 @@ def adam_step(
     *,
     betas: tuple[float, float],
     epsilon: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1).
+) -> None:
+    """Make one step of Adam (Kingma and Ba 2015, algorithm 1), in place.
 
     Args:
-        parameters: [P].
+        parameters: [P], written.
         gradient: [P].
-        first: First moment before this step, [P].
-        second: Second moment before this step, [P].
+        first: First moment, [P], written.
+        second: Second moment, [P], written.
         powers: `next_powers` of the step before, [2]. Kept by multiplication they cost nothing;
             compiled, `beta ** step` is computed again for every parameter.
         learning_rate: A scalar tensor.
         betas: Decay of the moments.
         epsilon: Added to the root of the bias-corrected second moment, as in PyTorch.
-
-    Returns:
-        New parameters, first and second moment.
     """
-    first = hardshrink(first.lerp(gradient, 1 - betas[0]), SMALLEST_FIRST_MOMENT)
-    second = betas[1] * second + (1 - betas[1]) * gradient * gradient
-    second = threshold(second, SMALLEST_SECOND_MOMENT, 0.0)
+    # New memory for a million numbers costs several times the arithmetic, so little is taken.
+    first.lerp_(gradient, 1 - betas[0])
+    torch.ops.aten.hardshrink.out(first, SMALLEST_FIRST_MOMENT, out=first)
+    second.mul_(betas[1]).add_(((1 - betas[1]) * gradient).mul_(gradient))
+    threshold(second, SMALLEST_SECOND_MOMENT, 0.0, inplace=True)
     # The bias corrections are scalars, so a parameter takes one root and one division.
     corrected_rate = learning_rate / (1 - powers[0])
-    denominator = second.sqrt() * (1 - powers[1]).rsqrt() + epsilon
-    return parameters - corrected_rate * first / denominator, first, second
+    denominator = second.sqrt().mul_((1 - powers[1]).rsqrt()).add_(epsilon)
+    parameters.sub_((corrected_rate * first).div_(denominator))

@@ -16,7 +16,7 @@ def test_adam_step_equals_torch_over_ten_steps():
     for step, gradient in enumerate(gradients, start=1):
         theirs.grad = gradient.clone()
         optimizer.step()
-        ours, first, second = adam_step(
+        adam_step(
             ours,
             gradient,
             first,
@@ -34,13 +34,13 @@ def test_adam_step_moments_never_become_denormal():
     theirs = start.clone().requires_grad_()
     betas, betas_tensor = (0.8, 0.9), torch.tensor([0.8, 0.9])
     optimizer = torch.optim.Adam([theirs], lr=0.01, betas=betas)
-    ours, first, second = start, torch.zeros(2), torch.zeros(2)
+    ours, first, second = start.clone(), torch.zeros(2), torch.zeros(2)
     powers = torch.ones(2)
     for step in range(1_200):
         theirs.grad = gradient if step < 10 else torch.zeros(2)
         optimizer.step()
         powers = next_powers(powers, betas_tensor)
-        ours, first, second = adam_step(
+        adam_step(
             ours,
             theirs.grad,
             first,
