@@ -297,7 +297,8 @@ class GradientStep(Generic[Batch]):
             index: Rows that make the batch, int64 [B]; None takes all.
             scalars: Learning rates, and numbers for the losses.
         """
-        batch = data if index is None else mapped(lambda column: column[index], data)
+        # `index_select` takes a fifth of the time of `column[index]` where columns are bytes.
+        batch = data if index is None else mapped(lambda each: each.index_select(0, index), data)
         means: Numbers = {}
         judged: Numbers = {}
         per_sample: Numbers = {}
