@@ -31,6 +31,15 @@ def next_powers(powers: Tensor, betas: Tensor) -> Tensor:
     return threshold(powers * betas, SMALLEST_POWER, 0.0)
 
 
+def root(second: Tensor) -> Tensor:
+    """The roots of second moments [P], of 0 as of the smallest normal number.
+
+    MKL takes fifteen times as long for the root of 0, which is the moment of most weights behind
+    rectified units; beside `epsilon` there is no difference.
+    """
+    return second.clamp(min=SMALLEST_SECOND_MOMENT).sqrt_()
+
+
 def adam_step(
     parameters: Tensor,
     gradient: Tensor,
@@ -62,5 +71,5 @@ def adam_step(
     threshold(second, SMALLEST_SECOND_MOMENT, 0.0, inplace=True)
     # The bias corrections are scalars, so a parameter takes one root and one division.
     corrected_rate = learning_rate / (1 - powers[0])
-    denominator = second.sqrt().mul_((1 - powers[1]).rsqrt()).add_(epsilon)
+    denominator = root(second).mul_((1 - powers[1]).rsqrt()).add_(epsilon)
     parameters.sub_((corrected_rate * first).div_(denominator))

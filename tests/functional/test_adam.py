@@ -1,9 +1,10 @@
 """Our Adam against PyTorch's."""
 
+import numpy as np
 import pytest
 import torch
 
-from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers
+from coach_rl.functional.adam import adam_step, clipped_gradient, next_powers, root
 
 
 def test_adam_step_equals_torch_over_ten_steps():
@@ -57,6 +58,12 @@ def test_adam_step_moments_never_become_denormal():
     assert not second.any()
     assert not powers.any()
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=0)
+
+
+def test_the_root_of_zero_is_nothing_beside_the_smallest_epsilon_of_use():
+    second = torch.tensor([0.0, 4.0])
+    assert (root(second) + 1e-12).tolist() == [np.float32(1e-12), 2.0]
+    assert second.tolist() == [0.0, 4.0]
 
 
 def test_clipped_gradient_has_largest_norm():

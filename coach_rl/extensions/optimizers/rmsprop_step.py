@@ -1,10 +1,9 @@
 """RMSprop's step, on flat tensors."""
 
-import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink, threshold
 
-from coach_rl.functional.adam import SMALLEST_FIRST_MOMENT, SMALLEST_SECOND_MOMENT
+from coach_rl.functional.adam import SMALLEST_FIRST_MOMENT, SMALLEST_SECOND_MOMENT, root
 
 
 def rmsprop_step(
@@ -42,8 +41,8 @@ def rmsprop_step(
     variance = second
     if first is not None:
         first = hardshrink(first.lerp(gradient, 1 - alpha), SMALLEST_FIRST_MOMENT)
-        variance = (second - first * first).clamp(min=0)  # which rounding may make negative
-    step = gradient / (torch.sqrt(variance) + epsilon)
+        variance = second - first * first  # rounding may make it negative, which is as 0
+    step = gradient / (root(variance) + epsilon)
     if velocity is not None:
         step = velocity = hardshrink(momentum * velocity + step, SMALLEST_FIRST_MOMENT)
     return parameters - learning_rate * step, second, first, velocity
