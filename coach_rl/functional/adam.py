@@ -35,7 +35,7 @@ def root(second: Tensor) -> Tensor:
     """The roots of second moments [P], of 0 as of the smallest normal number.
 
     MKL takes fifteen times as long for the root of 0, which is the moment of most weights behind
-    rectified units; beside `epsilon` there is no difference.
+    rectified units; beside an epsilon of 1e-10 or more there is no difference.
     """
     return second.clamp(min=SMALLEST_SECOND_MOMENT).sqrt_()
 

@@ -60,9 +60,9 @@ def test_adam_step_moments_never_become_denormal():
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=0)
 
 
-def test_the_root_of_zero_is_nothing_beside_the_smallest_epsilon_of_use():
+def test_the_root_of_zero_is_nothing_beside_a_small_epsilon():
     second = torch.tensor([0.0, 4.0])
-    assert (root(second) + 1e-12).tolist() == [np.float32(1e-12), 2.0]
+    assert (root(second) + 1e-11).tolist() == [np.float32(1e-11), 2.0]
     assert second.tolist() == [0.0, 4.0]
 
 
