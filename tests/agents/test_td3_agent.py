@@ -1,71 +1,12 @@
 import pytest
 import torch
-from plain_learners import (
-    HALF,
-    MIDDLE,
-    assert_same_network,
-    batches,
-    build,
-    doubles,
-    follow,
-    frozen,
-    moved,
-    plain_actor,
-    plain_adam,
-    plain_critics,
-    plain_error_loss,
-    plain_step,
-    values_of,
-)
+from plain_actor_critics import PlainTD3, learn_alike
+from plain_learners import HALF, MIDDLE, batches, build, frozen, moved
 
 from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.architectures.gradient_step import TargetSync
 
 STEPS = 9
-
-
-class PlainTD3:
-    """TD3 (Fujimoto et al. 2018, algorithm 1) with plain modules, torch's Adam, in doubles."""
-
-    def __init__(self, agent):
-        self.settings, params = agent.params.algorithm, agent.params
-        self.actor, self.critics = (
-            plain_actor(agent.learner.actor),
-            plain_critics(agent.learner.critics),
-        )
-        self.actor_target, self.critics_target = frozen(self.actor), frozen(self.critics)
-        self.params = params
-        self.actor_adam = plain_adam(self.actor, params.actor_optimizer)
-        self.critics_adam = plain_adam(self.critics, params.critic_optimizer)
-        self.noise = torch.Generator()
-        self.noise.set_state(agent.noise_rng.get_state())
-        self.taken, self.said = 0, {}
-
-    def step(self, batch):
-        plain, share = doubles(batch)
-        before, after = plain.observation["x"], plain.next_observation["x"]
-        settings, limit = self.settings, self.settings.target_noise_clip
-        noise = torch.randn(share.shape, generator=self.noise).double() * settings.target_noise
-        with torch.no_grad():
-            next_share = torch.tanh(self.actor_target(after))
-            next_share = (next_share + noise.clamp(-limit, limit)).clamp(-1, 1)
-            next_values = values_of(self.critics_target, after, next_share)
-            lower = torch.minimum(next_values[0], next_values[1])
-            target = plain.reward + plain.discount * lower
-            if settings.clip_targets is not None:
-                target = target.clamp(*settings.clip_targets)
-        values = values_of(self.critics, before, share)
-        loss = plain_error_loss(values, target, plain.weight, settings.huber)
-        plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
-        errors = (values - target).abs().mean(dim=0).detach()
-        self.taken += 1
-        if self.taken % settings.policy_delay == 0:
-            loss = -values_of(self.critics[:1], before, torch.tanh(self.actor(before))).mean()
-            plain_step(self.actor_adam, loss, self.actor, self.params.actor_optimizer)
-            if self.taken // settings.policy_delay % settings.target_sync.every == 0:
-                follow(self.actor_target, self.actor, settings.target_sync.rate)
-                follow(self.critics_target, self.critics, settings.target_sync.rate)
-        return errors
 
 
 @pytest.mark.parametrize(
@@ -89,19 +30,8 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, adam):
     agent = build("td3", algorithm=algorithm, adam={"epsilon": 1e-4, **adam})
     plain = PlainTD3(agent)
     start = frozen(plain.actor)
-    for batch in batches(STEPS):
-        expected = plain.step(batch)
-        outputs = agent.learn_from_batch(batch)
-        torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
+    learn_alike(agent, plain, batches(STEPS))
     assert moved(plain.actor, start) > 0.02
-    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
-    assert_same_network(plain_critics(agent.learner.critics), plain.critics)
-    assert_same_network(
-        plain_actor(agent.learner.actor, agent.learner.actor.target), plain.actor_target
-    )
-    assert_same_network(
-        plain_critics(agent.learner.critics, agent.learner.critics.target), plain.critics_target
-    )
 
 
 def constant_networks(agent, *, target_share, first, second):
