@@ -10,106 +10,44 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, eager_gradient, mapped
-from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
-from coach_rl.architectures.torso import FlattenVector, TorsoParameters
+from coach_rl.architectures.q_network import MeanHead
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.records import ALLOWED
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
-from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
+from coach_rl.extensions.distributional.heads import CategoricalHead
 from coach_rl.extensions.exploration import EpsilonZGreedy
 from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.draws import SingleTransitions
-from tests.agents.decisions import context, outcome, request
+from tests.agents.decisions import request
 from tests.agents.plain_dqn import PlainDQN, PlainQNetwork
 from tests.agents.plain_learners import TRAIN, manager, run
 from tests.agents.resuming import after, assert_resumes
+from tests.agents.small_dqns import (
+    HEADS,
+    NETWORKS,
+    batches,
+    build,
+    masked_decisions,
+    masks_of,
+    parameters,
+)
 
-SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SIZES = (2, 4, 3)
 ACTIONS = spaces.MultiDiscrete(SIZES, start=[5, 0, -1])
-HEADS = {
-    "mean": MeanHead(),
-    "quantiles": QuantileHead(count=5),
-    "categorical": CategoricalHead(atoms=11, low=-1.5, high=2.5),
-}
-NETWORKS = {"plain": {}, "dueling streams": {"dueling": True, "streams": (5,)}}
+ONE_ACTION = spaces.Discrete(3, start=5)
+ONE_CHOICE = spaces.MultiDiscrete([3], start=[5])
 SETTINGS = [
     {"double": False, "huber": 1.0},
     {"double": True, "huber": None},
     {"double": True, "huber": 0.4, "clip_targets": (-1.0, 0.7)},
 ]
-
-
-@pytest.fixture
-def in_doubles(monkeypatch):
-    """Networks that leave observations in double precision."""
-    monkeypatch.setattr(FlattenVector, "forward", lambda self, values: values.flatten(1))
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-def parameters(
-    head="mean", network=None, algorithm=None, *, layers=(7, 6), recurrence=None, **changes
-):
-    given = {
-        "learning": LearningParameters(batch=16, learning_starts=1),
-        "memory": ReplayMemoryParameters(capacity=2_000),
-        "optimizer": AdamParameters(learning_rate=0.02, epsilon=1e-4),
-        "update_mode": "eager",
-    }
-    return DQNAgentParameters(
-        algorithm=DQNAlgorithmParameters(**(algorithm or {})),
-        network=QNetworkParameters(
-            torso=TorsoParameters(middleware=layers, activation="relu", recurrence=recurrence),
-            head=HEADS[head],
-            **(network or {}),
-        ),
-        **{**given, **changes},
-    )
-
-
-def build(params, actions=ACTIONS, *, masked=False, num_envs=1):
-    count = sum(actions.nvec) if isinstance(actions, spaces.MultiDiscrete) else actions.n
-    shown = {"action_mask": spaces.MultiBinary(int(count))} if masked else {}
-    return params.build(context({**SEEN.spaces, **shown}, actions, num_envs=num_envs))
-
-
-def masks_of(sizes, rows, rng):
-    """Random masks [rows, M] that allow one action or more of each choice."""
-    masks = []
-    for size in sizes:
-        mask = rng.random((rows, size)) < 0.4
-        mask[np.arange(rows), rng.integers(size, size=rows)] = True
-        masks.append(mask)
-    return np.concatenate(masks, axis=1)
-
-
-def batch_of(seed, *, masked=False, sizes=SIZES, start=(5, 0, -1), rows=12):
-    """As a memory with n-step returns and priorities gives it."""
-    rng = np.random.default_rng(seed)
-
-    def seen():
-        masks = {ALLOWED: torch.from_numpy(masks_of(sizes, rows, rng))} if masked else {}
-        return {"x": torch.from_numpy(rng.normal(size=(rows, 3)))} | masks
-
-    return TransitionBatch(
-        observation=seen(),
-        action=torch.from_numpy(np.array(start) + rng.integers(sizes, size=(rows, len(sizes)))),
-        reward=torch.from_numpy(rng.integers(-15, 16, rows) / 5),
-        next_observation=seen(),
-        discount=torch.from_numpy(rng.choice([0.9, 0.0, 0.9**3], rows)),
-        weight=torch.from_numpy(0.2 + rng.random(rows)),
-        position=torch.arange(rows),
-    )
 
 
 class PlainBranches(PlainQNetwork):
@@ -192,17 +130,18 @@ class PlainBranching(PlainDQN):
 @pytest.mark.usefixtures("in_doubles")
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", ["plain", "dueling streams"])
 @pytest.mark.parametrize("head", HEADS)
 def test_loss_and_gradient_equal_those_of_plain_branches(head, network, number, masked):
     params = parameters(head, NETWORKS[network], SETTINGS[number])
-    agent = build(params, masked=masked)
+    agent = build(params, ACTIONS, masked=masked)
     learner = agent.learner
     learner.network.online = learner.network.online.double()
     learner.network._target = learner.network.online.clone()
     noise = torch.randn(learner.network.size, generator=torch.Generator().manual_seed(number))
     learner.network.target.add_(0.1 * noise)
-    plain, batch = PlainBranching(params, agent), batch_of(number, masked=masked)
+    plain = PlainBranching(params, agent)
+    (batch,) = batches(1, ACTIONS, seed=number, masked=masked, dtype=np.float64)
     samples = [mapped(lambda column, row=row: column[row], batch) for row in range(12)]
     losses, errors = zip(*map(plain.loss, samples), strict=True)
     expected = sum(w * each for w, each in zip(batch.weight, losses, strict=True)) / 12
@@ -218,15 +157,8 @@ def test_loss_and_gradient_equal_those_of_plain_branches(head, network, number, 
 @pytest.mark.parametrize("head", HEADS)
 def test_one_choice_equals_discrete_dqn(head, masked):
     params = parameters(head, {"dueling": True}, {"target_sync": TargetSync(every=2)})
-    agents = [
-        build(params, space, masked=masked)
-        for space in (spaces.Discrete(3, start=5), spaces.MultiDiscrete([3], start=[5]))
-    ]
-    for seed in range(4):
-        batch = batch_of(seed, masked=masked, sizes=(3,), start=(5,))
-        batch = mapped(
-            lambda column: column.float() if column.is_floating_point() else column, batch
-        )
+    agents = [build(params, space, masked=masked) for space in (ONE_ACTION, ONE_CHOICE)]
+    for batch in batches(4, ONE_CHOICE, masked=masked):
         single = batch._replace(action=batch.action[:, 0])
         found = [
             agent.learn_from_batch(each)["td_error"]
@@ -255,24 +187,8 @@ def test_one_choice_equals_discrete_dqn(head, masked):
     ],
 )
 def test_masked_decisions_are_allowed(exploration):
-    agent = build(parameters(exploration=exploration), masked=True, num_envs=50)
-    state, rng = agent.new_rows(50, seed=0), np.random.default_rng(0)
-    counts = np.zeros(sum(SIZES))
-
-    def shown():
-        seen = {"x": rng.normal(size=(50, 3)).astype(np.float32)}
-        return seen | {"action_mask": masks_of(SIZES, 50, rng).astype(np.int8)}
-
-    seen = shown()
-    for step in range(100):
-        mask, greedy = seen["action_mask"] > 0, rng.random(50) < 0.2
-        action = agent.act(state, request(seen, starts=step == 0, greedy=greedy), TRAIN)
-        seen = shown()
-        agent.observe(state, outcome(seen), TRAIN)
-        columns = action - ACTIONS.start + np.cumsum((0, *SIZES[:-1]))
-        assert np.take_along_axis(mask, columns, axis=1).all()
-        np.add.at(counts, columns, 1)
-    assert (counts > 100).all()
+    agent = build(parameters(exploration=exploration), ACTIONS, masked=True, num_envs=50)
+    assert (masked_decisions(agent, 100) > 100).all()
 
 
 class Locks(gymnasium.Env):

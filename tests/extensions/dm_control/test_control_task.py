@@ -20,7 +20,8 @@ from coach_rl.environments.dm_control.tasks import (
     require_task,
     usual_repeat,
 )
-from tests.extensions.dm_control.tasks_for_tests import build, play, seen, task
+from tests.environments.walks import walk
+from tests.extensions.dm_control.tasks_for_tests import build, task
 
 
 def bare(name, seed):
@@ -119,7 +120,7 @@ def test_parts_are_shown_by_name():
 def test_own_time_limit_truncates():
     environment = build(level="cheetah-run", max_episode_steps=5)
     environment.reset(seed=0)
-    ends = [answer.end.tolist() for answer in play(environment, 10)]
+    ends = [answer.end.tolist() for answer in walk(environment, 10)]
     assert ends == ([[0]] * 4 + [[End.TRUNCATED]]) * 2
 
 
@@ -210,7 +211,7 @@ def test_state_needs_no_opengl(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "off")
     environment = build(level="cartpole-swingup")
     environment.reset(seed=0)
-    assert len(seen(play(environment, 3))) == 3
+    assert len(walk(environment, 3)) == 3
 
 
 def test_environment_passes_the_contract():

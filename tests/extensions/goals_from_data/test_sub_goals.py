@@ -10,8 +10,8 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.records import Transition
 from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.decisions import transition
 
 LENGTHS = (5, 12, 1, 30)
 OBSERVED = spaces.Dict(
@@ -50,15 +50,13 @@ def filled(*, duration=1, **settings):
             here = np.array([[episode, step]], np.float64)
             goal = np.full((1, 1), -7.0)
             memory.add(
-                Transition(
-                    rows=np.array([0]),
-                    observation={"observation": here, "desired_goal": goal},
-                    next_observation={"observation": here + [0, 1], "desired_goal": goal},  # noqa: RUF005
-                    action=np.float32([[99.0, 99.0]]),
-                    reward=np.array([5.0]),
-                    terminated=np.array([False]),
-                    truncated=np.array([step == length - 1]),
-                    duration=np.array([duration]),
+                transition(
+                    {"observation": here, "desired_goal": goal},
+                    np.float32([[99.0, 99.0]]),
+                    {"observation": here + [0, 1], "desired_goal": goal},  # noqa: RUF005
+                    reward=5.0,
+                    truncated=step == length - 1,
+                    duration=duration,
                 )
             )
     return memory
@@ -109,15 +107,12 @@ def test_sub_goals_stay_within_the_bounds_of_the_level_below():
         here = np.array([[0, step]], np.float64)
         seen = {"desired_goal": np.zeros((1, 1))}
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={"observation": here, **seen},
-                next_observation={"observation": here + 1, **seen},
-                action=np.float32([[0, 0]]),
-                reward=np.zeros(1),
-                terminated=np.array([False]),
-                truncated=np.array([step == 8]),
-                duration=np.array([1]),
+            transition(
+                {"observation": here, **seen},
+                np.float32([[0, 0]]),
+                {"observation": here + 1, **seen},
+                reward=0.0,
+                truncated=step == 8,
             )
         )
     assert memory.sample(200).action[:, 1].max() == 3

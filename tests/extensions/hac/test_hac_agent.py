@@ -27,7 +27,7 @@ from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import LevelParameters, ScheduleParameters
-from coach_rl.memories import TransitionBatch
+from tests.agents.decisions import transition_batch
 from tests.agents.resuming import after, assert_resumes, rows_below
 from tests.builders import ddpg
 
@@ -376,14 +376,8 @@ def hopeless(agent, size):
         {key: torch.rand((size, *shape), generator=rng) for key, shape in shapes.items()}
         for _ in range(2)
     )
-    return TransitionBatch(
-        observation=before,
-        action=2 * torch.rand((size, 2), generator=rng) - 1,
-        reward=torch.full((size,), -1.0 - 0.98 * 10),
-        discount=torch.zeros(size),
-        next_observation=after,
-        weight=torch.ones(size),
-        position=torch.arange(size),
+    return transition_batch(
+        before, 2 * torch.rand((size, 2), generator=rng) - 1, after, reward=-1.0 - 0.98 * 10
     )
 
 

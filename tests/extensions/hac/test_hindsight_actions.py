@@ -11,7 +11,7 @@ from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import LevelPlace
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, Transition
+from coach_rl.core.records import End
 from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
@@ -19,6 +19,7 @@ from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import LevelParameters
 from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.decisions import transition
 from tests.memories.replay_worlds import same_batches
 
 GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
@@ -81,15 +82,13 @@ def decisions(memory, seed=0, ticks=60):
         reached = np.abs(after - wanted) <= 0.4
         cut = ~reached & (rng.random(2) < 0.2)
         memory.add(
-            Transition(
-                rows=np.arange(2),
-                observation=seen(here, time, wanted),
-                action=asked,
+            transition(
+                seen(here, time, wanted),
+                asked,
+                seen(after, time + 1, wanted),
                 reward=reached - 1.0,
-                next_observation=seen(after, time + 1, wanted),
                 terminated=reached,
                 truncated=cut,
-                duration=np.ones(2, np.int64),
                 below=below,
                 tested=tested,
             )
@@ -240,19 +239,12 @@ def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
     memory = build(ratio=0.0, sub_goal=timed)
     for below in (End.HORIZON, End.GOAL, End.OUTER):
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={
-                    key: each[:1] for key, each in seen(np.zeros(2), 0, np.ones(2)).items()
-                },
-                action=np.array([[4.0, 2.0, 6.5]], np.float32),
-                reward=np.array([-1.0]),
-                next_observation={
-                    key: each[:1] for key, each in seen(np.full(2, 3.0), 0, np.ones(2)).items()
-                },
-                terminated=np.array([False]),
-                truncated=np.array([False]),
-                duration=np.array([4 if below == End.OUTER else 7]),
+            transition(
+                {key: each[:1] for key, each in seen(np.zeros(2), 0, np.ones(2)).items()},
+                np.array([[4.0, 2.0, 6.5]], np.float32),
+                {key: each[:1] for key, each in seen(np.full(2, 3.0), 0, np.ones(2)).items()},
+                reward=-1.0,
+                duration=4 if below == End.OUTER else 7,
                 below=np.array([below], np.uint8),
                 tested=np.array([False]),
             )
@@ -280,15 +272,12 @@ def test_hindsight_failure_at_missed_goal_is_kept():
     for number, (before, after) in enumerate(places):
         is_last = number == 2
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation=_one(before),
-                action=np.zeros((1, 2), np.float32),
-                reward=np.array([-HORIZON if is_last else -1.0]),
-                next_observation=_one(after),
-                terminated=np.array([is_last]),
-                truncated=np.array([False]),
-                duration=np.array([1]),
+            transition(
+                _one(before),
+                np.zeros((1, 2), np.float32),
+                _one(after),
+                reward=-HORIZON if is_last else -1.0,
+                terminated=is_last,
                 below=np.array([End.HORIZON if is_last else End.GOAL], np.uint8),
             )
         )
