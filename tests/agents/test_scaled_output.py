@@ -17,7 +17,8 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from coach_rl.graph_managers import BasicRLGraphManager
+from tests.builders import flat
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,))})
 FAR = spaces.Box(np.float32([0, -4, 10]), np.float32([100, 52, 10.5]))
@@ -136,12 +137,7 @@ def test_it_learns_on_bounds_far_from_unit_width(steps, rate, least):
         optimizer=replace(agent.optimizer, learning_rate=rate),
     )
     manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=GymnasiumParameters(level=f"{__name__}:Dial"),
-            schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
-            num_envs=4,
-        )
+        flat(agent, GymnasiumParameters(level=f"{__name__}:Dial"), num_envs=4, training=steps)
     )
     manager.create_graph(Runtime(seed=0, device="cpu"))
     with manager:

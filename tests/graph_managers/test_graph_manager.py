@@ -28,10 +28,8 @@ from coach_rl.filters import (
     RewardReturnScalingFilter,
 )
 from coach_rl.graph_managers import (
-    BasicGraphParameters,
     BasicRLGraphManager,
     LevelParameters,
-    ScheduleParameters,
 )
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from tests.builders import created, flat, graph
@@ -234,18 +232,16 @@ def test_a_two_level_graph_runs_and_learns_on_both_levels():
 
 
 def test_ppo_learns_the_one_step_world():
-    params = BasicGraphParameters(
-        agent=replace(
+    params = flat(
+        replace(
             ppo(rollout=EnvironmentSteps(256), minibatch=64, epochs=8),
             optimizer=replace(PPOAgentParameters().optimizer, learning_rate=3e-3),
         ),
-        environment=OneStepParameters(size=4),
+        OneStepParameters(size=4),
         num_envs=8,
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(6_000),
-            evaluation_interval=EnvironmentSteps(6_000),
-            evaluation_episodes=EnvironmentEpisodes(50),
-        ),
+        training=6_000,
+        evaluation_interval=6_000,
+        evaluation_episodes=50,
     )
     records, _ = finished(params)
     assert records[-1].scalars["evaluation/reward_mean"] >= 0.98
