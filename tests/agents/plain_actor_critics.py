@@ -1,7 +1,9 @@
 """DDPG and TD3 with plain modules and torch's Adam in double precision; others vary their parts."""
 
+import pytest
 import torch
 from plain_learners import (
+    HALF,
     assert_same_network,
     doubles,
     follow,
@@ -32,6 +34,7 @@ class PlainDDPG:
         self.critics_adam = plain_adam(self.critics, self.params.critic_optimizer)
         self.taken = 0
         self.metrics = {}
+        """Of the last step."""
 
     def next_share(self, after):
         """The target actor's actions as shares of the box, [B, A]."""
@@ -66,6 +69,7 @@ class PlainDDPG:
 
     def step(self, batch):
         """Learn from a batch; returns the temporal-difference errors, [B]."""
+        self.metrics = {}
         loss, errors = self.critic_loss(batch)
         self.metrics["critic_loss"] = loss.item()
         self.metrics["critic_gradient_norm"] = plain_step(
@@ -105,6 +109,7 @@ class PlainTD3(PlainDDPG):
 
     def __init__(self, agent):
         super().__init__(agent)
+        assert len(self.critics) == 2
         self.delay = self.settings.policy_delay
         self.noise = torch.Generator()
         self.noise.set_state(agent.noise_rng.get_state())
@@ -113,7 +118,10 @@ class PlainTD3(PlainDDPG):
         share = super().next_share(after)
         noise = torch.randn(share.shape, generator=self.noise).double() * self.settings.target_noise
         limit = self.settings.target_noise_clip
-        return (share + noise.clamp(-limit, limit)).clamp(-1, 1)
+        noise = noise.clamp(-limit, limit)
+        if self.settings.target_noise_unit == "raw":
+            noise = noise / HALF  # as shares of the box
+        return (share + noise).clamp(-1, 1)
 
     def actor_loss(self, batch):
         before = doubles(batch)[0].observation["x"]
@@ -124,9 +132,19 @@ class PlainTD3(PlainDDPG):
 
 
 def learn_alike(agent, plain, made):
-    """Let both learn from batches; their temporal-difference errors and networks are the same."""
+    """Let both learn from batches: errors and networks are the same after each, metrics at last.
+
+    Those of the actor are means over its own steps.
+    """
+    steps = []
     for batch in made:
         expected = plain.step(batch)
         outputs = agent.learn_from_batch(batch)
         torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
-    plain.assert_same(agent)
+        plain.assert_same(agent)
+        steps.append(plain.metrics)
+    found = agent.learner.engine.drain_metrics()
+    assert found.keys() == set().union(*steps)
+    for name, value in found.items():
+        own = [each[name] for each in steps if name in each]
+        assert value == pytest.approx(sum(own) / len(own), rel=1e-3, abs=1e-4), name

@@ -7,7 +7,6 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.records import take
 from coach_rl.core.spaces import EnvironmentSpaces
@@ -23,7 +22,6 @@ from tests import builders
 from tests.agents.decisions import stored_by
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
-SMALL = TorsoParameters(middleware=(8,))
 NOWHERE = np.float64(9.0)
 
 

@@ -13,8 +13,6 @@ from plain_learners import (
     HALF,
     HEATUP,
     KINDS,
-    MIDDLE,
-    SYMMETRIC,
     TEST,
     TRAIN,
     batches,
@@ -187,37 +185,6 @@ def test_metrics_come_every_report_every_gradient_steps(kind):
         assert all(np.isfinite(value) for value in record.scalars.values())
 
 
-# Targets.
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "sync", [TargetSync(rate=0.25), TargetSync(every=3), TargetSync(rate=0.5, every=2)], ids=str
-)
-def test_targets_follow_by_gradient_step(kind, sync):
-    """target += rate * (online - target), by numpy, for every number."""
-    delay = {"policy_delay": 1} if kind == "td3" else {}
-    agent = build(kind, algorithm={"target_sync": sync, **delay})
-    networks = targets_of(agent)
-    assert (
-        set(networks)
-        == {
-            "ddpg": {"actor", "critic"},
-            "td3": {"actor", "critics"},
-            "sac": {"critics"},
-        }[kind]
-    )
-    expected = {name: each.target.numpy().astype(np.float64) for name, each in networks.items()}
-    for number, batch in enumerate(batches(7), start=1):
-        agent.learn_from_batch(batch)
-        for name, each in networks.items():
-            if number % sync.every == 0:
-                online = each.online.numpy().astype(np.float64)
-                expected[name] = (1 - sync.rate) * expected[name] + sync.rate * online
-            np.testing.assert_allclose(each.target, expected[name], rtol=1e-5, atol=1e-6)
-            assert not torch.equal(each.target, each.online) or sync.rate == 1
-
-
 # What it learns.
 
 
@@ -377,19 +344,6 @@ def test_a_uniform_memory_is_told_nothing():
     agent.memory.note_errors = None  # calling it would raise
     agent.earned = 3
     assert agent.train(TRAIN).training_steps == 3
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_box_has_no_bearing_on_what_is_learned(kind):
-    """The same decisions as shares of another box: the same networks, to rounding."""
-    learned = []
-    for box, middle, half in ((SYMMETRIC, 0.0, 1.0), (BOX, MIDDLE, HALF)):
-        agent = build(kind, box=box, adam={"epsilon": 1e-4})
-        for batch in batches(6, box=SYMMETRIC):
-            agent.learn_from_batch(batch._replace(action=middle + half * batch.action))
-        learned.append([each.online for each in agent.learner.networks.values()])
-    for mine, theirs in zip(*learned, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
 
 
 # Acting.

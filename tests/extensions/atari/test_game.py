@@ -13,9 +13,6 @@ from coach_rl.extensions.testing import EnvironmentContract
 from tests.environments.walks import assert_same_walks, walk
 from tests.extensions.atari.games_for_tests import build, game
 
-RIGHT = 2
-"""An action of Pong."""
-
 
 class TestContractUnderProtocolA(EnvironmentContract):
     steps = 20

@@ -55,7 +55,9 @@ class PlainTD3BC(PlainTD3):
         chosen = torch.tanh(self.actor(before))
         values = values_of(self.critics[:1], before, chosen)[0]
         scale = self.settings.alpha / values.abs().mean().detach()
-        return -scale * values.mean() + nn.functional.mse_loss(chosen, share)
+        cloning = nn.functional.mse_loss(chosen, share)
+        self.metrics["cloning_loss"] = cloning.item()
+        return -scale * values.mean() + cloning
 
 
 @pytest.mark.parametrize("algorithm", [{}, {"alpha": 0.3}, {"policy_delay": 1}], ids=str)

@@ -57,6 +57,7 @@ class PlainReBRAC(PlainTD3):
         values = values_of(self.critics, before, chosen).amin(dim=0)
         scale = 1 / values.abs().mean().detach()
         cloning = ((chosen - share) ** 2).sum(dim=1).mean()
+        self.metrics["cloning_loss"] = cloning.item()
         return self.settings.actor_penalty * cloning - scale * values.mean()
 
 
