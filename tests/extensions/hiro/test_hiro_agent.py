@@ -1,7 +1,7 @@
 """HIRO's upper level: candidates, the steps below, and which candidate explains them best."""
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -262,23 +262,45 @@ def test_what_was_asked_for_is_what_the_level_below_was_shown(ran):
     assert (np.abs(wanted - steps.sent) > 1e-3).any()  # some were clipped
 
 
+@dataclass
+class Decision:
+    """A decision of the upper level as it was stored, and what happened below meanwhile."""
+
+    begun: np.ndarray
+    """What was achieved when it began, [2]."""
+    sent: np.ndarray
+    """The sub-goal, [2]."""
+    below: End
+    end: End
+    steps: list[tuple[dict[str, np.ndarray], np.ndarray]]
+    """Observations and actions of the level below."""
+
+
 def recorded(params, monkeypatch):
-    """Run it; what the level below stored during each decision above, by row, as it happened."""
+    """A stack after a run, and the decisions of each row in their order."""
     manager = created(params)
     top, low = agents_of(manager)
-    during, decisions = defaultdict(list), []
-    store_low, store_top = low.store, top.store
+    steps = defaultdict(list)
+    decisions = defaultdict(list)
+    store_low = low.store
+    store_top = top.store
 
     def note_low(transition):
-        for index, row in enumerate(transition.rows):
-            during[int(row)].append(
-                (transition.observation["observation"][index].copy(), transition.action[index])
-            )
+        for index, row in enumerate(transition.rows.tolist()):
+            seen = {key: values[index].copy() for key, values in transition.observation.items()}
+            steps[row].append((seen, transition.action[index].copy()))
         store_low(transition)
 
     def note_top(transition):
-        for index, row in enumerate(transition.rows):
-            decisions.append((int(row), transition.below[index], during.pop(int(row))))
+        for index, row in enumerate(transition.rows.tolist()):
+            decision = Decision(
+                begun=transition.observation["achieved_goal"][index].copy(),
+                sent=transition.action[index].copy(),
+                below=End(int(transition.below[index])),
+                end=End(int(transition.end[index])),
+                steps=steps.pop(row),
+            )
+            decisions[row].append(decision)
         store_top(transition)
 
     monkeypatch.setattr(low, "store", note_low)
@@ -291,24 +313,24 @@ def test_intervals_are_the_steps_of_each_decision(monkeypatch):
     """Heat-up, sub-goals reached early and real ends included; rows are out of phase."""
     manager, decisions = recorded(stack(), monkeypatch)
     top, low = agents_of(manager)
-    upper, lower = top.memory.store, low.memory.store
-    ends, lengths = set(), set()
-    number = defaultdict(int)
-    for row, below, steps in decisions:
-        at = upper.positions_of(np.array([row]), np.array([number[row]]))
-        number[row] += 1
+    upper = top.memory.store
+    lower = low.memory.store
+    everything = [
+        (row, number, each) for row, kept in decisions.items() for number, each in enumerate(kept)
+    ]
+    for row, number, each in everything:
+        at = upper.positions_of(np.array([row]), np.array([number]))
         begin, end = (int(upper.read(name, at)[0]) for name in (LOW_BEGIN, LOW_END))
-        assert end - begin == len(steps)
-        where = lower.positions_of(np.full(len(steps), row), np.arange(begin, end))
-        seen, done = (np.array(column) for column in zip(*steps, strict=True))
+        assert end - begin == len(each.steps)
+        where = lower.positions_of(np.full(len(each.steps), row), np.arange(begin, end))
+        seen = [shown["observation"] for shown, _ in each.steps]
+        done = [action for _, action in each.steps]
         np.testing.assert_array_equal(lower.read("/observations/observation", where), seen)
         np.testing.assert_array_equal(lower.read("/actions", where), done)
-        ends.add(End(int(below)))
-        lengths.add(len(steps))
-    assert len(decisions) > 60
-    assert len(lengths) >= 4
-    assert End.HORIZON in ends
-    assert End.GOAL in ends
+    ends = {each.below for *_, each in everything}
+    assert len(everything) > 60
+    assert len({len(each.steps) for *_, each in everything}) >= 4
+    assert {End.HORIZON, End.GOAL} <= ends
     assert any(end & End.TERMINATED for end in ends)
     assert any(end & End.TRUNCATED for end in ends)
     assert len(set(upper.counts.tolist())) > 1  # some rows have made more decisions than others
