@@ -6,6 +6,7 @@ GPU the first would be one too and the second a wait for the device, which canno
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,12 @@ from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
 from coach_rl.architectures.q_network import MeanHead, QNetworkParameters, ReturnHead
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.optimizers.adamw import AdamWParameters
 from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
+from tests.agents.decisions import context
 
 DEVICE = torch.device("meta")
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})
@@ -146,12 +146,7 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
     params: OffPolicyAgentParameters, action: spaces.Space, noises: int
 ):
     agent = params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-            num_envs=1,
-            planned_steps=10,
-            runtime=Runtime(device="meta", seed=0),
-        )
+        replace(context(OBSERVATION, action), runtime=Runtime(device="meta", seed=0))
     )
     with HostTensors() as host:
         for _ in range(4):  # both of TD3's variants of a step
@@ -165,12 +160,7 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
 @pytest.mark.parametrize("action", [BOX, CHOICES], ids=["box", "choices"])
 def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
     agent = PPOAgentParameters().build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-            num_envs=1,
-            planned_steps=10,
-            runtime=Runtime(device="meta", seed=0),
-        )
+        replace(context(OBSERVATION, action), runtime=Runtime(device="meta", seed=0))
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     with HostTensors() as host:

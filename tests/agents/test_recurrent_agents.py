@@ -1,6 +1,7 @@
 """Recurrent agents: acting equals passing over the whole episode, learning equals single steps."""
 
 import copy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,12 +19,10 @@ from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import HIDDEN_STATE, ActionRequest, Outcome
+from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.prioritised import PrioritisedParameters
@@ -33,6 +32,7 @@ from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.decisions import context, outcome, request
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
@@ -66,14 +66,8 @@ def parameters(kind, recurrence, *, memory=MEMORY, middleware=(6,), **settings):
 
 def build(params, num_envs=3, observation=SEEN, device="cpu"):
     action = CHOICES if isinstance(params, DQNAgentParameters) else BOX
-    return params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=observation, action=action),
-            num_envs=num_envs,
-            planned_steps=1_000,
-            runtime=Runtime(device=device, seed=0),
-        )
-    )
+    given = context(observation, action, num_envs=num_envs)
+    return params.build(replace(given, runtime=Runtime(device=device, seed=0)))
 
 
 class Rows:
@@ -103,17 +97,9 @@ class Rows:
                 self.seen[row] = []
             self.seen[row].append(self.now[row].copy())
         if len(rows):
-            self.agent.act(
-                self.state,
-                ActionRequest(
-                    rows=rows,
-                    observation={"x": self.now[rows]},
-                    starts=self.starts[rows],
-                    episode_start=self.fresh[rows],
-                    greedy=np.ones(len(rows), bool),
-                ),
-                clock,
-            )
+            flags = {"starts": self.starts[rows], "episode_start": self.fresh[rows]}
+            shown = request({"x": self.now[rows]}, rows=rows, greedy=True, **flags)
+            self.agent.act(self.state, shown, clock)
         self.waits[:] = False
         done = np.flatnonzero(self.rng.random(len(self.waits)) < 0.7)
         if len(done):
@@ -124,21 +110,9 @@ class Rows:
         count, rng = len(rows), self.rng
         after = (0.5 * self.now[rows] + rng.normal(size=(count, 3))).astype(np.float32)
         terminated, truncated = rng.random((2, count)) < 0.08
-        self.agent.observe(
-            self.state,
-            Outcome(
-                rows=rows,
-                observation={"x": after},
-                reward=rng.normal(size=count),
-                terminated=terminated,
-                truncated=truncated,
-                duration=np.ones(count, np.int64),
-                end=np.zeros(count, np.uint8),
-                below=np.zeros(count, np.uint8),
-                tested=np.zeros(count, bool),
-            ),
-            clock,
-        )
+        ends = {"terminated": terminated, "truncated": truncated}
+        answer = outcome({"x": after}, rows=rows, reward=rng.normal(size=count), **ends)
+        self.agent.observe(self.state, answer, clock)
         self.starts[rows] = terminated | truncated
         self.fresh[rows] = self.starts[rows] & (rng.random(count) < 0.5)
         after[self.fresh[rows]] = rng.normal(size=(int(self.fresh[rows].sum()), 3))

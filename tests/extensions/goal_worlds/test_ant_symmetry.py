@@ -19,9 +19,9 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
+from tests.agents import decisions
 
 GOAL = GoalSpace(
     low=(-9.0, -12.0, -1.0),
@@ -245,17 +245,8 @@ class TestAgents:
         return replace(params, network=network).build(context())
 
     def act(self, agent, rows, observation, *, starts, episode_start):
-        return agent.act(
-            rows,
-            ActionRequest(
-                rows=np.arange(4),
-                observation=observation,
-                starts=starts,
-                episode_start=episode_start,
-                greedy=np.ones(4, np.bool_),
-            ),
-            TEST,
-        )
+        flags = {"starts": starts, "episode_start": episode_start}
+        return agent.act(rows, decisions.request(observation, greedy=True, **flags), TEST)
 
     def begin(self, agent, observation):
         """The rows of episodes that begin here, and their greedy actions."""
@@ -264,19 +255,7 @@ class TestAgents:
         return rows, self.act(agent, rows, observation, starts=everywhere, episode_start=everywhere)
 
     def answer(self, observation, **changes):
-        nowhere = np.zeros(4, np.bool_)
-        return Outcome(
-            rows=np.arange(4),
-            observation=observation,
-            reward=np.zeros(4),
-            terminated=nowhere,
-            truncated=nowhere,
-            duration=np.ones(4, np.int64),
-            below=np.zeros(4, np.uint8),
-            tested=nowhere,
-            end=np.zeros(4, np.uint8),
-            **changes,
-        )
+        return decisions.outcome(observation, **{"reward": 0.0, **changes})
 
     def test_equal_canonical_views_act_alike(self, agent):
         observed = ants(np.random.default_rng(7))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 import coach_rl as rl
@@ -10,8 +9,8 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents.decisions import transition
+from tests.memories import replay_worlds
 
 LENGTHS = (5, 12, 1, 30)
 OBSERVED = spaces.Dict(
@@ -31,15 +30,8 @@ def place(goal=GOAL, below=BELOW):
 
 def built(where, **settings):
     part = rl.SubGoalsFromDataParameters(**settings)
-    return ReplayMemoryParameters(capacity=100, parts=(part,)).build(
-        observation_space=OBSERVED,
-        action_space=BELOW.space,
-        num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=1.0,
-        place=where,
-    )
+    spaces = {"observed": OBSERVED, "acted": BELOW.space}
+    return replay_worlds.build(num_envs=1, discount=1.0, place=where, parts=(part,), **spaces)
 
 
 def filled(*, duration=1, **settings):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 from coach_rl.architectures.gradient_step import mapped
@@ -18,8 +17,8 @@ from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import LevelParameters
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents.decisions import transition
+from tests.memories import replay_worlds
 from tests.memories.replay_worlds import same_batches
 
 GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
@@ -54,18 +53,14 @@ def place(sub_goal=SUB_GOAL, horizon=HORIZON, goal=GOAL):
 
 
 def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
-    return ReplayMemoryParameters(
+    return replay_worlds.build(
+        observed=SEEN,
+        acted=sub_goal.space,
+        discount=DISCOUNT,
+        place=at or place(sub_goal),
         capacity=400,
         relabelling=HindsightParameters(ratio=ratio, goal_ends_episode=True),
         parts=(HindsightActionParameters(**actions),),
-    ).build(
-        observation_space=SEEN,
-        action_space=sub_goal.space,
-        num_envs=2,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=DISCOUNT,
-        place=at or place(sub_goal),
     )
 
 
@@ -256,17 +251,13 @@ def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
 
 def test_hindsight_failure_at_missed_goal_is_kept():
     top = replace(level("top", GOAL), parts=(StopOnFailure(),))
-    memory = ReplayMemoryParameters(
-        capacity=40,
-        relabelling=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
-    ).build(
-        observation_space=SEEN,
-        action_space=SUB_GOAL.space,
+    memory = replay_worlds.build(
         num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
+        observed=SEEN,
+        acted=SUB_GOAL.space,
         discount=DISCOUNT,
         place=LevelPlace(level=top, below=level("low", SUB_GOAL)),
+        relabelling=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
     )
     places = ((0.0, 1.0), (1.0, 2.0), (2.0, 5.0))  # the last sub-goal is missed
     for number, (before, after) in enumerate(places):

@@ -3,7 +3,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 from coach_rl import LevelParameters, ScriptedAgentParameters
@@ -17,7 +16,7 @@ from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hindsight.hindsight import goal_steps
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.memories import ReplayMemoryParameters, Stored
+from coach_rl.memories import Stored
 from tests.agents.decisions import transition
 from tests.memories.replay_worlds import build
 
@@ -203,21 +202,13 @@ def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
         goal_is_terminal=goal_ends_episode,
     )
     below = LevelParameters(name="low", agent=still, goal_space=goal, horizon=5)
-    memory = ReplayMemoryParameters(
-        capacity=40, relabelling=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode)
-    ).build(
-        observation_space=spaces.Dict(
-            {
-                "observation": spaces.Box(-99, 99, (1,), np.float32),
-                "desired_goal": goal.space,
-            }
-        ),
-        action_space=goal.space,
+    place = spaces.Box(-99, 99, (1,), np.float32)
+    memory = build(
         num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=0.5,
+        observed=spaces.Dict({"observation": place, "desired_goal": goal.space}),
+        acted=goal.space,
         place=LevelPlace(level=level, below=below),
+        relabelling=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode),
     )
 
     def seen(place):
