@@ -8,14 +8,20 @@ import numpy as np
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 
 
-def walk(environment, steps, seed=0):
-    """Answers to random actions."""
+def random_actions(environment, steps, seed=0):
+    """Actions of all rows, for each step."""
     rng = np.random.default_rng(seed)
     space = environment.spaces.action
     shape = (environment.num_envs, uniform_size(space))
-    answers = []
     for _ in range(steps):
-        environment.send(actions_from_uniform(space, rng.random(shape)))
+        yield actions_from_uniform(space, rng.random(shape))
+
+
+def walk(environment, steps, seed=0):
+    """Answers to random actions."""
+    answers = []
+    for action in random_actions(environment, steps, seed):
+        environment.send(action)
         answers.append(environment.recv())
     return answers
 
