@@ -110,8 +110,8 @@ def test_compiled_equals_eager_to_rounding(head, compiler):
         torso = TorsoParameters(middleware=(8,))
         agent = build(head=HEADS[head], dueling=True, torso=torso, rate=0.01, mode=mode)
         for number in range(12):
-            said = agent.learner.learn_from_batch(batch(reward=torch.tensor([1.0, number / 6])))
-        return agent.learner.network.online, agent.learner.network.target, said["td_error"]
+            outputs = agent.learner.learn_from_batch(batch(reward=torch.tensor([1.0, number / 6])))
+        return agent.learner.network.online, agent.learner.network.target, outputs["td_error"]
 
     for found, expected in zip(trained("compiled"), trained("eager"), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -211,14 +211,15 @@ def test_learning_begins_late_and_keeps_its_ratio():
 
 
 def test_a_prioritised_memory_receives_errors():
-    agent, told = build(memory=PRIORITIES), []
+    agent = build(memory=PRIORITIES)
+    noted = []
     fill(agent, agent.learner.network.online, ONLINE)
     stored(agent, 0, 6, 1.0, 0, terminated=True)
     stored(agent, 2, 5, 2.0, 0, terminated=True)
-    agent.memory.note_errors = lambda positions, errors: told.append((positions, errors.clone()))
+    agent.memory.note_errors = lambda positions, errors: noted.append((positions, errors.clone()))
     agent.earned = 1
     assert agent.train(TRAIN).training_steps == 1
-    ((positions, errors),) = told
+    ((positions, errors),) = noted
     expected = {0: 2.0 - 1.0, 1: 5.0 - 2.0}
     assert len(errors) == 16
     for position, error in zip(positions.tolist(), errors.tolist(), strict=True):

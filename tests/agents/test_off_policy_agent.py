@@ -301,15 +301,17 @@ def store(agent, batch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_prioritised_memory_receives_errors(kind):
-    agent, told = build(kind, memory={"prioritised": PrioritisedParameters()}), []
+    agent = build(kind, memory={"prioritised": PrioritisedParameters()})
+    noted = []
     store(agent, batches(1)[0])
-    sampled, sample = [], agent.memory.sample
+    sampled = []
+    sample = agent.memory.sample
     agent.memory.sample = lambda size: sampled.append(sample(size)) or sampled[-1]
-    agent.memory.note_errors = lambda positions, errors: told.append((positions, errors.clone()))
+    agent.memory.note_errors = lambda positions, errors: noted.append((positions, errors.clone()))
     agent.earned = 3
     agent.train(TRAIN)
-    assert len(told) == 3
-    for (positions, errors), batch in zip(told, sampled, strict=True):
+    assert len(noted) == 3
+    for (positions, errors), batch in zip(noted, sampled, strict=True):
         assert torch.equal(positions, batch.position)
         assert errors.shape == (16,)
         assert errors.abs().min() > 0

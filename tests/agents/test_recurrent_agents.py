@@ -396,7 +396,7 @@ PPO = partial(parameters, "PPO")
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         (
             PPO(GRU(), algorithm=PPOAlgorithmParameters(recompute_advantages=True)),
@@ -412,8 +412,8 @@ PPO = partial(parameters, "PPO")
         (parameters("DDPG", GRU(), parameter_noise=ParameterNoise()), "parameter_noise"),
     ],
 )
-def test_recurrent_agents_refuse_what_they_cannot_learn_from(params, said):
-    with pytest.raises(ConfigurationError, match=said):
+def test_recurrent_agents_refuse_what_they_cannot_learn_from(params, message):
+    with pytest.raises(ConfigurationError, match=message):
         build(params)
 
 

@@ -177,8 +177,8 @@ def test_a_fixed_temperature_is_constant_and_not_logged():
     for batch in batches(3):
         agent.learn_from_batch(batch)
     assert agent.learner.temperature.online.exp().item() == pytest.approx(0.25)
-    said = agent.learner.engine.drain_metrics()
-    assert not [name for name in said if "temperature" in name]
+    metrics = agent.learner.engine.drain_metrics()
+    assert not [name for name in metrics if "temperature" in name]
     assert set(agent.learner.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
 
 
@@ -186,10 +186,10 @@ def test_learning_tells_the_temperature_that_was_at_work():
     agent = build("sac", algorithm={"initial_temperature": 0.25})
     (batch,) = batches(1)
     agent.learn_from_batch(batch)
-    said = agent.learner.engine.drain_metrics()
-    assert said["temperature"] == pytest.approx(0.25)
+    metrics = agent.learner.engine.drain_metrics()
+    assert metrics["temperature"] == pytest.approx(0.25)
     assert {"critic_loss", "q_value", "actor_loss", "entropy", "temperature_gradient_norm"} < set(
-        said
+        metrics
     )
 
 

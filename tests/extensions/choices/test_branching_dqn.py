@@ -90,27 +90,27 @@ class PlainBranching(PlainDQN):
                     mask = sample.next_observation[ALLOWED][begin : begin + len(worth)]
                     worth = [w if ok else -math.inf for w, ok in zip(worth, mask, strict=True)]
                 best.append(mine[worth.index(max(worth))])
-        said = self.online(sample.observation["x"])
+        predicted = self.online(sample.observation["x"])
         losses, errors = [], []
-        for number, numbers in enumerate(said):
+        for number, numbers in enumerate(predicted):
             taken = int(sample.action[number]) - self.start[number]
             loss, error = self.branch(numbers[taken], best, sample)
             losses.append(loss)
             errors.append(abs(float(error)))
         return sum(losses) / len(losses), sum(errors)
 
-    def branch(self, said, best, sample):
+    def branch(self, predicted, best, sample):
         reward, discount = float(sample.reward), float(sample.discount)
         if isinstance(self.head, CategoricalHead):
             # The cross-entropy is linear in the target: its mean over targets is that of the mean.
-            losses = [self.categorical(said, each, reward, discount)[0] for each in best]
+            losses = [self.categorical(predicted, each, reward, discount)[0] for each in best]
             loss = sum(losses) / len(losses)
             return loss, loss.detach() - self.entropy(best, reward, discount)
         each = [[self.clipped(reward + discount * float(n)) for n in numbers] for numbers in best]
         targets = [sum(column) / len(column) for column in zip(*each, strict=True)]
         if isinstance(self.head, MeanHead):
-            return self.regression(said[0] - targets[0]), (said[0] - targets[0]).detach()
-        loss = self.quantiles(said, targets)
+            return self.regression(predicted[0] - targets[0]), (predicted[0] - targets[0]).detach()
+        loss = self.quantiles(predicted, targets)
         return loss, loss.detach()
 
     def entropy(self, best, reward, discount):
