@@ -30,8 +30,8 @@ def place(goal=GOAL, below=BELOW):
 
 def built(where, **settings):
     part = rl.SubGoalsFromDataParameters(**settings)
-    spaces = {"observed": OBSERVED, "acted": BELOW.space}
-    return replay_worlds.build(num_envs=1, discount=1.0, place=where, parts=(part,), **spaces)
+    kept = {"observed": OBSERVED, "acted": BELOW.space}
+    return replay_worlds.build(num_envs=1, discount=1.0, place=where, parts=(part,), **kept)
 
 
 def filled(*, duration=1, **settings):
@@ -40,12 +40,13 @@ def filled(*, duration=1, **settings):
     for episode, length in enumerate(LENGTHS):
         for step in range(length):
             here = np.array([[episode, step]], np.float64)
+            after = np.array([[episode, step + 1]], np.float64)
             goal = np.full((1, 1), -7.0)
             memory.add(
                 transition(
                     {"observation": here, "desired_goal": goal},
                     np.float32([[99.0, 99.0]]),
-                    {"observation": here + [0, 1], "desired_goal": goal},  # noqa: RUF005
+                    {"observation": after, "desired_goal": goal},
                     reward=5.0,
                     truncated=step == length - 1,
                     duration=duration,
