@@ -10,21 +10,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, eager_gradient, mapped
-from coach_rl.architectures.q_network import MeanHead
-from coach_rl.core.clock import ConstantSchedule
+import coach_rl as rl
+from coach_rl.architectures.gradient_step import eager_gradient, mapped
 from coach_rl.core.records import ALLOWED
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
-from coach_rl.extensions.distributional.heads import CategoricalHead
-from coach_rl.extensions.exploration import EpsilonZGreedy
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.memories.draws import SingleTransitions
 from tests.agents.decisions import request
 from tests.agents.plain_dqn import PlainDQN, PlainQNetwork
 from tests.agents.plain_learners import TRAIN, manager, run
@@ -101,14 +89,14 @@ class PlainBranching(PlainDQN):
 
     def branch(self, predicted, best, sample):
         reward, discount = float(sample.reward), float(sample.discount)
-        if isinstance(self.head, CategoricalHead):
+        if isinstance(self.head, rl.CategoricalHead):
             # The cross-entropy is linear in the target: its mean over targets is that of the mean.
             losses = [self.categorical(predicted, each, reward, discount)[0] for each in best]
             loss = sum(losses) / len(losses)
             return loss, loss.detach() - self.entropy(best, reward, discount)
         each = [[self.clipped(reward + discount * float(n)) for n in numbers] for numbers in best]
         targets = [sum(column) / len(column) for column in zip(*each, strict=True)]
-        if isinstance(self.head, MeanHead):
+        if isinstance(self.head, rl.MeanHead):
             return self.regression(predicted[0] - targets[0]), (predicted[0] - targets[0]).detach()
         loss = self.quantiles(predicted, targets)
         return loss, loss.detach()
@@ -156,7 +144,7 @@ def test_loss_and_gradient_equal_those_of_plain_branches(head, network, number, 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("head", HEADS)
 def test_one_choice_equals_discrete_dqn(head, masked):
-    params = parameters(head, {"dueling": True}, {"target_sync": TargetSync(every=2)})
+    params = parameters(head, {"dueling": True}, {"target_sync": rl.TargetSync(every=2)})
     agents = [build(params, space, masked=masked) for space in (ONE_ACTION, ONE_CHOICE)]
     for batch in batches(4, ONE_CHOICE, masked=masked):
         single = batch._replace(action=batch.action[:, 0])
@@ -181,9 +169,9 @@ def test_one_choice_equals_discrete_dqn(head, masked):
 @pytest.mark.parametrize(
     "exploration",
     [
-        EpsilonGreedy(epsilon=ConstantSchedule(value=0.5)),
-        EpsilonZGreedy(epsilon=ConstantSchedule(value=0.2)),
-        Boltzmann(temperature=ConstantSchedule(value=10.0)),
+        rl.EpsilonGreedy(epsilon=rl.ConstantSchedule(value=0.5)),
+        rl.EpsilonZGreedy(epsilon=rl.ConstantSchedule(value=0.2)),
+        rl.Boltzmann(temperature=rl.ConstantSchedule(value=10.0)),
     ],
 )
 def test_masked_decisions_are_allowed(exploration):
@@ -212,35 +200,37 @@ class Locks(gymnasium.Env):
         return self._shown(), reward, self.left == 0, False, {}
 
 
-LOCKS = GymnasiumParameters(level="tests.extensions.choices.test_branching_dqn:Locks")
+LOCKS = rl.GymnasiumParameters(level="tests.extensions.choices.test_branching_dqn:Locks")
 LEARNS = {
     "layers": (64,),
-    "learning": LearningParameters(batch=64, learning_starts=200, report_every=100),
-    "optimizer": AdamParameters(learning_rate=3e-3),
-    "exploration": EpsilonGreedy(epsilon=ConstantSchedule(value=0.3)),
+    "learning": rl.LearningParameters(batch=64, learning_starts=200, report_every=100),
+    "optimizer": rl.AdamParameters(learning_rate=3e-3),
+    "exploration": rl.EpsilonGreedy(epsilon=rl.ConstantSchedule(value=0.3)),
 }
 
 
 def test_branches_learn_all_choices():
-    algorithm = {"discount": 0.5, "target_sync": TargetSync(rate=0.05)}
+    algorithm = {"discount": 0.5, "target_sync": rl.TargetSync(rate=0.05)}
     params = parameters(network={"dueling": True}, algorithm=algorithm, **LEARNS)
-    params = replace(params, memory=ReplayMemoryParameters(capacity=2_000, n_step=2))
-    _, records = run(params, LOCKS, steps=1_500, evaluation_interval=EnvironmentSteps(1_500))
+    params = replace(params, memory=rl.ReplayMemoryParameters(capacity=2_000, n_step=2))
+    _, records = run(params, LOCKS, steps=1_500, evaluation_interval=rl.EnvironmentSteps(1_500))
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/reward_mean"] > 7.0  # 8 at most, 2.9 by chance
 
 
-@pytest.mark.parametrize("recurrence", [None, GRU(size=6)])
+@pytest.mark.parametrize("recurrence", [None, rl.GRU(size=6)])
 def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
-    draws = SingleTransitions()
+    draws = rl.SingleTransitions()
     if recurrence is not None:
-        draws = SequenceParameters(length=4, burn_in=2)
-    memory = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters(), draws=draws)
-    exploration = EpsilonZGreedy(epsilon=ConstantSchedule(value=0.3))
+        draws = rl.SequenceParameters(length=4, burn_in=2)
+    memory = rl.ReplayMemoryParameters(
+        capacity=500, prioritised=rl.PrioritisedParameters(), draws=draws
+    )
+    exploration = rl.EpsilonZGreedy(epsilon=rl.ConstantSchedule(value=0.3))
     changes = {**LEARNS, "exploration": exploration, "recurrence": recurrence}
     params = parameters(memory=memory, **changes)
 
     def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(440))
+        return manager(params, LOCKS, num_envs=2, seed=seed, training=rl.EnvironmentSteps(440))
 
     assert_resumes(build_manager, tmp_path, after(251), after(301))

@@ -8,16 +8,11 @@ import pytest
 import torch
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gradient_step import eager_gradient
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
-from coach_rl.memories.draws import SingleTransitions
 from tests.agents.decisions import context, outcome, request
 from tests.agents.plain_learners import SEEN, TEST, TRAIN, manager, parameters, run
 from tests.agents.resuming import after, assert_resumes
@@ -261,7 +256,7 @@ def test_critic_values_are_those_of_the_actions():
 
 
 LEARNS = {
-    "torso": TorsoParameters(middleware=(64,), activation="relu"),
+    "torso": rl.TorsoParameters(middleware=(64,), activation="relu"),
     "rate": 3e-3,
     "learning": {"batch": 64, "learning_starts": 200, "report_every": 100},
     "algorithm": {"discount": 0.5, "target_entropy_scale": 0.1, "initial_temperature": 0.2},
@@ -270,29 +265,29 @@ LEARNS = {
 
 def test_it_learns_all_choices():
     params = parameters("sac", memory={"capacity": 2_000, "n_step": 2}, **LEARNS)
-    _, records = run(params, LOCKS, steps=1_200, evaluation_interval=EnvironmentSteps(1_200))
+    _, records = run(params, LOCKS, steps=1_200, evaluation_interval=rl.EnvironmentSteps(1_200))
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/reward_mean"] > 7.0  # 8 at most, 2.9 by chance
 
 
-@pytest.mark.parametrize("recurrence", [None, GRU(size=6)])
+@pytest.mark.parametrize("recurrence", [None, rl.GRU(size=6)])
 def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
-    torso = TorsoParameters(embedder=(6,), middleware=(8,), recurrence=recurrence)
-    draws = SingleTransitions()
+    torso = rl.TorsoParameters(embedder=(6,), middleware=(8,), recurrence=recurrence)
+    draws = rl.SingleTransitions()
     if recurrence is not None:
-        draws = SequenceParameters(length=4, burn_in=2)
-    memory = {"capacity": 600, "prioritised": PrioritisedParameters(), "draws": draws}
+        draws = rl.SequenceParameters(length=4, burn_in=2)
+    memory = {"capacity": 600, "prioritised": rl.PrioritisedParameters(), "draws": draws}
     params = parameters("sac", **{**LEARNS, "torso": torso, "memory": memory})
 
     def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(440))
+        return manager(params, LOCKS, num_envs=2, seed=seed, training=rl.EnvironmentSteps(440))
 
     assert_resumes(build_manager, tmp_path, after(251), after(301))
 
 
 def test_recurrent_policy_acts_as_it_learns():
-    torso = TorsoParameters(embedder=(6,), middleware=(8,), recurrence=GRU(size=5))
-    memory = {"draws": SequenceParameters(length=4)}
+    torso = rl.TorsoParameters(embedder=(6,), middleware=(8,), recurrence=rl.GRU(size=5))
+    memory = {"draws": rl.SequenceParameters(length=4)}
     agent = build("discrete", torso=torso, num_envs=1, memory=memory)
     state, rng = agent.new_rows(1, seed=0), np.random.default_rng(1)
     places = rng.normal(size=(6, 1, 3)).astype(np.float32)

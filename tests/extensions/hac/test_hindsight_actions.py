@@ -6,23 +6,17 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End
-from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.graph_managers import LevelParameters
 from tests.agents.decisions import transition
 from tests.memories import replay_worlds
 from tests.memories.replay_worlds import same_batches
 
-GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
-SUB_GOAL = GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))
+GOAL = rl.GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
+SUB_GOAL = rl.GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))
 SEEN = spaces.Dict(
     {
         "observation": spaces.Box(-np.inf, np.inf, (2,), np.float32),
@@ -30,7 +24,7 @@ SEEN = spaces.Dict(
     }
 )
 DISCOUNT, HORIZON = 0.5, 7
-STILL = ScriptedAgentParameters(policy="still")
+STILL = rl.ScriptedAgentParameters(policy="still")
 BELOW = (
     End.GOAL,
     End.HORIZON,
@@ -42,7 +36,7 @@ BELOW = (
 
 
 def level(name, goal_space, horizon=HORIZON):
-    return LevelParameters(name=name, agent=STILL, goal_space=goal_space, horizon=horizon)
+    return rl.LevelParameters(name=name, agent=STILL, goal_space=goal_space, horizon=horizon)
 
 
 DENSE = replace(GOAL, reward="dense")
@@ -59,8 +53,8 @@ def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
         discount=DISCOUNT,
         place=at or place(sub_goal),
         capacity=400,
-        relabelling=HindsightParameters(ratio=ratio, goal_ends_episode=True),
-        parts=(HindsightActionParameters(**actions),),
+        relabelling=rl.HindsightParameters(ratio=ratio, goal_ends_episode=True),
+        parts=(rl.HindsightActionParameters(**actions),),
     )
 
 
@@ -230,7 +224,7 @@ def test_hindsight_actions_dense_goals_use_given_penalty():
 
 
 def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
-    timed = TimedGoalSpace.of(SUB_GOAL, longest=9)
+    timed = rl.TimedGoalSpace.of(SUB_GOAL, longest=9)
     memory = build(ratio=0.0, sub_goal=timed)
     for below in (End.HORIZON, End.GOAL, End.OUTER):
         memory.add(
@@ -250,14 +244,14 @@ def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
 
 
 def test_hindsight_failure_at_missed_goal_is_kept():
-    top = replace(level("top", GOAL), parts=(StopOnFailure(),))
+    top = replace(level("top", GOAL), parts=(rl.StopOnFailure(),))
     memory = replay_worlds.build(
         num_envs=1,
         observed=SEEN,
         acted=SUB_GOAL.space,
         discount=DISCOUNT,
         place=LevelPlace(level=top, below=level("low", SUB_GOAL)),
-        relabelling=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
+        relabelling=rl.HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
     )
     places = ((0.0, 1.0), (1.0, 2.0), (2.0, 5.0))  # the last sub-goal is missed
     for number, (before, after) in enumerate(places):
@@ -296,7 +290,7 @@ def _one(place):
 
 
 @parameter_class
-class OwnTime(TimedGoalSpace):
+class OwnTime(rl.TimedGoalSpace):
     """Timed goals whose time does not come from above: the level above sends the goal alone."""
 
     @property

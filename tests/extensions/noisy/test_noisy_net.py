@@ -9,24 +9,14 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAlgorithmParameters, DQNLearner
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.gradient_step import TargetSync
-from coach_rl.architectures.q_network import QNetworkParameters
-from coach_rl.core.clock import Clock, ConstantSchedule, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.runtime import Runtime, compiler_present
-from coach_rl.environments.toy import ChainParameters
-from coach_rl.exploration_policies import EpsilonGreedy
-from coach_rl.extensions.noisy import NoisyLinear, NoisyNet
+import coach_rl as rl
+from coach_rl.agents.dqn_agent import DQNLearner
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.runtime import compiler_present
+from coach_rl.extensions.noisy import NoisyLinear
 from coach_rl.extensions.noisy.noisy_layers import NOISE
 from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
-from coach_rl.extensions.own_modules.user_module import ModuleParameters
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents import small_dqns
 from tests.agents.decisions import context, request
 from tests.agents.resuming import after, assert_resumes
@@ -41,15 +31,15 @@ TEST = Clock(phase=Phase.TEST)
 NETWORKS = ("plain", "dueling streams")
 DUELING = small_dqns.NETWORKS["dueling streams"]
 SETTINGS = [
-    {"double": False, "huber": 1.0, "target_sync": TargetSync(every=2)},
-    {"double": True, "huber": 0.4, "target_sync": TargetSync(rate=0.3)},
+    {"double": False, "huber": 1.0, "target_sync": rl.TargetSync(every=2)},
+    {"double": True, "huber": 0.4, "target_sync": rl.TargetSync(rate=0.3)},
 ]
 
 
 def parameters(head="mean", network=None, **changes):
     given = {
-        "exploration": NoisyNet(initial_noise=1.5),
-        "learning": LearningParameters(batch=12, learning_starts=20, report_every=10),
+        "exploration": rl.NoisyNet(initial_noise=1.5),
+        "learning": rl.LearningParameters(batch=12, learning_starts=20, report_every=10),
         **changes,
     }
     return small_dqns.parameters(head, network, **given)
@@ -88,9 +78,9 @@ def test_noisy_layer_equals_whole_matrices_with_noise():
 
 
 def test_network_begins_with_the_weights_of_a_plain_one_and_the_noise_of_the_paper():
-    params = parameters("categorical", DUELING, exploration=NoisyNet())
+    params = parameters("categorical", DUELING, exploration=rl.NoisyNet())
     noisy = build(params).learner.network.module
-    plain = build(replace(params, exploration=EpsilonGreedy())).learner.network.module
+    plain = build(replace(params, exploration=rl.EpsilonGreedy())).learner.network.module
     means = {name: value for name, value in noisy.named_parameters() if "noise" not in name}
     for name, value in plain.named_parameters():
         assert torch.equal(means.pop(name), value)
@@ -135,9 +125,9 @@ def test_gradient_steps_equal_those_of_a_plain_program(head, network, number, ma
 @pytest.mark.parametrize("head", HEADS)
 def test_branches_without_scales_learn_as_those_without_noise(head):
     actions = spaces.MultiDiscrete([2, 3])
-    params = parameters(head, DUELING, exploration=NoisyNet(initial_noise=0.0))
+    params = parameters(head, DUELING, exploration=rl.NoisyNet(initial_noise=0.0))
     noisy = build(params, actions)
-    plain = build(replace(params, exploration=EpsilonGreedy()), actions)
+    plain = build(replace(params, exploration=rl.EpsilonGreedy()), actions)
     (batch,) = batches(1, actions)
     found = noisy.learn_from_batch(batch)["td_error"]
     assert torch.allclose(found, plain.learn_from_batch(batch)["td_error"], atol=1e-6)
@@ -190,7 +180,7 @@ def test_compiled_steps_equal_eager_ones_to_rounding(compiler):
 def test_captured_steps_equal_eager_ones_on_the_cpu():
     def trained(mode, device):
         params = parameters("categorical", DUELING, update_mode=mode)
-        given = replace(context(SEEN, ACTIONS), runtime=Runtime(device=device, seed=0))
+        given = replace(context(SEEN, ACTIONS), runtime=rl.Runtime(device=device, seed=0))
         agent = params.build(given)
         rows = agent.new_rows(2, 0)
         for batch in batches(6, ACTIONS):
@@ -271,8 +261,8 @@ def test_evaluations_and_greedy_rows_act_with_mean_weights_and_draw_nothing():
 
 
 def test_policy_chooses_by_values_with_noise():
-    always = EpsilonGreedy(epsilon=ConstantSchedule(value=1.0))
-    agent = build(parameters(exploration=NoisyNet(policy=always)), num_envs=2)
+    always = rl.EpsilonGreedy(epsilon=rl.ConstantSchedule(value=1.0))
+    agent = build(parameters(exploration=rl.NoisyNet(policy=always)), num_envs=2)
     rows = agent.new_rows(2, 0)
     seen = np.ones((2, 3), np.float32)
     actions = {int(a) for _ in range(40) for a in acted(agent, rows, seen)[1]}
@@ -281,7 +271,7 @@ def test_policy_chooses_by_values_with_noise():
 
 
 def test_metric_is_the_mean_scale():
-    agent = build(parameters(exploration=NoisyNet(initial_noise=0.7)))
+    agent = build(parameters(exploration=rl.NoisyNet(initial_noise=0.7)))
     assert agent.metrics(TRAIN)["exploration/network_noise"] == pytest.approx(0.7, rel=1e-5)
 
 
@@ -329,16 +319,16 @@ def test_noise_joins_a_variant_with_the_usual_network(monkeypatch):
 def test_noise_is_refused_where_it_cannot_be(monkeypatch):
     with monkeypatch.context() as patch:
         with_dials(patch, DialLearner)
-        with pytest.raises(ConfigurationError, match="leave out NoisyNet"):
+        with pytest.raises(rl.ConfigurationError, match="leave out NoisyNet"):
             build(actions=Dial(3))
     box = spaces.Box(-1, 1, (2,), np.float32)
     with pytest.raises(SpaceError, match="NoisyNet explores by the action values of a DQN"):
-        DDPGAgentParameters(exploration=NoisyNet()).build(context(SEEN, box))
+        rl.DDPGAgentParameters(exploration=rl.NoisyNet()).build(context(SEEN, box))
     with pytest.raises(SpaceError, match="observes a 'network_noise', the name of its network's"):
         build(seen={NOISE: SEEN["x"]})
-    own = ModuleParameters(module=f"{__name__}:Table", last_layer=False)
-    params = replace(parameters(), network=QNetworkParameters(torso=own))
-    with pytest.raises(ConfigurationError, match="no layer of ours"):
+    own = rl.ModuleParameters(module=f"{__name__}:Table", last_layer=False)
+    params = replace(parameters(), network=rl.QNetworkParameters(torso=own))
+    with pytest.raises(rl.ConfigurationError, match="no layer of ours"):
         build(params)
 
 
@@ -347,23 +337,23 @@ def test_noise_is_refused_where_it_cannot_be(monkeypatch):
 
 def manager(params, seed=0, *, steps=240, num_envs=2):
     schedule = {"heatup": 20, "training": steps, "evaluation_interval": 80}
-    chain = ChainParameters(length=4, observation="one_hot")
+    chain = rl.ChainParameters(length=4, observation="one_hot")
     return created(
         flat(params, chain, num_envs=num_envs, progress_interval=1_000, **schedule), seed
     )
 
 
 RAINBOW = {
-    "algorithm": {"double": True, "target_sync": TargetSync(every=7)},
-    "memory": ReplayMemoryParameters(
-        capacity=300, n_step=3, prioritised=PrioritisedParameters(alpha=0.5)
+    "algorithm": {"double": True, "target_sync": rl.TargetSync(every=7)},
+    "memory": rl.ReplayMemoryParameters(
+        capacity=300, n_step=3, prioritised=rl.PrioritisedParameters(alpha=0.5)
     ),
 }
 RUNS = {
     "rainbow": parameters("categorical", DUELING, **RAINBOW),
     "recurrent": parameters(
-        recurrence=GRU(size=4),
-        memory=ReplayMemoryParameters(capacity=300, draws=SequenceParameters(length=4)),
+        recurrence=rl.GRU(size=4),
+        memory=rl.ReplayMemoryParameters(capacity=300, draws=rl.SequenceParameters(length=4)),
     ),
 }
 
@@ -383,9 +373,9 @@ def test_resumed_run_continues_bit_for_bit(name, tmp_path):
 def test_a_chain_is_learned_without_random_actions(name):
     params = replace(
         RUNS[name],
-        exploration=NoisyNet(),
-        learning=LearningParameters(batch=32, learning_starts=50, updates_per_step=0.5),
-        algorithm=DQNAlgorithmParameters(discount=0.9, target_sync=TargetSync(every=20)),
+        exploration=rl.NoisyNet(),
+        learning=rl.LearningParameters(batch=32, learning_starts=50, updates_per_step=0.5),
+        algorithm=rl.DQNAlgorithmParameters(discount=0.9, target_sync=rl.TargetSync(every=20)),
     )
     with manager(params, steps=2_000, num_envs=4) as made:
         records = [record for record in made.improve() if record.kind == "evaluation"]

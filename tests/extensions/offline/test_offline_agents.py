@@ -24,24 +24,14 @@ from plain_learners import (
 )
 from torch import nn
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.gradient_step import TargetSync, mapped
-from coach_rl.architectures.q_network import QNetworkParameters
+import coach_rl as rl
+from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.errors import SpaceError
-from coach_rl.extensions.imitation.policy_network import PolicyParameters
-from coach_rl.extensions.offline.discrete_cql import (
-    CQLAlgorithmParameters,
-    DiscreteCQLAgentParameters,
-)
-from coach_rl.extensions.offline.iql import IQLAgentParameters, IQLAlgorithmParameters
-from coach_rl.extensions.offline.td3_bc import TD3BCAgentParameters, TD3BCAlgorithmParameters
-from coach_rl.memories import ReplayMemoryParameters
 from tests.extensions.offline.plain_iql import ADAM, PlainIQL
 
 COMMON = {
-    "learning": LearningParameters(batch=16, learning_starts=1),
-    "memory": ReplayMemoryParameters(capacity=200),
+    "learning": rl.LearningParameters(batch=16, learning_starts=1),
+    "memory": rl.ReplayMemoryParameters(capacity=200),
     "update_mode": "eager",
 }
 
@@ -62,10 +52,10 @@ class PlainTD3BC(PlainTD3):
 
 @pytest.mark.parametrize("algorithm", [{}, {"alpha": 0.3}, {"policy_delay": 1}], ids=str)
 def test_td3_bc_equals_a_plain_program(algorithm):
-    agent = TD3BCAgentParameters(
-        algorithm=TD3BCAlgorithmParameters(**algorithm),
-        actor=ActorParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
+    agent = rl.TD3BCAgentParameters(
+        algorithm=rl.TD3BCAlgorithmParameters(**algorithm),
+        actor=rl.ActorParameters(torso=SMALL),
+        critic=rl.CriticParameters(torso=SMALL),
         actor_optimizer=ADAM,
         critic_optimizer=ADAM,
         **COMMON,
@@ -79,10 +69,10 @@ def test_td3_bc_equals_a_plain_program(algorithm):
     ids=str,
 )
 def test_iql_equals_a_plain_program(algorithm):
-    agent = IQLAgentParameters(
-        algorithm=IQLAlgorithmParameters(**algorithm),
-        policy=PolicyParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
+    agent = rl.IQLAgentParameters(
+        algorithm=rl.IQLAlgorithmParameters(**algorithm),
+        policy=rl.PolicyParameters(torso=SMALL),
+        critic=rl.CriticParameters(torso=SMALL),
         value=SMALL,
         policy_optimizer=ADAM,
         critic_optimizer=ADAM,
@@ -97,7 +87,7 @@ def test_iql_equals_a_plain_program(algorithm):
 
 
 def test_iql_policy_acts_within_the_bounds_of_a_box():
-    agent = IQLAgentParameters(**COMMON).build(context(SEEN, BOX))
+    agent = rl.IQLAgentParameters(**COMMON).build(context(SEEN, BOX))
     assert agent.action_space == spaces.Box(-1, 1, (2,))
     middle, edge = agent.output_filter.apply(np.float32([[0, 0], [1, 1]]))
     np.testing.assert_allclose(middle, MIDDLE)
@@ -106,11 +96,11 @@ def test_iql_policy_acts_within_the_bounds_of_a_box():
 
 @pytest.mark.parametrize("conservatism", [0.0, 0.4, 5.0])
 def test_discrete_cql_equals_a_plain_program(conservatism):
-    agent = DiscreteCQLAgentParameters(
-        algorithm=CQLAlgorithmParameters(
-            conservatism=conservatism, huber=None, target_sync=TargetSync(every=3)
+    agent = rl.DiscreteCQLAgentParameters(
+        algorithm=rl.CQLAlgorithmParameters(
+            conservatism=conservatism, huber=None, target_sync=rl.TargetSync(every=3)
         ),
-        network=QNetworkParameters(torso=SMALL),
+        network=rl.QNetworkParameters(torso=SMALL),
         optimizer=ADAM,
         **COMMON,
     ).build(context(SEEN, spaces.Discrete(4, start=5)))
@@ -140,4 +130,4 @@ def test_discrete_cql_equals_a_plain_program(conservatism):
 
 def test_discrete_cql_refuses_a_box():
     with pytest.raises(SpaceError, match="acts in a Discrete space, not in Box"):
-        DiscreteCQLAgentParameters(**COMMON).build(context(SEEN, BOX))
+        rl.DiscreteCQLAgentParameters(**COMMON).build(context(SEEN, BOX))
