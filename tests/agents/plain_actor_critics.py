@@ -45,13 +45,15 @@ class PlainDDPG:
         after = plain.next_observation["x"]
         return values_of(self.critics_target, after, self.next_share(after)).amin(dim=0)
 
+    def clipped(self, target):
+        bounds = self.settings.clip_targets
+        return target if bounds is None else target.clamp(*bounds)
+
     def critic_loss(self, batch):
         """The loss, and the errors of each critic, [K, B]."""
         plain, share = doubles(batch)
         with torch.no_grad():
-            target = plain.reward + plain.discount * self.next_value(plain)
-            if self.settings.clip_targets is not None:
-                target = target.clamp(*self.settings.clip_targets)
+            target = self.clipped(plain.reward + plain.discount * self.next_value(plain))
         values = values_of(self.critics, plain.observation["x"], share)
         self.metrics |= {
             "q_value": values.mean().item(),
