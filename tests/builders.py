@@ -3,25 +3,9 @@
 from dataclasses import fields
 from typing import Any
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.runtime import Runtime
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    GraphManager,
-    GraphParameters,
-    LevelParameters,
-    ScheduleParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
+import coach_rl as rl
 
-RELU = TorsoParameters(middleware=(16,), activation="relu")
+RELU = rl.TorsoParameters(middleware=(16,), activation="relu")
 """The torso of small actors and critics."""
 
 
@@ -37,50 +21,50 @@ def described(given: dict[str, Any]) -> dict[str, Any]:
 
     Unless they are given: a point mass, and evaluations of two episodes, but only by request.
     """
-    own, schedule = parted(given, ScheduleParameters)
+    own, schedule = parted(given, rl.ScheduleParameters)
     schedule = {"evaluation_interval": None, "evaluation_episodes": 2, **schedule}
     return {
-        "environment": PointMassParameters(),
-        "schedule": ScheduleParameters(**schedule),
+        "environment": rl.PointMassParameters(),
+        "schedule": rl.ScheduleParameters(**schedule),
         **own,
     }
 
 
-def graph(*levels: LevelParameters, **given: Any) -> GraphParameters:
+def graph(*levels: rl.LevelParameters, **given: Any) -> rl.GraphParameters:
     """Parameters of levels, top first; fields of the graph and of its schedule may be given."""
-    return GraphParameters(levels=levels, **described(given))
+    return rl.GraphParameters(levels=levels, **described(given))
 
 
-def flat(agent: Any, environment: Any = None, **given: Any) -> BasicGraphParameters:
+def flat(agent: Any, environment: Any = None, **given: Any) -> rl.BasicGraphParameters:
     """Parameters of one level; fields of the graph and of its schedule may be given."""
     if environment is not None:
         given["environment"] = environment
-    return BasicGraphParameters(agent=agent, **described(given))
+    return rl.BasicGraphParameters(agent=agent, **described(given))
 
 
-def created(params: GraphParameters, seed: int = 0) -> GraphManager:
+def created(params: rl.GraphParameters, seed: int = 0) -> rl.GraphManager:
     """The graph manager, with its graph built on the CPU."""
-    is_flat = isinstance(params, BasicGraphParameters)
-    manager = (BasicRLGraphManager if is_flat else GraphManager)(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    is_flat = isinstance(params, rl.BasicGraphParameters)
+    manager = (rl.BasicRLGraphManager if is_flat else rl.GraphManager)(params)
+    manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
     return manager
 
 
-def agents_of(manager: GraphManager) -> list[Any]:
+def agents_of(manager: rl.GraphManager) -> list[Any]:
     """The agents of the levels, top first."""
     return list(manager.graph.agents.values())
 
 
-def ppo(rollout: int = 32, **given: Any) -> PPOAgentParameters:
+def ppo(rollout: int = 32, **given: Any) -> rl.PPOAgentParameters:
     """PPO with small batches; fields of the agent and of its algorithm may be given."""
-    own, algorithm = parted(given, PPOAlgorithmParameters)
+    own, algorithm = parted(given, rl.PPOAlgorithmParameters)
     algorithm = {"rollout": rollout, "minibatch": 16, **algorithm}
-    return PPOAgentParameters(
-        **{"algorithm": PPOAlgorithmParameters(**algorithm), "update_mode": "eager", **own}
+    return rl.PPOAgentParameters(
+        **{"algorithm": rl.PPOAlgorithmParameters(**algorithm), "update_mode": "eager", **own}
     )
 
 
-def ddpg(kind: Any = DDPGAgentParameters, *, torso: Any = RELU, **given: Any) -> Any:
+def ddpg(kind: Any = rl.DDPGAgentParameters, *, torso: Any = RELU, **given: Any) -> Any:
     """DDPG, or another off-policy agent with an actor, that learns seldom and soon.
 
     Args:
@@ -88,14 +72,14 @@ def ddpg(kind: Any = DDPGAgentParameters, *, torso: Any = RELU, **given: Any) ->
         torso: That of actor and critic.
         given: Fields of the agent and of its learning.
     """
-    own, learning = parted(given, LearningParameters)
+    own, learning = parted(given, rl.LearningParameters)
     learning = {"batch": 8, "updates_per_step": 0.25, "learning_starts": 20, **learning}
     return kind(
         **{
-            "learning": LearningParameters(**learning),
-            "memory": ReplayMemoryParameters(capacity=2_000),
-            "actor": ActorParameters(torso=torso),
-            "critic": CriticParameters(torso=torso),
+            "learning": rl.LearningParameters(**learning),
+            "memory": rl.ReplayMemoryParameters(capacity=2_000),
+            "actor": rl.ActorParameters(torso=torso),
+            "critic": rl.CriticParameters(torso=torso),
             "update_mode": "eager",
             **own,
         }
@@ -104,4 +88,4 @@ def ddpg(kind: Any = DDPGAgentParameters, *, torso: Any = RELU, **given: Any) ->
 
 def td3(**given: Any) -> Any:
     """TD3 that learns seldom and soon; see `ddpg`."""
-    return ddpg(TD3AgentParameters, **given)
+    return ddpg(rl.TD3AgentParameters, **given)

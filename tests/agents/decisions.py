@@ -1,12 +1,14 @@
-"""What agents are given by hand: their contexts, requests, outcomes and transitions."""
+"""What agents are given by hand: contexts, requests, outcomes, transitions and batches."""
 
 import numpy as np
+import torch
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import ActionRequest, Outcome, Transition
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.memories import TransitionBatch
 
 
 def context(observed, action, *, num_envs=2, seed=0, planned=1000, **more):
@@ -82,6 +84,25 @@ def transition(
         truncated=_column(truncated, count, np.bool_),
         duration=_column(duration, count, np.int64),
         **more,
+    )
+
+
+def transition_batch(observation, action, after, **columns):
+    """A batch of transitions to the observations `after`, as a memory samples it.
+
+    Columns are one number for all transitions or one for each; without them, rewards and discounts
+    are 0, weights 1.
+    """
+    size = len(next(iter(observation.values())))
+    given = {"reward": 0.0, "discount": 0.0, "weight": 1.0, **columns}
+    for name in ("reward", "discount", "weight"):
+        if not isinstance(given[name], torch.Tensor):
+            given[name] = torch.full((size,), given[name])
+    return TransitionBatch(
+        observation=observation,
+        action=action,
+        next_observation=after,
+        **{"position": torch.arange(size), **given},
     )
 
 

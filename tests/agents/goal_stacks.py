@@ -2,15 +2,10 @@
 
 from dataclasses import replace
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.core.goals import GoalSpace
-from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.graph_managers import LevelParameters
+import coach_rl as rl
 from tests.builders import RELU, graph
 
-ABSOLUTE = GoalSpace(
+ABSOLUTE = rl.GoalSpace(
     key="achieved_goal",
     low=(-1.0, -1.0),
     high=(1.0, 1.0),
@@ -20,11 +15,11 @@ ABSOLUTE = GoalSpace(
 RELATIVE = replace(ABSOLUTE, relative=True, reach=(0.5, 0.25), observed="relative")
 TORSO = RELU
 SETTINGS = {
-    "learning": LearningParameters(
+    "learning": rl.LearningParameters(
         batch=8, updates_per_step=0.1, learning_starts=20, report_every=4
     ),
-    "actor": ActorParameters(torso=TORSO),
-    "critic": CriticParameters(torso=TORSO),
+    "actor": rl.ActorParameters(torso=TORSO),
+    "critic": rl.CriticParameters(torso=TORSO),
     "update_mode": "eager",
 }
 
@@ -33,9 +28,9 @@ def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_leve
     """Rows out of phase: episodes end at their goal or at step 23."""
     level = {"goal_space": goals, "horizon": 7, **low_level}
     return graph(
-        LevelParameters(name="top", agent=top),
-        LevelParameters(name="low", agent=low or TD3AgentParameters(**SETTINGS), **level),
-        environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
+        rl.LevelParameters(name="top", agent=top),
+        rl.LevelParameters(name="low", agent=low or rl.TD3AgentParameters(**SETTINGS), **level),
+        environment=rl.GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
         num_envs=num_envs,
         heatup=30,
         training=training,

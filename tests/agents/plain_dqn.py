@@ -94,7 +94,7 @@ class PlainDQN:
         """The loss of one sample without its weight, and how wrong the network was."""
         reward, discount = float(sample.reward), float(sample.discount)
         taken = int(sample.action) - self.first_action
-        said = self.online(sample.observation["x"].double())[taken]  # [K]
+        predicted = self.online(sample.observation["x"].double())[taken]  # [K]
         with torch.no_grad():
             after = sample.next_observation["x"].double()
             judged = self.target(after)
@@ -108,11 +108,11 @@ class PlainDQN:
                 ]
             best = judged[worth.index(max(worth))]  # [K]
         if isinstance(self.head, CategoricalHead):
-            return self.categorical(said, best, reward, discount)
+            return self.categorical(predicted, best, reward, discount)
         targets = [self.clipped(reward + discount * float(number)) for number in best]
         if isinstance(self.head, MeanHead):
-            return self.regression(said[0] - targets[0]), (said[0] - targets[0]).detach()
-        loss = self.quantiles(said, targets)
+            return self.regression(predicted[0] - targets[0]), (predicted[0] - targets[0]).detach()
+        loss = self.quantiles(predicted, targets)
         return loss, loss.detach()
 
     def mean(self, numbers: Tensor) -> Tensor:
@@ -134,13 +134,15 @@ class PlainDQN:
             return 0.5 * error**2
         return bound * (abs(error) - 0.5 * bound)
 
-    def quantiles(self, said: Tensor, targets: list[float]) -> Tensor:
+    def quantiles(self, predicted: Tensor, targets: list[float]) -> Tensor:
         """Algorithm 1 of Dabney et al.: sum over i of the mean over j of rho_tau_i(T_j - q_i).
 
         rho is that of equation 10 divided by the Huber bound, of equation 8 where there is none.
         """
-        bound, count, total = self.settings.huber, len(said), torch.zeros((), dtype=torch.float64)
-        for number, quantile in enumerate(said):
+        bound = self.settings.huber
+        count = len(predicted)
+        total = torch.zeros((), dtype=torch.float64)
+        for number, quantile in enumerate(predicted):
             midpoint = (2 * (number + 1) - 1) / (2 * count)
             for target in targets:
                 error = target - quantile
@@ -149,7 +151,7 @@ class PlainDQN:
         return total
 
     def categorical(
-        self, said: Tensor, best: Tensor, reward: float, discount: float
+        self, predicted: Tensor, best: Tensor, reward: float, discount: float
     ) -> tuple[Tensor, Tensor]:
         """Algorithm 1 of Bellemare et al.: m_i of the projected target, then cross-entropy."""
         head, atoms = self.head, self.atoms()
@@ -164,8 +166,8 @@ class PlainDQN:
             else:
                 projected[below] += probability * (above - place)
                 projected[above] += probability * (place - below)
-        log_said = said.log_softmax(0)
-        loss = -sum(mass * each for mass, each in zip(projected, log_said, strict=True))
+        log_predicted = predicted.log_softmax(0)
+        loss = -sum(mass * each for mass, each in zip(projected, log_predicted, strict=True))
         entropy = -sum(mass * math.log(mass) for mass in projected if mass > 0)
         return loss, loss.detach() - entropy
 

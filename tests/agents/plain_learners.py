@@ -7,16 +7,10 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters, TD3AlgorithmParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters, mapped
-from coach_rl.architectures.torso import TorsoParameters
+import coach_rl as rl
+from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from coach_rl.memories import TransitionBatch
 from tests.agents.decisions import context
 from tests.builders import created, flat
 
@@ -25,11 +19,11 @@ BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
 MIDDLE, HALF = torch.tensor([1.0, -0.75]), torch.tensor([2.0, 1.25])
 SYMMETRIC = spaces.Box(-1, 1, (2,))
 HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
-SMALL = TorsoParameters(middleware=(8, 6), activation="relu", orthogonal=False)
+SMALL = rl.TorsoParameters(middleware=(8, 6), activation="relu", orthogonal=False)
 AGENTS = {
-    "ddpg": (DDPGAgentParameters, DDPGAlgorithmParameters),
-    "td3": (TD3AgentParameters, TD3AlgorithmParameters),
-    "sac": (SACAgentParameters, SACAlgorithmParameters),
+    "ddpg": (rl.DDPGAgentParameters, rl.DDPGAlgorithmParameters),
+    "td3": (rl.TD3AgentParameters, rl.TD3AlgorithmParameters),
+    "sac": (rl.SACAgentParameters, rl.SACAlgorithmParameters),
 }
 KINDS = tuple(AGENTS)
 
@@ -50,17 +44,17 @@ def parameters(
 ):
     """Parameters of a small, quick agent; dicts change single settings."""
     agent, settings = AGENTS[kind]
-    optimizer = AdamParameters(**{"learning_rate": rate, **(adam or {})})
+    optimizer = rl.AdamParameters(**{"learning_rate": rate, **(adam or {})})
     names = ["actor_optimizer", "critic_optimizer"]
     names += ["temperature_optimizer"] if kind == "sac" else []
     return agent(
         algorithm=settings(**(algorithm or {})),
-        learning=LearningParameters(
+        learning=rl.LearningParameters(
             **{"batch": 16, "learning_starts": 1, "report_every": 10, **(learning or {})}
         ),
-        memory=ReplayMemoryParameters(**{"capacity": 2000, **(memory or {})}),
-        actor=ActorParameters(**{"torso": torso, **(actor or {})}),
-        critic=CriticParameters(**{"torso": torso, **(critic or {})}),
+        memory=rl.ReplayMemoryParameters(**{"capacity": 2000, **(memory or {})}),
+        actor=rl.ActorParameters(**{"torso": torso, **(actor or {})}),
+        critic=rl.CriticParameters(**{"torso": torso, **(critic or {})}),
         update_mode=mode,
         **{**dict.fromkeys(names, optimizer), **changes},
     )
@@ -206,7 +200,7 @@ def manager(params, environment, *, num_envs=8, seed=0, **schedule):
 
 def run(params, environment, *, steps, **changes):
     """The agent and its records after so many steps."""
-    made = manager(params, environment, training=EnvironmentSteps(steps), **changes)
+    made = manager(params, environment, training=rl.EnvironmentSteps(steps), **changes)
     records = list(made.improve())
     (agent,) = made.graph.agents.values()
     made.close()

@@ -22,7 +22,6 @@ from tests.agents.masked_world import ACTIONS, MaskedWorldParameters, walk
 from tests.agents.resuming import after, assert_resumes
 from tests.refusals import check_refused
 
-TORSO = rl.TorsoParameters(middleware=(8,))
 LEARNING = {
     "learning": rl.LearningParameters(
         batch=16, learning_starts=60, updates_per_step=0.02, report_every=4

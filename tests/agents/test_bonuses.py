@@ -11,12 +11,13 @@ import coach_rl as rl
 from coach_rl.agents.bonuses import Bonus
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, Outcome, Transition
+from coach_rl.core.records import End
 from coach_rl.core.saved import Saved
 from coach_rl.core.signals import SILENT
 from coach_rl.extensions.episode_filters.episode_filter import EpisodeFilter
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 from tests.agents import goal_stacks
+from tests.agents.decisions import outcome, transition
 from tests.agents.goal_stacks import TORSO
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
@@ -272,32 +273,13 @@ def test_rows_that_are_cut_off_lose_what_is_held():
 
 
 def transition_of(rows):
-    none, place = np.zeros(len(rows), np.bool_), np.zeros((len(rows), 1), np.float32)
-    return Transition(
-        rows=rows,
-        observation={KEY: place},
-        action=place,
-        reward=np.zeros(len(rows)),
-        next_observation={KEY: place},
-        terminated=none,
-        truncated=none,
-        duration=np.ones(len(rows), np.int64),
-    )
+    place = np.zeros((len(rows), 1), np.float32)
+    return transition({KEY: place}, place, {KEY: place}, rows=rows, reward=0.0)
 
 
 def outcome_of(rows, end):
-    of = transition_of(rows)
-    return Outcome(
-        rows=rows,
-        observation=of.observation,
-        reward=of.reward,
-        terminated=of.terminated,
-        truncated=of.truncated,
-        duration=of.duration,
-        end=np.full(len(rows), end, np.uint8),
-        below=np.zeros(len(rows), np.uint8),
-        tested=of.terminated,
-    )
+    seen = transition_of(rows).observation
+    return outcome(seen, rows=rows, reward=0.0, end=np.full(len(rows), end, np.uint8))
 
 
 def wrong_shape():

@@ -10,13 +10,7 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.core.errors import (
-    CoachWarning,
-    ConfigurationError,
-    NonFiniteError,
-    RunError,
-    SpaceError,
-)
+from coach_rl.core.errors import NonFiniteError, RunError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from tests import builders
 from tests.agents.goal_stacks import ABSOLUTE, SETTINGS, stack
@@ -217,7 +211,7 @@ def test_goals_of_static_and_class_methods_are_accepted(kind, place):
 def test_hindsight_goals_that_are_not_finite_are_named(kind):
     method = "judge" if kind is Undefined else "achieved"
     with flat(of(kind)) as manager, warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoachWarning)  # rewards differ from the environment's
+        warnings.simplefilter("ignore", rl.CoachWarning)  # rewards differ from the environment's
         message = f"{kind.__name__}.{method} returned NaN or infinity"
         check_refused(lambda: list(manager.improve()), NonFiniteError, message)
 
@@ -272,7 +266,7 @@ def test_angles_that_a_flat_agent_is_shown_otherwise_are_warned_of_once(low):
     ):
         warnings.simplefilter("always")
         list(manager.improve())
-    texts = [str(each.message) for each in caught if each.category is CoachWarning]
+    texts = [str(each.message) for each in caught if each.category is rl.CoachWarning]
     assert len(texts) == (low == 0.0)
     assert all("angle lies out of the GoalSpace's bounds" in each for each in texts)
 
@@ -293,14 +287,18 @@ def test_angles_at_the_top_are_shown_within_the_bounds_also_in_hindsight():
 RELATIVE = replace(GOALS, relative=True, observed="relative")
 LEVEL = "observed='relative', and the agent's goals are shown as absolute"
 REFUSED = [  # call, kind of error, message
-    (lambda: flat(replace(GOALS, observed="relative")), ConfigurationError, LEVEL),
+    (lambda: flat(replace(GOALS, observed="relative")), rl.ConfigurationError, LEVEL),
     (
         lambda: low(RELATIVE, with_hindsight(GOALS)),
-        ConfigurationError,
+        rl.ConfigurationError,
         "observed='absolute', and the agent's goals are shown as relative",
     ),
-    (lambda: top(GOALS, with_hindsight(RELATIVE)), ConfigurationError, LEVEL),
-    (lambda: flat(of(Loaded)), ConfigurationError, "is a Loaded, which a level builds; give it to"),
+    (lambda: top(GOALS, with_hindsight(RELATIVE)), rl.ConfigurationError, LEVEL),
+    (
+        lambda: flat(of(Loaded)),
+        rl.ConfigurationError,
+        "is a Loaded, which a level builds; give it to",
+    ),
     (
         lambda: flat(ANGLE, dial(kind="int64")),
         SpaceError,

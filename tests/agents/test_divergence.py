@@ -8,35 +8,24 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.gradient_step import AdamParameters
+import coach_rl as rl
 from coach_rl.core.errors import DivergedError
-from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import OneStepParameters, PointMassParameters
-from coach_rl.extensions.prioritised.prioritised import PrioritisedParameters
-from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.core.runtime import STOP, compiler_present
 from tests.builders import flat
 
-HUGE = AdamParameters(learning_rate=1e38)
-SMALL = ReplayMemoryParameters(capacity=500)
-PRIORITISED = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters())
-SOON = LearningParameters(batch=8, learning_starts=8, report_every=20)
-ROLLOUT = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=8, epochs=4)
+HUGE = rl.AdamParameters(learning_rate=1e38)
+SMALL = rl.ReplayMemoryParameters(capacity=500)
+PRIORITISED = rl.ReplayMemoryParameters(capacity=500, prioritised=rl.PrioritisedParameters())
+SOON = rl.LearningParameters(batch=8, learning_starts=8, report_every=20)
+ROLLOUT = rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(32), minibatch=8, epochs=4)
 
 
 def ppo(mode="eager"):
-    return PPOAgentParameters(name="me", algorithm=ROLLOUT, optimizer=HUGE, update_mode=mode)
+    return rl.PPOAgentParameters(name="me", algorithm=ROLLOUT, optimizer=HUGE, update_mode=mode)
 
 
 def dqn(mode="eager", memory=SMALL):
-    return DQNAgentParameters(
+    return rl.DQNAgentParameters(
         name="me", learning=SOON, memory=memory, optimizer=HUGE, update_mode=mode
     )
 
@@ -53,15 +42,15 @@ def continuous(kind):
 
 
 def manager(agent, environment, steps=2_000, divergence=STOP, **given):
-    every = {"evaluation_interval": EnvironmentSteps(10_000), "evaluation_episodes": 1}
+    every = {"evaluation_interval": rl.EnvironmentSteps(10_000), "evaluation_episodes": 1}
     given = {**every, "num_envs": 4, "divergence": divergence, "training": steps, **given}
-    return BasicRLGraphManager(flat(agent, environment, **given))
+    return rl.BasicRLGraphManager(flat(agent, environment, **given))
 
 
 def diverging(agent, environment, **schedule):
     """Runs until it stops; the error and the environment steps done."""
     with manager(agent, environment, **schedule) as graph_manager:
-        graph_manager.create_graph(Runtime(seed=1, device="cpu"))
+        graph_manager.create_graph(rl.Runtime(seed=1, device="cpu"))
         with pytest.raises(DivergedError) as caught:
             graph_manager.run()
         return str(caught.value), graph_manager.graph.clock.environment_steps
@@ -73,12 +62,12 @@ START = "agent 'me' of level 'main' has diverged: at gradient step "
 @pytest.mark.parametrize(
     ("agent", "environment", "steps", "parts"),
     [
-        (ppo(), OneStepParameters(), 64, ["Learning rate 1e+38", "not clipped", "target up to"]),
-        (dqn(), OneStepParameters(), 16, ["step 1 its parameter_norm was", "reward up to "]),
-        (dqn(memory=PRIORITISED), OneStepParameters(), 2_000, []),
+        (ppo(), rl.OneStepParameters(), 64, ["Learning rate 1e+38", "not clipped", "target up to"]),
+        (dqn(), rl.OneStepParameters(), 16, ["step 1 its parameter_norm was", "reward up to "]),
+        (dqn(memory=PRIORITISED), rl.OneStepParameters(), 2_000, []),
         *(
-            (continuous(kind), PointMassParameters(), 2_000, ["critic's learning rate 1e+38"])
-            for kind in (DDPGAgentParameters, TD3AgentParameters, SACAgentParameters)
+            (continuous(kind), rl.PointMassParameters(), 2_000, ["critic's learning rate 1e+38"])
+            for kind in (rl.DDPGAgentParameters, rl.TD3AgentParameters, rl.SACAgentParameters)
         ),
     ],
     ids=["ppo", "dqn", "prioritised dqn", "ddpg", "td3", "sac"],
@@ -97,7 +86,7 @@ def test_diverging_agent_stops_in_its_update(agent, environment, steps, parts):
 @pytest.mark.parametrize("make", [ppo, dqn])
 def test_compiled_updates_are_checked_as_eager_ones(make):
     eager, compiled = (
-        diverging(make(mode), OneStepParameters())[0] for mode in ("eager", "compiled")
+        diverging(make(mode), rl.OneStepParameters())[0] for mode in ("eager", "compiled")
     )
     steps = [re.search(r"gradient step ([\d,]+)", message)[1] for message in (eager, compiled)]
     assert steps[0] == steps[1]
@@ -106,44 +95,44 @@ def test_compiled_updates_are_checked_as_eager_ones(make):
 @pytest.mark.parametrize(
     ("agent", "environment"),
     [
-        (ppo(), OneStepParameters()),
-        (dqn(), OneStepParameters()),
-        (continuous(SACAgentParameters), PointMassParameters()),
+        (ppo(), rl.OneStepParameters()),
+        (dqn(), rl.OneStepParameters()),
+        (continuous(rl.SACAgentParameters), rl.PointMassParameters()),
     ],
     ids=["ppo", "dqn", "sac"],
 )
 def test_nan_parameters_are_neither_evaluated_nor_saved(agent, environment):
     with manager(agent, environment) as graph_manager:
-        graph_manager.create_graph(Runtime(seed=1, device="cpu"))
+        graph_manager.create_graph(rl.Runtime(seed=1, device="cpu"))
         state = graph_manager.state_dict()
         graph_manager.load_state_dict(poisoned(state))
         with pytest.raises(DivergedError):
-            graph_manager.evaluate(EnvironmentEpisodes(1))
+            graph_manager.evaluate(rl.EnvironmentEpisodes(1))
         with pytest.raises(DivergedError):
             graph_manager.state_dict()
         graph_manager.load_state_dict(state)  # the agent itself is sound
-        assert graph_manager.evaluate(EnvironmentEpisodes(1))
+        assert graph_manager.evaluate(rl.EnvironmentEpisodes(1))
 
 
 @pytest.mark.parametrize(
     ("agent", "environment"),
     [
-        (ppo(), OneStepParameters()),
-        (dqn(), OneStepParameters()),
-        (dqn(memory=PRIORITISED), OneStepParameters()),
-        (continuous(DDPGAgentParameters), PointMassParameters()),
-        (continuous(TD3AgentParameters), PointMassParameters()),
-        (continuous(SACAgentParameters), PointMassParameters()),
+        (ppo(), rl.OneStepParameters()),
+        (dqn(), rl.OneStepParameters()),
+        (dqn(memory=PRIORITISED), rl.OneStepParameters()),
+        (continuous(rl.DDPGAgentParameters), rl.PointMassParameters()),
+        (continuous(rl.TD3AgentParameters), rl.PointMassParameters()),
+        (continuous(rl.SACAgentParameters), rl.PointMassParameters()),
     ],
     ids=["ppo", "dqn", "prioritised dqn", "ddpg", "td3", "sac"],
 )
 def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted(
     agent, environment, monkeypatch
 ):
-    skip = DivergenceParameters(response="skip", most_skipped=300)
+    skip = rl.DivergenceParameters(response="skip", most_skipped=300)
     steps = 400
     with manager(with_usual_rates(agent), environment, steps, divergence=skip) as graph_manager:
-        graph_manager.create_graph(Runtime(seed=1, device="cpu"))
+        graph_manager.create_graph(rl.Runtime(seed=1, device="cpu"))
         agent, calls = graph_manager.graph.agents["main"], itertools.count(1)
         usual = agent.store
 
@@ -168,7 +157,7 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
 def with_usual_rates(agent):
     """The agent with learning rates by which it learns."""
     names = [name for name in vars(agent) if name.endswith("optimizer")]
-    return replace(agent, **dict.fromkeys(names, AdamParameters()))
+    return replace(agent, **dict.fromkeys(names, rl.AdamParameters()))
 
 
 def poisoned(state):

@@ -4,20 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
-from coach_rl.architectures.q_network import QNetworkParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.clock import LinearSchedule
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.exploration_policies import EpsilonGreedy
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.filters import InputFilter, ObservationStackingFilter
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import ReplayMemoryParameters
+import coach_rl as rl
 
 
 class Dot(gymnasium.Env):
@@ -52,41 +39,43 @@ def registered():
 
 
 def test_it_learns_from_frames_that_are_kept_once():
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=DQNAgentParameters(
-                algorithm=DQNAlgorithmParameters(discount=0.9, target_sync=TargetSync(every=50)),
-                learning=LearningParameters(batch=32, updates_per_step=0.4, learning_starts=200),
-                memory=ReplayMemoryParameters(
+    manager = rl.BasicRLGraphManager(
+        rl.BasicGraphParameters(
+            agent=rl.DQNAgentParameters(
+                algorithm=rl.DQNAlgorithmParameters(
+                    discount=0.9, target_sync=rl.TargetSync(every=50)
+                ),
+                learning=rl.LearningParameters(batch=32, updates_per_step=0.4, learning_starts=200),
+                memory=rl.ReplayMemoryParameters(
                     capacity=2_000,
                     frame_stack=("observation",),
                     n_step=2,
-                    prioritised=PrioritisedParameters(),
+                    prioritised=rl.PrioritisedParameters(),
                 ),
-                exploration=EpsilonGreedy(
-                    epsilon=LinearSchedule(start=1.0, end=0.05, over=EnvironmentSteps(600))
+                exploration=rl.EpsilonGreedy(
+                    epsilon=rl.LinearSchedule(start=1.0, end=0.05, over=rl.EnvironmentSteps(600))
                 ),
-                network=QNetworkParameters(
-                    torso=TorsoParameters(middleware=(32,), activation="relu", orthogonal=False),
+                network=rl.QNetworkParameters(
+                    torso=rl.TorsoParameters(middleware=(32,), activation="relu", orthogonal=False),
                     dueling=True,
                 ),
-                optimizer=AdamParameters(learning_rate=1e-3),
-                input_filter=InputFilter(
-                    observation={"observation": (ObservationStackingFilter(stack_size=3),)}
+                optimizer=rl.AdamParameters(learning_rate=1e-3),
+                input_filter=rl.InputFilter(
+                    observation={"observation": (rl.ObservationStackingFilter(stack_size=3),)}
                 ),
                 update_mode="eager",
             ),
-            environment=GymnasiumParameters(level="coach_rl_test/Dot-v0"),
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(800),
-                evaluation_interval=EnvironmentSteps(800),
-                evaluation_episodes=EnvironmentEpisodes(10),
+            environment=rl.GymnasiumParameters(level="coach_rl_test/Dot-v0"),
+            schedule=rl.ScheduleParameters(
+                training=rl.EnvironmentSteps(800),
+                evaluation_interval=rl.EnvironmentSteps(800),
+                evaluation_episodes=rl.EnvironmentEpisodes(10),
             ),
             num_envs=4,
         )
     )
     with manager:
-        manager.create_graph(Runtime(seed=1, device="cpu"))
+        manager.create_graph(rl.Runtime(seed=1, device="cpu"))
         records = [record for record in manager.improve() if record.kind == "evaluation"]
     # Always one way: half the episodes take 20 steps and cost 2, the mean is -0.6 or less.
     assert records[-1].scalars["evaluation/reward_mean"] >= 0.8

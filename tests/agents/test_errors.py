@@ -8,39 +8,18 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.stages.info_columns import InfoColumns
 from coach_rl.configuration.parameters_json import encode
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import (
     ActionError,
-    CoachWarning,
-    ConfigurationError,
     DivergedError,
     EnvironmentFault,
     NonFiniteError,
-    ParameterError,
     RunError,
     SpaceError,
-    UnknownNameError,
 )
-from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.environments.toy import (
-    OneStepParameters,
-)
-from coach_rl.extensions.scripts.scripted_agent import (
-    ScriptedAgentParameters,
-    UniformAgentParameters,
-)
-from coach_rl.filters import (
-    LinearBoxToBoxMap,
-    ObservationNormalizationFilter,
-    OutputFilter,
-)
 from tests.agents import plain_learners as learners
 from tests.agents import test_divergence as divergence
 from tests.agents import test_dqn_agent as dqn
@@ -54,9 +33,9 @@ from tests.refusals import check_refused
 
 BOX = spaces.Box(-2, 2, (1,))
 
-NORMALISED = ObservationNormalizationFilter()
+NORMALISED = rl.ObservationNormalizationFilter()
 
-LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
+LINEAR = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
 OTHERS = (
     spaces.Discrete(3),
@@ -94,8 +73,8 @@ def poisoned(act_on):
     """A PPO agent whose parameters are not finite, in an evaluation or saved."""
 
     def call():
-        with divergence.manager(divergence.ppo(), OneStepParameters()) as manager:
-            manager.create_graph(Runtime(seed=1, device="cpu"))
+        with divergence.manager(divergence.ppo(), rl.OneStepParameters()) as manager:
+            manager.create_graph(rl.Runtime(seed=1, device="cpu"))
             manager.load_state_dict(divergence.poisoned(manager.state_dict()))
             act_on(manager)
 
@@ -116,7 +95,7 @@ def not_finite(part, bad=nan):
 def not_finite_goal():
     agent = filtered.Scribe()
     state = filtered.started(agent)
-    told = {GOAL_KEY: filtered.seen([0], [nan])[GOAL_KEY]}
+    told = {rl.GOAL_KEY: filtered.seen([0], [nan])[rl.GOAL_KEY]}
     outcome = filtered.outcome(filtered.index(1), [4], [8], next_goal=told)
     agent.observe(state, outcome, clock=filtered.TRAIN)
 
@@ -151,16 +130,16 @@ def small_memory():
 
 
 CASES = {
-    ParameterError: [
+    rl.ParameterError: [
         *(
             (
-                lambda given=given: PPOAgentParameters(input_filter=given),
+                lambda given=given: rl.PPOAgentParameters(input_filter=given),
                 "input_filter must be ... e.g. InputFilter",
             )
-            for given in (NORMALISED, (NORMALISED,), OutputFilter())
+            for given in (NORMALISED, (NORMALISED,), rl.OutputFilter())
         ),
     ],
-    ConfigurationError: [
+    rl.ConfigurationError: [
         *(
             (
                 lambda given=given: learners.build("sac", box=spaces.Discrete(3), **given),
@@ -204,7 +183,7 @@ CASES = {
             for policy in ("os:system", os.system, "os:getcwd", abs)
         ),
         (
-            lambda: encode(ScriptedAgentParameters(policy=lambda observation, space: None)),
+            lambda: encode(rl.ScriptedAgentParameters(policy=lambda observation, space: None)),
             "policy is ... <lambda> ... top of a file",
         ),
     ],
@@ -273,14 +252,14 @@ CASES = {
         (load_units(scaled.FAR, False, True), "learned with scale_actions=False"),
         (act("still", spaces.MultiBinary(2)), "'still' ... not in"),
         (act("desired_goal"), "'desired_goal' ... receives none; observed: ['x']"),
-        (load_nothing(ScriptedAgentParameters(policy="still")), "'script' follows a script"),
-        (load_nothing(UniformAgentParameters()), "agent 'uniform' learns nothing"),
+        (load_nothing(rl.ScriptedAgentParameters(policy="still")), "'script' follows a script"),
+        (load_nothing(rl.UniformAgentParameters()), "agent 'uniform' learns nothing"),
         (info("place", place=np.ones((2, 3))), "the info 'place' ... not one number a row"),
     ],
-    UnknownNameError: [
+    rl.UnknownNameError: [
         *(
             (masked(kind), "key 'lgal' (the action_mask of agent 'me'); did you mean 'legal'?")
-            for kind in (PPOAgentParameters, DQNAgentParameters, UniformAgentParameters)
+            for kind in (rl.PPOAgentParameters, rl.DQNAgentParameters, rl.UniformAgentParameters)
         ),
         (
             lambda: mixed.built(arguments={"rum": ("kind", 0)}),
@@ -315,9 +294,9 @@ CASES = {
                 not_finite(lambda answer, key=key: answer.observation[key]),
                 f"observation '{key}' that is not finite in row 5",
             )
-            for key in ("x", GOAL_KEY, "reward")
+            for key in ("x", rl.GOAL_KEY, "reward")
         ),
-        (not_finite_goal, f"observation '{GOAL_KEY}' ... in row 1"),
+        (not_finite_goal, f"observation '{rl.GOAL_KEY}' ... in row 1"),
     ],
     EnvironmentFault: [
         (outside(space, wrong), "row 1 ... agent 'agent' ... 'x' outside of its space ... correct")
@@ -331,12 +310,12 @@ CASES = {
     ],
     DivergedError: [
         (
-            poisoned(lambda manager: manager.evaluate(EnvironmentEpisodes(1))),
+            poisoned(lambda manager: manager.evaluate(rl.EnvironmentEpisodes(1))),
             "agent 'me' of level 'main' has diverged: ",
         ),
         (poisoned(lambda manager: manager.state_dict()), "parameters ... are not finite"),
     ],
-    CoachWarning: [
+    rl.CoachWarning: [
         (
             lambda: scaled.built(scaled.PARTLY),
             "agent 'agent' draws elements [2, 3] of its actions ... LinearBoxToBoxMap",

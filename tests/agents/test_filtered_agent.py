@@ -10,37 +10,31 @@ import pytest
 from decisions import request
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
 from coach_rl.agents.shown_numbers import ShownNumbers
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import NonFiniteError
-from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import ActionInfo
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces, check_actions
-from coach_rl.filters import (
-    InputFilter,
-    ObservationClippingFilter,
-    ObservationNormalizationFilter,
-    RewardClippingFilter,
-)
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
-SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), GOAL_KEY: spaces.Box(-99, 99, (1,))})
+SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,)), rl.GOAL_KEY: spaces.Box(-99, 99, (1,))})
 HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
 
 
 class CountingFilter(Saved):
-    """Observations plus 1000, rewards times 2; writes down what it was asked."""
+    """Observations plus 1000, rewards times 2; keeps the arguments of its calls."""
 
     SAVED = ("learned",)
     observation_space = SEEN
 
     def __init__(self):
-        self.asked, self.learned = [], 0
+        self.filtered_calls = []
+        self.learned = 0
 
     def build(self, space):
         return self
@@ -49,13 +43,13 @@ class CountingFilter(Saved):
         return {"seen": np.zeros(num_rows, np.int64)}
 
     def observation(self, memory, rows, observation, *, starts, learn):
-        self.asked.append((sorted(observation), rows.tolist(), starts.tolist(), learn))
+        self.filtered_calls.append((sorted(observation), rows.tolist(), starts.tolist(), learn))
         self.learned += learn * len(rows)
         memory["seen"][rows] += 1
         return {key: values + 1000 for key, values in observation.items()}
 
     def reward(self, memory, rows, reward, *, ends, learn):
-        self.asked.append(("reward", rows.tolist(), ends.tolist(), learn))
+        self.filtered_calls.append(("reward", rows.tolist(), ends.tolist(), learn))
         return reward * 2
 
 
@@ -112,12 +106,13 @@ def index(*rows):
 
 
 def seen(x, goal):
-    return {"x": np.array(x, np.float32)[:, None], GOAL_KEY: np.array(goal, np.float32)[:, None]}
+    return {"x": np.array(x, np.float32)[:, None], rl.GOAL_KEY: np.array(goal, np.float32)[:, None]}
 
 
-def act(agent, rows, x, goal, *, starts, fresh, clock=TRAIN, state=None, quiet=False):
-    asked = request(seen(x, goal), rows=rows, starts=starts, episode_start=fresh, greedy=quiet)
-    return agent.act(state, asked, clock)
+def act(agent, rows, x, goal, *, state, starts=True, fresh=None, clock=TRAIN, greedy=False):
+    """Let rows act; sub-episodes start, and real episodes where `fresh` says nothing else."""
+    made = request(seen(x, goal), rows=rows, starts=starts, episode_start=fresh, greedy=greedy)
+    return agent.act(state, made, clock)
 
 
 def outcome(rows, x, goal, **changes):
@@ -129,16 +124,7 @@ def outcome(rows, x, goal, **changes):
 def started(agent, *, clock=TRAIN):
     """Three rows that have acted on x = 1, 2, 3 under goals 7, 8, 9."""
     state = agent.new_rows(3, seed=0)
-    act(
-        agent,
-        index(0, 1, 2),
-        [1, 2, 3],
-        [7, 8, 9],
-        starts=[1, 1, 1],
-        fresh=[1, 1, 1],
-        clock=clock,
-        state=state,
-    )
+    act(agent, index(0, 1, 2), [1, 2, 3], [7, 8, 9], clock=clock, state=state)
     return state
 
 
@@ -147,7 +133,7 @@ def flat(transition):
     return {
         "rows": transition.rows.tolist(),
         "x": (transition.observation["x"][:, 0] - 1000).tolist(),
-        "goal": (transition.observation[GOAL_KEY][:, 0] - 1000).tolist(),
+        "goal": (transition.observation[rl.GOAL_KEY][:, 0] - 1000).tolist(),
         "next_x": (transition.next_observation["x"][:, 0] - 1000).tolist(),
         "reward": transition.reward.tolist(),
         "terminated": transition.terminated.tolist(),
@@ -184,7 +170,7 @@ def test_rows_that_answer_at_other_times_keep_their_own_pending_observation():
     agent = Scribe()
     state = started(agent)
     agent.observe(state, outcome(index(1), [20], [8]), clock=TRAIN)
-    act(agent, index(1), [20], [8], starts=[0], fresh=[0], state=state)
+    act(agent, index(1), [20], [8], starts=False, state=state)
     agent.observe(state, outcome(index(0, 1), [10, 21], [7, 8]), clock=TRAIN)
     first, second = (flat(transition) for transition in agent.stored)
     assert (first["rows"], first["x"], first["next_x"]) == ([1], [2], [20])
@@ -195,11 +181,11 @@ def test_an_observation_is_filtered_once_and_acted_on_as_it_was_filtered():
     agent = Scribe()
     state = started(agent)
     agent.observe(state, outcome(index(0), [5], [7]), clock=TRAIN)
-    agent.input_filter.asked.clear()
+    agent.input_filter.filtered_calls.clear()
     # what the level shows again is not filtered again: 55 is never looked at
-    act(agent, index(0), [55], [7], starts=[0], fresh=[0], state=state)
-    assert agent.input_filter.asked == []
-    assert agent.saw[-1] == {"x": [1005], GOAL_KEY: [1007]}
+    act(agent, index(0), [55], [7], starts=False, state=state)
+    assert agent.input_filter.filtered_calls == []
+    assert agent.saw[-1] == {"x": [1005], rl.GOAL_KEY: [1007]}
 
 
 def test_the_filter_hears_what_starts_and_what_ends():
@@ -210,8 +196,8 @@ def test_the_filter_hears_what_starts_and_what_ends():
         outcome(index(0, 1, 2), [4, 5, 6], [7, 8, 9], terminated=[1, 0, 0], truncated=[0, 1, 0]),
         clock=TRAIN,
     )
-    keys = [GOAL_KEY, "x"]
-    assert agent.input_filter.asked == [
+    keys = [rl.GOAL_KEY, "x"]
+    assert agent.input_filter.filtered_calls == [
         (keys, [0, 1, 2], [True, True, True], True),
         (keys, [0, 1, 2], [False, False, False], True),
         ("reward", [0, 1, 2], [True, True, False], True),
@@ -223,9 +209,9 @@ def test_after_a_real_end_the_first_observation_is_taken_in_and_the_last_one_sto
     state = started(agent)
     rows = index(0, 1, 2)
     agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], terminated=[0, 1, 0]), TRAIN)
-    agent.input_filter.asked.clear()
+    agent.input_filter.filtered_calls.clear()
     act(agent, rows, [4, 50, 6], [7, 8, 9], starts=[0, 1, 0], fresh=[0, 1, 0], state=state)
-    assert agent.input_filter.asked == [([GOAL_KEY, "x"], [1], [True], True)]
+    assert agent.input_filter.filtered_calls == [([rl.GOAL_KEY, "x"], [1], [True], True)]
     assert agent.saw[-1]["x"] == [1004, 1050, 1006]
     assert flat(agent.stored[0])["next_x"] == [4, 5, 6]
 
@@ -235,29 +221,29 @@ def test_a_new_goal_inside_an_episode_refilters_the_goal_alone_and_teaches_nothi
     state = started(agent)
     rows = index(0, 1, 2)
     agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9]), TRAIN)
-    agent.input_filter.asked.clear()
+    agent.input_filter.filtered_calls.clear()
     act(agent, rows, [4, 5, 60], [70, 71, 72], starts=[1, 0, 1], fresh=[0, 0, 1], state=state)
-    assert agent.input_filter.asked == [
-        ([GOAL_KEY, "x"], [2], [True], True),
-        ([GOAL_KEY], [0], [False], False),
+    assert agent.input_filter.filtered_calls == [
+        ([rl.GOAL_KEY, "x"], [2], [True], True),
+        ([rl.GOAL_KEY], [0], [False], False),
     ]
-    # row 0 has a new goal, row 1 goes on under its old one, row 2 begins anew
-    assert agent.saw[-1] == {"x": [1004, 1005, 1060], GOAL_KEY: [1070, 1008, 1072]}
+    # row 0 has a new goal, row 1 keeps its own, row 2 starts again
+    assert agent.saw[-1] == {"x": [1004, 1005, 1060], rl.GOAL_KEY: [1070, 1008, 1072]}
 
 
 def test_a_goal_that_moved_is_kept_as_it_was_and_acted_on_as_it_is():
     agent = Scribe()
     state = started(agent)
     rows = index(2, 0, 1)
-    told = {GOAL_KEY: seen([0, 0, 0], [90, 7, 80])[GOAL_KEY]}
+    told = {rl.GOAL_KEY: seen([0, 0, 0], [90, 7, 80])[rl.GOAL_KEY]}
     agent.observe(state, outcome(rows, [6, 4, 5], [9, 7, 8], next_goal=told), TRAIN)
     (transition,) = agent.stored
     assert flat(transition)["goal"] == [9, 7, 8]
-    assert (transition.next_observation[GOAL_KEY][:, 0] - 1000).tolist() == [9, 7, 8]
+    assert (transition.next_observation[rl.GOAL_KEY][:, 0] - 1000).tolist() == [9, 7, 8]
     # the goals that moved are filtered alone and teach nothing
-    assert agent.input_filter.asked[-1] == ([GOAL_KEY], [2, 1], [False, False], False)
-    act(agent, rows, [6, 4, 5], [90, 7, 80], starts=[0, 0, 0], fresh=[0, 0, 0], state=state)
-    assert agent.saw[-1] == {"x": [1006, 1004, 1005], GOAL_KEY: [1090, 1007, 1080]}
+    assert agent.input_filter.filtered_calls[-1] == ([rl.GOAL_KEY], [2, 1], [False, False], False)
+    act(agent, rows, [6, 4, 5], [90, 7, 80], starts=False, state=state)
+    assert agent.saw[-1] == {"x": [1006, 1004, 1005], rl.GOAL_KEY: [1090, 1007, 1080]}
 
 
 def test_transitions_say_whether_they_follow_on_the_one_before():
@@ -273,7 +259,7 @@ def test_transitions_say_whether_they_follow_on_the_one_before():
 
     step()  # the first decisions of all rows
     step(terminated=[1, 0, 0], truncated=[0, 1, 0], starts=[1, 1, 0], fresh=[1, 0, 0])
-    step(next_goal={GOAL_KEY: seen([0, 0, 0], [7, 80, 9])[GOAL_KEY]})
+    step(next_goal={rl.GOAL_KEY: seen([0, 0, 0], [7, 80, 9])[rl.GOAL_KEY]})
     step(clock=HEATUP)  # the next decisions are random, and dropped when they end
     step()
     step()
@@ -290,24 +276,16 @@ def test_a_level_without_goals_has_nothing_to_refilter():
     agent = Scribe()
     state = started(agent)
     agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
-    agent.input_filter.asked.clear()
+    agent.input_filter.filtered_calls.clear()
     agent.act(state, request({"x": np.ones((1, 1), np.float32)}, episode_start=False), TRAIN)
-    assert agent.input_filter.asked == []
+    assert agent.input_filter.filtered_calls == []
 
 
 def test_actions_are_clipped_and_mapped_for_the_environment_and_stored_as_chosen():
     agent = Scribe()
     agent.script = lambda rows: ActionInfo(action=np.array([[-3.0], [0.5], [1.5]], np.float32))
     state = agent.new_rows(3, seed=0)
-    sent = act(
-        agent,
-        index(0, 1, 2),
-        [1, 2, 3],
-        [7, 8, 9],
-        starts=[1, 1, 1],
-        fresh=[1, 1, 1],
-        state=state,
-    )
+    sent = act(agent, index(0, 1, 2), [1, 2, 3], [7, 8, 9], state=state)
     np.testing.assert_array_equal(sent, [[-10.0], [5.0], [10.0]])
     agent.observe(state, outcome(index(0, 1, 2), [1, 2, 3], [7, 8, 9]), clock=TRAIN)
     np.testing.assert_array_equal(agent.stored[0].action, [[-3.0], [0.5], [1.5]])
@@ -319,7 +297,7 @@ def test_dict_actions_are_clipped_sent_and_stored_part_by_part():
     action = {"grip": np.array([4]), "move": np.array([[2.0]], np.float32)}
     agent.script = lambda rows: ActionInfo(action=action, extras={"value": np.array([0.5])})
     state = agent.new_rows(2, seed=0)
-    sent = act(agent, index(1), [1], [7], starts=[1], fresh=[1], state=state)
+    sent = act(agent, index(1), [1], [7], state=state)
     assert {key: part.tolist() for key, part in sent.items()} == {"grip": [4], "move": [[1.0]]}
     agent.observe(state, outcome(index(1), [1], [7]), clock=TRAIN)
     (transition,) = agent.stored
@@ -348,9 +326,7 @@ def test_random_actions_do_not_depend_on_the_number_of_rows():
     def random_action(num_rows):
         agent = Scribe(scaled=False)
         state = agent.new_rows(num_rows, seed=5)
-        return act(
-            agent, index(1), [1], [7], starts=[1], fresh=[1], clock=HEATUP, state=state
-        ).tolist()
+        return act(agent, index(1), [1], [7], clock=HEATUP, state=state).tolist()
 
     assert random_action(2) == random_action(6)
 
@@ -368,7 +344,7 @@ def test_a_decision_left_open_by_heatup_keeps_the_phase_it_was_made_in():
     agent = Scribe()
     state = started(agent, clock=HEATUP)
     agent.observe(state, outcome(index(0), [4], [7]), clock=HEATUP)
-    act(agent, index(0), [4], [7], starts=[0], fresh=[0], clock=TRAIN, state=state)
+    act(agent, index(0), [4], [7], starts=False, clock=TRAIN, state=state)
     ended = outcome(
         index(2, 0, 1), [40, 41, 42], [9, 7, 8], reward=[1.0, 2.0, 3.0], terminated=[1, 0, 0]
     )
@@ -390,7 +366,7 @@ def test_what_follows_a_dropped_decision_starts_from_its_outcome():
     agent = Scribe()
     state = started(agent, clock=HEATUP)
     agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
-    act(agent, index(0), [4], [7], starts=[0], fresh=[0], clock=TRAIN, state=state)
+    act(agent, index(0), [4], [7], starts=False, clock=TRAIN, state=state)
     agent.observe(state, outcome(index(0), [5], [7]), clock=TRAIN)
     assert [(t["x"], t["next_x"]) for t in map(flat, agent.stored)] == [([4], [5])]
 
@@ -413,7 +389,7 @@ def test_testing_stores_nothing_and_teaches_the_filter_nothing():
         )
     assert agent.stored == []
     assert agent.input_filter.learned == 0
-    assert all(learn is False for *_, learn in agent.input_filter.asked)
+    assert all(learn is False for *_, learn in agent.input_filter.filtered_calls)
     # observations still pass through the filter, and the policy sees them
     assert agent.saw[-1]["x"] == [1004, 1005, 1002]
 
@@ -421,17 +397,17 @@ def test_testing_stores_nothing_and_teaches_the_filter_nothing():
 def test_testing_silences_every_row_and_training_those_that_are_tested():
     agent = Scribe()
     state = started(agent, clock=TEST)
-    act(agent, index(0, 1), [1, 1], [7, 7], starts=[0, 0], fresh=[0, 0], state=state, quiet=[1, 0])
+    act(agent, index(0, 1), [1, 1], [7, 7], starts=False, state=state, greedy=[1, 0])
     assert agent.greedy == [[True, True, True], [True, False]]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("what", ["reward", "x", GOAL_KEY])
+@pytest.mark.parametrize("what", ["reward", "x", rl.GOAL_KEY])
 def test_observe_number_not_finite_stores_and_learns_nothing(what, bad):
     agent = Scribe()
     state = agent.new_rows(6, seed=0)
     rows = index(3, 5)
-    act(agent, rows, [1, 2], [7, 8], starts=[1, 1], fresh=[1, 1], state=state)
+    act(agent, rows, [1, 2], [7, 8], state=state)
     answer = outcome(rows, [1, 2], [7, 8])
     (answer.reward if what == "reward" else answer.observation[what])[1] = bad
     learned = agent.input_filter.learned
@@ -449,7 +425,7 @@ def test_numbers_that_float32_makes_infinite_are_refused(what):
     agent = Scribe(filtered=False)
     state = started(agent)
     answer = outcome(index(0, 2), [1, 2], [7, 8])
-    named = {"x": answer.observation["x"].astype(np.float64), GOAL_KEY: np.zeros((2, 1))}
+    named = {"x": answer.observation["x"].astype(np.float64), rl.GOAL_KEY: np.zeros((2, 1))}
     changed = (
         {"reward": LARGE[:, 0]} if what == "reward" else {"observation": {**named, "x": LARGE}}
     )
@@ -460,14 +436,14 @@ def test_numbers_that_float32_makes_infinite_are_refused(what):
 
 def test_large_numbers_that_a_filter_scales_pass():
     limits = {"low": -10.0, "high": 10.0}
-    filters = InputFilter(
-        observation={"x": (ObservationClippingFilter(**limits),)},
-        reward=(RewardClippingFilter(**limits),),
-    ).build(spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (1,), np.float64), GOAL_KEY: BOX}))
+    filters = rl.InputFilter(
+        observation={"x": (rl.ObservationClippingFilter(**limits),)},
+        reward=(rl.RewardClippingFilter(**limits),),
+    ).build(spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (1,), np.float64), rl.GOAL_KEY: BOX}))
     agent = SimpleNamespace(name="agent", input_filter=filters)
     check = ShownNumbers(agent, spaces.Dict())
     check(index(0, 2), {"x": LARGE}, LARGE[:, 0])
-    for observation, reward in (({GOAL_KEY: LARGE}, None), ({"x": LARGE * np.inf}, None)):
+    for observation, reward in (({rl.GOAL_KEY: LARGE}, None), ({"x": LARGE * np.inf}, None)):
         with pytest.raises(NonFiniteError, match="in row"):
             check(index(0, 2), observation, reward)
 
@@ -484,14 +460,14 @@ def test_large_numbers_that_a_filter_scales_pass():
         (spaces.Box(*np.array([[5.5e6, 0], [5.502e6, np.inf]]), dtype=np.float64), {}, True),
         (
             spaces.Box(5.5e6 - 1e3, 5.5e6 + 1e3, (2,), np.float64),
-            {"x": (ObservationNormalizationFilter(),)},
+            {"x": (rl.ObservationNormalizationFilter(),)},
             False,
         ),
     ],
 )
 def test_observations_too_far_from_0_for_float32_warn(space, filtered, warns):
     built = EnvironmentSpaces(observation=spaces.Dict({"x": space}), action=BOX)
-    agent = PPOAgentParameters(input_filter=InputFilter(observation=filtered))
+    agent = rl.PPOAgentParameters(input_filter=rl.InputFilter(observation=filtered))
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         agent.build(AgentContext(spaces=built, num_envs=1))
@@ -503,7 +479,7 @@ def test_observations_too_far_from_0_for_float32_warn(space, filtered, warns):
 def test_whole_numbers_are_never_taken_for_not_finite():
     agent = Scribe(filtered=False)
     state = agent.new_rows(1, seed=0)
-    whole = {"x": np.array([[255]], np.uint8), GOAL_KEY: np.array([[3]])}
+    whole = {"x": np.array([[255]], np.uint8), rl.GOAL_KEY: np.array([[3]])}
     agent.act(state, request(whole), TRAIN)
     agent.observe(state, outcome(index(0), [0], [0], observation=whole), clock=TRAIN)
     assert agent.stored[0].next_observation["x"].dtype == np.uint8
@@ -514,9 +490,9 @@ def test_an_agent_without_filters_sees_and_acts_as_it_is():
     assert agent.observation_space is SEEN
     assert agent.action_space is BOX
     state = agent.new_rows(2, seed=0)
-    sent = act(agent, index(1), [5], [7], starts=[1], fresh=[1], state=state)
+    sent = act(agent, index(1), [5], [7], state=state)
     np.testing.assert_allclose(sent, [[0.1]])
-    assert agent.saw == [{"x": [5], GOAL_KEY: [7]}]
+    assert agent.saw == [{"x": [5], rl.GOAL_KEY: [7]}]
     assert agent.policy_state_dict()["filters"] == {"input": {}, "output": {}}
 
 
@@ -533,7 +509,7 @@ def test_the_filters_state_is_saved_and_restored():
 def test_rows_restored_with_open_decisions_go_on_as_if_never_stopped():
     def finish(agent, state):
         agent.observe(state, outcome(index(0, 2), [4, 6], [7, 9]), clock=TRAIN)
-        random = act(agent, index(1), [0], [8], starts=[0], fresh=[0], clock=HEATUP, state=state)
+        random = act(agent, index(1), [0], [8], starts=False, clock=HEATUP, state=state)
         noise = state.exploration.draw(index(0, 1, 2))
         return [flat(t) for t in agent.stored], random.tolist(), noise.tolist(), state.filters
 

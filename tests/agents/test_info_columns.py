@@ -4,25 +4,19 @@ import decisions
 import numpy as np
 import pytest
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
+import coach_rl as rl
 from coach_rl.agents.stages.info_columns import InfoColumns
-from coach_rl.core.errors import CoachWarning, NonFiniteError
+from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.graph_managers import BasicRLGraphManager
-from coach_rl.memories import ReplayMemoryParameters
 from tests.builders import flat
 
 INFO = "/infos/x_velocity"
 
 
 def trajectories(agent, steps=48, then=lambda agent: None):
-    world = MujocoParameters(level="half_cheetah")
+    world = rl.MujocoParameters(level="half_cheetah")
     parameters = flat(agent, world, num_envs=4, training=steps)
-    with BasicRLGraphManager(parameters) as graph_manager:
+    with rl.BasicRLGraphManager(parameters) as graph_manager:
         graph_manager.run()
         agent = graph_manager.graph.agents["main"]
         then(agent)
@@ -35,10 +29,10 @@ def test_replay_keeps_infos_and_shows_them_in_batches():
         assert batch.extras["infos/x_velocity"].shape == (8,)
         assert np.isin(batch.extras["infos/x_velocity"], trajectories_of(agent)[INFO]).all()
 
-    agent = DDPGAgentParameters(
+    agent = rl.DDPGAgentParameters(
         infos=("x_velocity",),
-        memory=ReplayMemoryParameters(capacity=200),
-        learning=LearningParameters(batch=4, learning_starts=16),
+        memory=rl.ReplayMemoryParameters(capacity=200),
+        learning=rl.LearningParameters(batch=4, learning_starts=16),
     )
     shown = trajectories(agent, then=check)
     assert shown[INFO].shape == (4, 12)
@@ -49,8 +43,8 @@ def test_replay_keeps_infos_and_shows_them_in_batches():
 
 
 def test_rollouts_keep_infos():
-    algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(64))
-    agent = PPOAgentParameters(algorithm=algorithm, infos=("reward_forward",))
+    algorithm = rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(64))
+    agent = rl.PPOAgentParameters(algorithm=algorithm, infos=("reward_forward",))
     shown = trajectories(agent, steps=96)
     control = shown["/rewards"] - shown["/infos/reward_forward"]
     assert (control < 0).all()  # the reward is forward minus control
@@ -62,7 +56,7 @@ def outcome(**info):
 
 def test_an_info_that_is_not_reported_is_said_once():
     columns = InfoColumns(("cost",), agent="ppo")
-    with pytest.warns(CoachWarning) as said:
+    with pytest.warns(rl.CoachWarning) as said:
         kept = [columns.of(outcome(speed=np.ones(2))) for _ in range(2)]
     assert len(said) == 1
     assert kept[1]["infos/cost"].tolist() == [0, 0]

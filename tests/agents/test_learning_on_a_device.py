@@ -6,6 +6,7 @@ GPU the first would be one too and the second a wait for the device, which canno
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,28 +18,18 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
-from coach_rl.architectures.q_network import MeanHead, QNetworkParameters, ReturnHead
-from coach_rl.core.agents import AgentContext
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
-from coach_rl.extensions.optimizers.adamw import AdamWParameters
-from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
-from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch, TransitionBatch
+import coach_rl as rl
+from coach_rl.architectures.gradient_step import named_tensors
+from coach_rl.architectures.q_network import ReturnHead
+from coach_rl.memories import Minibatch, RolloutBatch, TransitionBatch
+from tests.agents.decisions import context
 
 DEVICE = torch.device("meta")
 OBSERVATION = spaces.Dict({"observation": spaces.Box(-1, 1, (5,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
 DIALS = spaces.MultiDiscrete([3, 2])
 ROWS = 32
-CLIPPED = AdamParameters(max_gradient_norm=0.5, l2=1e-4)
+CLIPPED = rl.AdamParameters(max_gradient_norm=0.5, l2=1e-4)
 
 
 class HostTensors(TorchDispatchMode):
@@ -62,8 +53,8 @@ class HostTensors(TorchDispatchMode):
         return result
 
 
-def dqn(head: ReturnHead) -> DQNAgentParameters:
-    return DQNAgentParameters(network=QNetworkParameters(head=head, dueling=True))
+def dqn(head: ReturnHead) -> rl.DQNAgentParameters:
+    return rl.DQNAgentParameters(network=rl.QNetworkParameters(head=head, dueling=True))
 
 
 def empty(*shape: int) -> Tensor:
@@ -103,10 +94,10 @@ def rollout(space: spaces.Space) -> RolloutBatch:
 @pytest.mark.parametrize(
     ("params", "action", "noises"),
     [
-        pytest.param(DDPGAgentParameters(), BOX, 0, id="ddpg"),
+        pytest.param(rl.DDPGAgentParameters(), BOX, 0, id="ddpg"),
         pytest.param(
-            DDPGAgentParameters(
-                algorithm=DDPGAlgorithmParameters(
+            rl.DDPGAgentParameters(
+                algorithm=rl.DDPGAlgorithmParameters(
                     clip_targets=(-50.0, 0.0), action_penalty=1.0, huber=1.0
                 ),
                 actor_optimizer=CLIPPED,
@@ -118,40 +109,35 @@ def rollout(space: spaces.Space) -> RolloutBatch:
             id="ddpg_with_options",
         ),
         pytest.param(
-            DDPGAgentParameters(
-                actor_optimizer=AdamWParameters(),
-                critic_optimizer=RMSpropParameters(momentum=0.9, centered=True),
+            rl.DDPGAgentParameters(
+                actor_optimizer=rl.AdamWParameters(),
+                critic_optimizer=rl.RMSpropParameters(momentum=0.9, centered=True),
             ),
             BOX,
             0,
             id="ddpg_with_other_optimisers",
         ),
-        pytest.param(TD3AgentParameters(), BOX, 1, id="td3"),
-        pytest.param(SACAgentParameters(), BOX, 2, id="sac"),
+        pytest.param(rl.TD3AgentParameters(), BOX, 1, id="td3"),
+        pytest.param(rl.SACAgentParameters(), BOX, 2, id="sac"),
         pytest.param(
-            SACAgentParameters(algorithm=SACAlgorithmParameters(learn_temperature=False)),
+            rl.SACAgentParameters(algorithm=rl.SACAlgorithmParameters(learn_temperature=False)),
             BOX,
             2,
             id="sac_temperature_kept",
         ),
-        pytest.param(SACAgentParameters(), CHOICES, 0, id="sac_choice"),
-        pytest.param(SACAgentParameters(), DIALS, 0, id="sac_choices"),
-        pytest.param(dqn(MeanHead()), CHOICES, 0, id="dqn"),
-        pytest.param(dqn(QuantileHead()), DIALS, 0, id="dqn_branches"),
-        pytest.param(dqn(QuantileHead()), CHOICES, 0, id="dqn_quantiles"),
-        pytest.param(dqn(CategoricalHead(low=-1.0, high=1.0)), CHOICES, 0, id="dqn_categories"),
+        pytest.param(rl.SACAgentParameters(), CHOICES, 0, id="sac_choice"),
+        pytest.param(rl.SACAgentParameters(), DIALS, 0, id="sac_choices"),
+        pytest.param(dqn(rl.MeanHead()), CHOICES, 0, id="dqn"),
+        pytest.param(dqn(rl.QuantileHead()), DIALS, 0, id="dqn_branches"),
+        pytest.param(dqn(rl.QuantileHead()), CHOICES, 0, id="dqn_quantiles"),
+        pytest.param(dqn(rl.CategoricalHead(low=-1.0, high=1.0)), CHOICES, 0, id="dqn_categories"),
     ],
 )
 def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
-    params: OffPolicyAgentParameters, action: spaces.Space, noises: int
+    params: rl.OffPolicyAgentParameters, action: spaces.Space, noises: int
 ):
     agent = params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-            num_envs=1,
-            planned_steps=10,
-            runtime=Runtime(device="meta", seed=0),
-        )
+        replace(context(OBSERVATION, action), runtime=rl.Runtime(device="meta", seed=0))
     )
     with HostTensors() as host:
         for _ in range(4):  # both of TD3's variants of a step
@@ -164,13 +150,8 @@ def test_off_policy_learning_leaves_the_device_for_nothing_but_noise(
 
 @pytest.mark.parametrize("action", [BOX, CHOICES], ids=["box", "choices"])
 def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
-    agent = PPOAgentParameters().build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=OBSERVATION, action=action),
-            num_envs=1,
-            planned_steps=10,
-            runtime=Runtime(device="meta", seed=0),
-        )
+    agent = rl.PPOAgentParameters().build(
+        replace(context(OBSERVATION, action), runtime=rl.Runtime(device="meta", seed=0))
     )
     agent.engine.set_scalars(clip=0.2, kl_coefficient=1.0)
     with HostTensors() as host:
@@ -180,7 +161,7 @@ def test_ppo_learning_never_leaves_the_device(action: spaces.Space):
 
 
 def test_batches_out_of_a_memory_on_the_device_lie_there():
-    memory = ReplayMemoryParameters(capacity=64, storage="device").build(
+    memory = rl.ReplayMemoryParameters(capacity=64, storage="device").build(
         observation_space=OBSERVATION,
         action_space=BOX,
         num_envs=2,

@@ -7,23 +7,15 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
+import coach_rl as rl
 from coach_rl.core.records import take
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.world import WorldEnvironment, WorldStep
-from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import (
-    LevelParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
 from tests import builders
 from tests.agents.decisions import stored_by
 
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
-SMALL = TorsoParameters(middleware=(8,))
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3))
 NOWHERE = np.float64(9.0)
 
 
@@ -39,7 +31,7 @@ class Chase:
         observation=spaces.Dict(
             {
                 "observation": spaces.Box(-1, 1, (2,), np.float32),
-                GOAL_KEY: spaces.Box(-1, 1, (2,), np.float64),
+                rl.GOAL_KEY: spaces.Box(-1, 1, (2,), np.float64),
                 "target": spaces.Box(-1, 1, (2,), np.float64),
             }
         ),
@@ -58,7 +50,7 @@ class Chase:
         target = state["target"]
         return {
             "observation": state["place"].copy(),
-            GOAL_KEY: target.copy(),
+            rl.GOAL_KEY: target.copy(),
             "target": target.copy(),
         }
 
@@ -84,7 +76,7 @@ class ChaseParameters:
 
 
 def ddpg(name="agent", **memory):
-    kept = ReplayMemoryParameters(capacity=600, **memory)
+    kept = rl.ReplayMemoryParameters(capacity=600, **memory)
     return builders.ddpg(name=name, memory=kept, updates_per_step=0.1, normalise_observations=5.0)
 
 
@@ -93,8 +85,8 @@ def ppo(name="agent"):
 
 
 def manager(agent, *, levels=1, num_envs=3, heatup=0, space=PLACES, world=Chase):
-    top = LevelParameters(name="top", agent=agent, goal_space=space)
-    low = LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
+    top = rl.LevelParameters(name="top", agent=agent, goal_space=space)
+    low = rl.LevelParameters(name="low", agent=ddpg(), goal_space=PLACES, horizon=4)
     params = builders.graph(
         *(top, low)[:levels],
         environment=ChaseParameters(world=world),
@@ -111,10 +103,10 @@ def check(stored, space=PLACES):
     moved = 0
     for one in stored:
         seen, after = one.observation, one.next_observation
-        np.testing.assert_array_equal(seen[GOAL_KEY], seen["target"].astype(np.float32))
-        np.testing.assert_array_equal(after[GOAL_KEY], seen[GOAL_KEY])
-        np.testing.assert_allclose(one.reward, space.verdict(seen[GOAL_KEY], after).reward)
-        reached = space.reached(seen[GOAL_KEY], after)
+        np.testing.assert_array_equal(seen[rl.GOAL_KEY], seen["target"].astype(np.float32))
+        np.testing.assert_array_equal(after[rl.GOAL_KEY], seen[rl.GOAL_KEY])
+        np.testing.assert_allclose(one.reward, space.verdict(seen[rl.GOAL_KEY], after).reward)
+        reached = space.reached(seen[rl.GOAL_KEY], after)
         np.testing.assert_array_equal(one.terminated, reached)
         differs = (seen["target"] != after["target"]).any(axis=1)
         moved += int((differs & ~one.terminated & ~one.truncated).sum())
@@ -126,7 +118,7 @@ def check(stored, space=PLACES):
 def test_a_decision_sees_the_goal_it_is_rewarded_for(agent, levels):
     graph_manager = manager(agent, levels=levels)
     stored = stored_by(graph_manager.graph.agents["top"])
-    list(graph_manager.train_and_act(EnvironmentSteps(300)))
+    list(graph_manager.train_and_act(rl.EnvironmentSteps(300)))
     assert check(stored) > 10
 
 
@@ -140,11 +132,11 @@ def test_evaluations_act_on_the_goal_that_is_there():
         return choose(row_state, request, clock)
 
     agent.choose = spied
-    graph_manager.evaluate(EnvironmentEpisodes(4))
+    graph_manager.evaluate(rl.EnvironmentEpisodes(4))
     assert len(seen) == 22
     for observation in seen:
         np.testing.assert_array_equal(
-            observation[GOAL_KEY], observation["target"].astype(np.float32)
+            observation[rl.GOAL_KEY], observation["target"].astype(np.float32)
         )
 
 
@@ -152,18 +144,18 @@ def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
     space = replace(PLACES, observed="relative")
     graph_manager = manager(ppo(), space=space)
     stored = stored_by(graph_manager.graph.agents["top"])
-    list(graph_manager.train_and_act(EnvironmentSteps(120)))
+    list(graph_manager.train_and_act(rl.EnvironmentSteps(120)))
     for one in stored:
         target = one.observation["target"].astype(np.float32)
         for seen in (one.observation, one.next_observation):
-            np.testing.assert_allclose(seen[GOAL_KEY], target - seen["observation"], atol=1e-6)
+            np.testing.assert_allclose(seen[rl.GOAL_KEY], target - seen["observation"], atol=1e-6)
 
 
 def test_the_ledger_of_hindsight_holds_what_the_level_said():
-    graph_manager = manager(ddpg(relabelling=HindsightParameters(goal_ends_episode=True)))
+    graph_manager = manager(ddpg(relabelling=rl.HindsightParameters(goal_ends_episode=True)))
     agent = graph_manager.graph.agents["top"]
     stored = stored_by(agent)
-    list(graph_manager.heatup(EnvironmentSteps(300)))
+    list(graph_manager.heatup(rl.EnvironmentSteps(300)))
     assert check(stored) > 10
     store = agent.memory.store
     kept = store.kept()
@@ -175,7 +167,7 @@ def test_transitions_do_not_depend_on_the_company_of_other_rows():
     def first_row(num_envs):
         graph_manager = manager(ddpg(), num_envs=num_envs)
         stored = stored_by(graph_manager.graph.agents["top"])
-        list(graph_manager.heatup(EnvironmentSteps(60 * num_envs)))
+        list(graph_manager.heatup(rl.EnvironmentSteps(60 * num_envs)))
         return [
             {key: (one.observation[key][0].tolist(), one.next_observation[key][0].tolist())}
             for one in stored
@@ -189,10 +181,10 @@ def test_n_step_returns_stay_under_one_goal():
     graph_manager = manager(ddpg(n_step=3))
     agent = graph_manager.graph.agents["top"]
     stored = stored_by(agent)
-    list(graph_manager.heatup(EnvironmentSteps(300)))
+    list(graph_manager.heatup(rl.EnvironmentSteps(300)))
     assert check(stored) > 10
     batch = agent.memory.sample(400)
-    goals = [seen[GOAL_KEY] for seen in (batch.observation, batch.next_observation)]
+    goals = [seen[rl.GOAL_KEY] for seen in (batch.observation, batch.next_observation)]
     assert (goals[0] == goals[1]).all()
     # rewards of -1 up to the goal, where nothing is left to come: the discount tells how many
     steps = np.log(batch.discount.numpy().clip(1e-9)) / np.log(0.99)
@@ -203,12 +195,12 @@ def test_n_step_returns_stay_under_one_goal():
 def test_advantages_stay_under_one_goal():
     graph_manager = manager(ppo())
     agent = graph_manager.graph.agents["top"]
-    list(graph_manager.train_and_act(EnvironmentSteps(21)))
-    agent.model.value = lambda observation: observation[GOAL_KEY][:, 0]
+    list(graph_manager.train_and_act(rl.EnvironmentSteps(21)))
+    agent.model.value = lambda observation: observation[rl.GOAL_KEY][:, 0]
     columns = agent.memory.columns
     rollout = agent.memory.rollout(torch.device("cpu"))
     found = agent.rollout_batch(rollout, agent.memory.grid()).advantage.numpy()
-    goal, reward = columns[f"/observations/{GOAL_KEY}"][:, 0], columns["/rewards"]
+    goal, reward = columns[f"/observations/{rl.GOAL_KEY}"][:, 0], columns["/rewards"]
     rows, carry = columns["/rows"][:21], 0.99 * 0.95
     moves = 0
     for row in range(3):
@@ -229,11 +221,11 @@ def test_advantages_stay_under_one_goal():
 @pytest.mark.parametrize("ticks", [31, 32, 33])
 def test_a_stack_stopped_where_a_goal_moves_resumes_bit_for_bit(agent, ticks):
     def rest(graph_manager):
-        list(graph_manager.train_and_act(EnvironmentSteps(120)))
+        list(graph_manager.train_and_act(rl.EnvironmentSteps(120)))
         state = graph_manager.state_dict()
         return {**state, "training_seconds": 0.0, "wall_seconds": 0.0}
 
     first, second = manager(agent), manager(agent)
-    list(first.train_and_act(EnvironmentSteps(3 * ticks)))
+    list(first.train_and_act(rl.EnvironmentSteps(3 * ticks)))
     second.load_state_dict(first.state_dict())
     assert_same_state(rest(second), rest(first))

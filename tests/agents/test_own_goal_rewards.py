@@ -8,13 +8,7 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.core.errors import (
-    ConfigurationError,
-    NonFiniteError,
-    ParameterError,
-    RunError,
-    SpaceError,
-)
+from coach_rl.core.errors import NonFiniteError, RunError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
 from coach_rl.sessions.acting import Actor
@@ -367,21 +361,21 @@ def above_at_the_top():
 
 
 REFUSED = [  # call, kind of error, message
-    (lambda: replace(RELATIVE, reward="fast"), ParameterError, "GoalSpace.reward"),
-    (lambda: replace(RELATIVE, reward=by_distance), ParameterError, "function of a GoalStep"),
+    (lambda: replace(RELATIVE, reward="fast"), rl.ParameterError, "GoalSpace.reward"),
+    (lambda: replace(RELATIVE, reward=by_distance), rl.ParameterError, "function of a GoalStep"),
     (
         lambda: rl.LevelParameters(agent=TD3, horizon_of=drawn),
-        ParameterError,
+        rl.ParameterError,
         "give it the longest as horizon",
     ),
     (
         lambda: made(stack(TD3, WITH_HER, goals=replace(RELATIVE, reward=cosine))),
-        ConfigurationError,
+        rl.ConfigurationError,
         "GoalSpace.reward=cosine does not give",
     ),
     (
         lambda: made(stack(TD3, WITH_HER, goals=PROGRESS)),
-        ConfigurationError,
+        rl.ConfigurationError,
         "Progress.judge needs what was achieved before them, too (uses_before)",
     ),
     (lambda: run(with_rewards(nothing)), RunError, "GoalSpace.reward (nothing) returned"),
@@ -395,7 +389,7 @@ REFUSED = [  # call, kind of error, message
     (lambda: run(stack(TD3, horizon_of=half)), RunError, "horizon_of (half) must return"),
     (
         lambda: stack(TD3, horizon_of=without_chance),
-        ParameterError,
+        rl.ParameterError,
         "horizon_of must be a function of observation, goal and uniform numbers ... without_chance",
     ),
     (
@@ -431,12 +425,12 @@ REFUSED = [  # call, kind of error, message
     ),
     (
         lambda: made(stack(PPO, goals=replace(RELATIVE, reward=wanted_above))),
-        ConfigurationError,
+        rl.ConfigurationError,
         "(wanted_above) reads the level above, which needs TD3, DDPG or SAC there ... PPOAgent",
     ),
     (
         lambda: made(above_at_the_top()),
-        ConfigurationError,
+        rl.ConfigurationError,
         "level 'top': GoalSpace.reward (wanted_above) takes a view of the level above, and there",
     ),
 ]

@@ -1,6 +1,7 @@
 """Recurrent agents: acting equals passing over the whole episode, learning equals single steps."""
 
 import copy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,72 +9,52 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters, TD3Batch
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.q_network import QNetworkParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.agents import AgentContext
+import coach_rl as rl
+from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import HIDDEN_STATE, ActionRequest, Outcome
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.exploration import ParameterNoise
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.attention import Attention
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
-from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
+from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
-from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.decisions import context, outcome, request
 
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (3,), np.float32)})
 BOX, CHOICES = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
 HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
-LEARNING = LearningParameters(batch=24, learning_starts=30, updates_per_step=0.1)
-SEQUENCES = SequenceParameters(length=6, burn_in=3)
-MEMORY = ReplayMemoryParameters(capacity=4_000, draws=SEQUENCES)
+LEARNING = rl.LearningParameters(batch=24, learning_starts=30, updates_per_step=0.1)
+SEQUENCES = rl.SequenceParameters(length=6, burn_in=3)
+MEMORY = rl.ReplayMemoryParameters(capacity=4_000, draws=SEQUENCES)
 
 
 def parameters(kind, recurrence, *, memory=MEMORY, middleware=(6,), **settings):
-    torso = TorsoParameters(embedder=(5,), recurrence=recurrence, middleware=middleware)
+    torso = rl.TorsoParameters(embedder=(5,), recurrence=recurrence, middleware=middleware)
     settings = {"update_mode": "eager", **settings}
     replay = {"memory": memory, "learning": LEARNING, **settings}
     match kind:
         case "PPO":
-            algorithm = PPOAlgorithmParameters(
-                rollout=EnvironmentSteps(60), minibatch=20, sequence=7, epochs=2
+            algorithm = rl.PPOAlgorithmParameters(
+                rollout=rl.EnvironmentSteps(60), minibatch=20, sequence=7, epochs=2
             )
-            return PPOAgentParameters(
-                network=ActorCriticParameters(torso=torso), **{"algorithm": algorithm, **settings}
+            return rl.PPOAgentParameters(
+                network=rl.ActorCriticParameters(torso=torso),
+                **{"algorithm": algorithm, **settings},
             )
         case "DQN":
-            algorithm = DQNAlgorithmParameters(double=True, discount=0.9, huber=None)
-            network = QNetworkParameters(torso=torso)
-            return DQNAgentParameters(network=network, **{"algorithm": algorithm, **replay})
-    kinds = {"DDPG": DDPGAgentParameters, "TD3": TD3AgentParameters, "SAC": SACAgentParameters}
+            algorithm = rl.DQNAlgorithmParameters(double=True, discount=0.9, huber=None)
+            network = rl.QNetworkParameters(torso=torso)
+            return rl.DQNAgentParameters(network=network, **{"algorithm": algorithm, **replay})
+    kinds = {
+        "DDPG": rl.DDPGAgentParameters,
+        "TD3": rl.TD3AgentParameters,
+        "SAC": rl.SACAgentParameters,
+    }
     return kinds[kind](
-        actor=ActorParameters(torso=torso), critic=CriticParameters(torso=torso), **replay
+        actor=rl.ActorParameters(torso=torso), critic=rl.CriticParameters(torso=torso), **replay
     )
 
 
 def build(params, num_envs=3, observation=SEEN, device="cpu"):
-    action = CHOICES if isinstance(params, DQNAgentParameters) else BOX
-    return params.build(
-        AgentContext(
-            spaces=EnvironmentSpaces(observation=observation, action=action),
-            num_envs=num_envs,
-            planned_steps=1_000,
-            runtime=Runtime(device=device, seed=0),
-        )
-    )
+    action = CHOICES if isinstance(params, rl.DQNAgentParameters) else BOX
+    given = context(observation, action, num_envs=num_envs)
+    return params.build(replace(given, runtime=rl.Runtime(device=device, seed=0)))
 
 
 class Rows:
@@ -103,17 +84,9 @@ class Rows:
                 self.seen[row] = []
             self.seen[row].append(self.now[row].copy())
         if len(rows):
-            self.agent.act(
-                self.state,
-                ActionRequest(
-                    rows=rows,
-                    observation={"x": self.now[rows]},
-                    starts=self.starts[rows],
-                    episode_start=self.fresh[rows],
-                    greedy=np.ones(len(rows), bool),
-                ),
-                clock,
-            )
+            flags = {"starts": self.starts[rows], "episode_start": self.fresh[rows]}
+            shown = request({"x": self.now[rows]}, rows=rows, greedy=True, **flags)
+            self.agent.act(self.state, shown, clock)
         self.waits[:] = False
         done = np.flatnonzero(self.rng.random(len(self.waits)) < 0.7)
         if len(done):
@@ -124,21 +97,9 @@ class Rows:
         count, rng = len(rows), self.rng
         after = (0.5 * self.now[rows] + rng.normal(size=(count, 3))).astype(np.float32)
         terminated, truncated = rng.random((2, count)) < 0.08
-        self.agent.observe(
-            self.state,
-            Outcome(
-                rows=rows,
-                observation={"x": after},
-                reward=rng.normal(size=count),
-                terminated=terminated,
-                truncated=truncated,
-                duration=np.ones(count, np.int64),
-                end=np.zeros(count, np.uint8),
-                below=np.zeros(count, np.uint8),
-                tested=np.zeros(count, bool),
-            ),
-            clock,
-        )
+        ends = {"terminated": terminated, "truncated": truncated}
+        answer = outcome({"x": after}, rows=rows, reward=rng.normal(size=count), **ends)
+        self.agent.observe(self.state, answer, clock)
         self.starts[rows] = terminated | truncated
         self.fresh[rows] = self.starts[rows] & (rng.random(count) < 0.5)
         after[self.fresh[rows]] = rng.normal(size=(int(self.fresh[rows].sum()), 3))
@@ -163,12 +124,12 @@ def greedy_action(agent, seen):
     """The greedy action after a whole episode, by one pass over it."""
     sequence = sequence_of(agent, seen)
     with torch.no_grad():
-        if isinstance(agent.params, PPOAgentParameters):
+        if isinstance(agent.params, rl.PPOAgentParameters):
             return agent.model.policy(sequence)[-1].chunk(2)[0].numpy()
         learner = agent.learner
-        if isinstance(agent.params, DQNAgentParameters):
+        if isinstance(agent.params, rl.DQNAgentParameters):
             return learner.network.module(sequence)[-1, :, 0].argmax().numpy()
-        if isinstance(agent.params, SACAgentParameters):
+        if isinstance(agent.params, rl.SACAgentParameters):
             return torch.tanh(learner.actor.module(sequence)[0][-1]).numpy()
         return learner.actor.module(sequence)[-1].numpy()
 
@@ -177,10 +138,10 @@ def final_state(agent, seen):
     """The hidden state after a whole episode, by one pass over it."""
     sequence = sequence_of(agent, seen)
     with torch.no_grad():
-        if isinstance(agent.params, PPOAgentParameters):
+        if isinstance(agent.params, rl.PPOAgentParameters):
             return agent.model.states_after(sequence)[0].numpy()
         learner = agent.learner
-        if isinstance(agent.params, DQNAgentParameters):
+        if isinstance(agent.params, rl.DQNAgentParameters):
             return learner.network.module.torso.advance(sequence)[1][0].numpy()
         own = learner.actor.module.torso.advance(sequence)[1]
         critics = learner.critics.module.embedder.advance(sequence)[1]
@@ -191,10 +152,10 @@ def final_state(agent, seen):
 @pytest.mark.parametrize(
     "recurrence",
     [
-        GRU(size=4),
-        LSTM(size=3, reset="episode"),
-        MinGRU(size=4, reset="episode"),
-        Attention(size=4, heads=2, window=5),
+        rl.GRU(size=4),
+        rl.LSTM(size=3, reset="episode"),
+        rl.MinGRU(size=4, reset="episode"),
+        rl.Attention(size=4, heads=2, window=5),
     ],
 )
 def test_acting_equals_passing_over_the_episode(algorithm, recurrence):
@@ -217,12 +178,12 @@ def test_acting_equals_passing_over_the_episode(algorithm, recurrence):
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
 def test_saved_rows_and_agent_continue_bit_for_bit(algorithm):
-    agent = build(parameters(algorithm, GRU(size=4)))
+    agent = build(parameters(algorithm, rl.GRU(size=4)))
     rows = Rows(agent, seed=2)
     for _ in range(40):
         rows.step(TRAIN)
         agent.train(TRAIN)
-    other = build(parameters(algorithm, GRU(size=4)))
+    other = build(parameters(algorithm, rl.GRU(size=4)))
     other.load_state_dict(copy.deepcopy(agent.state_dict()))
     again = copy.copy(rows)
     again.agent, again.state = other, other.new_rows(3, 77)
@@ -311,10 +272,10 @@ def learned_batch(agent):
     return agent.memory.sample(24)
 
 
-@pytest.mark.parametrize("prioritised", [None, PrioritisedParameters()])
+@pytest.mark.parametrize("prioritised", [None, rl.PrioritisedParameters()])
 def test_dqn_loss_equals_single_steps(prioritised):
-    memory = ReplayMemoryParameters(capacity=4_000, draws=SEQUENCES, prioritised=prioritised)
-    agent = build(parameters("DQN", LSTM(size=4), memory=memory))
+    memory = rl.ReplayMemoryParameters(capacity=4_000, draws=SEQUENCES, prioritised=prioritised)
+    agent = build(parameters("DQN", rl.LSTM(size=4), memory=memory))
     batch, network = learned_batch(agent), agent.learner.network
     online, target = copied(network, network.online), copied(network, network.target)
     losses = []
@@ -347,7 +308,7 @@ def test_dqn_loss_equals_single_steps(prioritised):
 
 
 @pytest.mark.parametrize(
-    "recurrence", [GRU(size=4), MinGRU(size=5), Attention(size=4, heads=2, window=3)]
+    "recurrence", [rl.GRU(size=4), rl.MinGRU(size=5), rl.Attention(size=4, heads=2, window=3)]
 )
 def test_td3_losses_equal_single_steps(recurrence):
     agent = build(parameters("TD3", recurrence, middleware=(6, 5)))
@@ -403,7 +364,7 @@ def test_td3_losses_equal_single_steps(recurrence):
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
-    "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]
+    "recurrence", [rl.GRU(size=4), rl.LSTM(size=4), rl.MinGRU(size=4), rl.Attention(size=4)]
 )
 def test_recurrent_agents_learn_finite_parameters(algorithm, recurrence):
     agent = build(parameters(algorithm, recurrence))
@@ -422,31 +383,31 @@ PPO = partial(parameters, "PPO")
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         (
-            PPO(GRU(), algorithm=PPOAlgorithmParameters(recompute_advantages=True)),
+            PPO(rl.GRU(), algorithm=rl.PPOAlgorithmParameters(recompute_advantages=True)),
             "recompute_advantages",
         ),
-        (PPO(GRU(), algorithm=PPOAlgorithmParameters(minibatch=8)), "sequence=16.*holds 8"),
-        (parameters("DQN", GRU(), memory=ReplayMemoryParameters()), "SequenceParameters"),
+        (PPO(rl.GRU(), algorithm=rl.PPOAlgorithmParameters(minibatch=8)), "sequence=16.*holds 8"),
+        (parameters("DQN", rl.GRU(), memory=rl.ReplayMemoryParameters()), "SequenceParameters"),
         (parameters("DQN", None), "TorsoParameters.recurrence"),
         (
-            parameters("DQN", GRU(), learning=LearningParameters(batch=20)),
+            parameters("DQN", rl.GRU(), learning=rl.LearningParameters(batch=20)),
             "learning.batch=20.*use 24",
         ),
-        (parameters("DDPG", GRU(), parameter_noise=ParameterNoise()), "parameter_noise"),
+        (parameters("DDPG", rl.GRU(), parameter_noise=rl.ParameterNoise()), "parameter_noise"),
     ],
 )
-def test_recurrent_agents_refuse_what_they_cannot_learn_from(params, said):
-    with pytest.raises(ConfigurationError, match=said):
+def test_recurrent_agents_refuse_what_they_cannot_learn_from(params, message):
+    with pytest.raises(rl.ConfigurationError, match=message):
         build(params)
 
 
 def test_recurrent_agent_refuses_an_observation_with_the_name_of_its_state():
     observation = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-1, 1, (2,))})
-    with pytest.raises(ConfigurationError, match="give the observation key another name"):
-        build(parameters("PPO", GRU()), observation=observation)
+    with pytest.raises(rl.ConfigurationError, match="give the observation key another name"):
+        build(parameters("PPO", rl.GRU()), observation=observation)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +419,7 @@ def test_recurrent_agent_refuses_an_observation_with_the_name_of_its_state():
 )
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
 @pytest.mark.parametrize(
-    "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]
+    "recurrence", [rl.GRU(size=4), rl.LSTM(size=4), rl.MinGRU(size=4), rl.Attention(size=4)]
 )
 def test_update_modes_learn_the_same(algorithm, recurrence, mode, device):
     agents = [

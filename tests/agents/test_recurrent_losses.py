@@ -17,18 +17,10 @@ from plain_recurrence import (
     weighted_batch,
 )
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.sac_agent import SACAgentParameters, SACAlgorithmParameters, SACBatch
+import coach_rl as rl
+from coach_rl.agents.sac_agent import SACBatch
 from coach_rl.architectures.action_masks import AllowedOutputs
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.q_network import QNetworkParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.records import ALLOWED
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import ReplayMemoryParameters
 
 SEEN = {"x": spaces.Box(-99, 99, (3,), np.float32)}
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
@@ -38,27 +30,29 @@ CHOICES = spaces.MultiDiscrete(SIZES, start=STARTS)
 ACTOR, CRITICS = slice(0, 4), slice(4, 10)
 """Columns of the states of actor (GRU, 4) and critics (LSTM, 3) in the hidden state."""
 COMMON = {
-    "learning": LearningParameters(batch=24, learning_starts=30),
-    "memory": ReplayMemoryParameters(capacity=4_000, draws=SequenceParameters(length=6, burn_in=2)),
+    "learning": rl.LearningParameters(batch=24, learning_starts=30),
+    "memory": rl.ReplayMemoryParameters(
+        capacity=4_000, draws=rl.SequenceParameters(length=6, burn_in=2)
+    ),
     "update_mode": "eager",
 }
 
 
 def torso(recurrence):
-    return TorsoParameters(
+    return rl.TorsoParameters(
         embedder=(5,), recurrence=recurrence, middleware=(6,), activation="tanh", orthogonal=False
     )
 
 
 def actor_critic(kind, **algorithm):
     classes = {
-        "ddpg": (DDPGAgentParameters, DDPGAlgorithmParameters),
-        "sac": (SACAgentParameters, SACAlgorithmParameters),
+        "ddpg": (rl.DDPGAgentParameters, rl.DDPGAlgorithmParameters),
+        "sac": (rl.SACAgentParameters, rl.SACAlgorithmParameters),
     }
     agent, settings = classes[kind]
     return agent(
-        actor=ActorParameters(torso=torso(GRU(size=4, span=9)), log_std_bounds=(-1.0, 0.3)),
-        critic=CriticParameters(torso=torso(LSTM(size=3, span=9))),
+        actor=rl.ActorParameters(torso=torso(rl.GRU(size=4, span=9)), log_std_bounds=(-1.0, 0.3)),
+        critic=rl.CriticParameters(torso=torso(rl.LSTM(size=3, span=9))),
         algorithm=settings(discount=0.9, **algorithm),
         **COMMON,
     )
@@ -327,11 +321,11 @@ def branch_values(network, hidden):
 )
 @pytest.mark.parametrize("dueling", [False, True])
 def test_branching_dqn_loss_equals_plain_steps(dueling, algorithm, masked):
-    params = DQNAgentParameters(
-        network=QNetworkParameters(
-            torso=torso(LSTM(size=4, span=9)), dueling=dueling, streams=(5,) if dueling else ()
+    params = rl.DQNAgentParameters(
+        network=rl.QNetworkParameters(
+            torso=torso(rl.LSTM(size=4, span=9)), dueling=dueling, streams=(5,) if dueling else ()
         ),
-        algorithm=DQNAlgorithmParameters(discount=0.9, **algorithm),
+        algorithm=rl.DQNAlgorithmParameters(discount=0.9, **algorithm),
         **COMMON,
     )
     agent = played(params, SEEN, CHOICES)

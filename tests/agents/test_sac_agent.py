@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from decisions import request
+from plain_actor_critics import PlainDDPG, learn_alike
 from plain_learners import (
     BOX,
     SYMMETRIC,
@@ -13,13 +14,11 @@ from plain_learners import (
     batches,
     build,
     doubles,
-    follow,
     frozen,
     moved,
     plain_actor,
     plain_adam,
     plain_critics,
-    plain_error_loss,
     plain_step,
     values_of,
 )
@@ -43,56 +42,67 @@ def draw(actor, observation, noise, bounds=(LOW, HIGH)):
     return share, distribution.log_prob(share)
 
 
-class PlainSAC:
-    """SAC (Haarnoja et al. 2018, algorithm 1) with plain modules, torch's Adam, in doubles."""
+class PlainSAC(PlainDDPG):
+    """SAC (Haarnoja et al. 2018, algorithm 1)."""
 
     def __init__(self, agent):
-        self.settings, params = agent.params.algorithm, agent.params
-        self.actor, self.critics = (
-            plain_actor(agent.learner.actor),
-            plain_critics(agent.learner.critics),
-        )
-        self.critics_target, self.params = frozen(self.critics), params
-        self.log_alpha = torch.nn.Parameter(
-            torch.tensor(math.log(self.settings.initial_temperature), dtype=torch.float64)
-        )
+        super().__init__(agent)
+        assert len(self.critics) == 2
+        at_first = math.log(self.settings.initial_temperature)
+        self.log_alpha = torch.nn.Parameter(torch.tensor(at_first, dtype=torch.float64))
         self.temperature = torch.nn.ParameterList([self.log_alpha])
-        self.actor_adam = plain_adam(self.actor, params.actor_optimizer)
-        self.critics_adam = plain_adam(self.critics, params.critic_optimizer)
-        self.temperature_adam = plain_adam(self.temperature, params.temperature_optimizer)
+        self.temperature_adam = plain_adam(self.temperature, self.params.temperature_optimizer)
         self.noise = torch.Generator()
         self.noise.set_state(agent.noise_rng.get_state())
-        self.taken = 0
 
     def step(self, batch):
-        plain, share = doubles(batch)
-        before, after = plain.observation["x"], plain.next_observation["x"]
-        bounds = self.params.actor.log_std_bounds
-        now, then = (torch.randn(share.shape, generator=self.noise).double() for _ in range(2))
-        alpha = self.log_alpha.detach().exp()
-        with torch.no_grad():
-            next_share, next_log_prob = draw(self.actor, after, then, bounds)
-            next_values = values_of(self.critics_target, after, next_share)
-            soft_value = torch.minimum(*next_values) - alpha * next_log_prob
-            target = plain.reward + plain.discount * soft_value
-        values = values_of(self.critics, before, share)
-        loss = plain_error_loss(values, target, plain.weight, self.settings.huber)
-        plain_step(self.critics_adam, loss, self.critics, self.params.critic_optimizer)
-        errors = (values - target).abs().mean(dim=0).detach()
-        share, log_prob = draw(self.actor, before, now, bounds)
-        loss = (alpha * log_prob - torch.minimum(*values_of(self.critics, before, share))).mean()
-        plain_step(self.actor_adam, loss, self.actor, self.params.actor_optimizer)
-        if self.settings.learn_temperature:
-            entropy = self.settings.target_entropy
-            entropy = -2.0 if entropy is None else entropy
-            loss = -(self.log_alpha * (log_prob.detach() + entropy)).mean()
-            plain_step(
-                self.temperature_adam, loss, self.temperature, self.params.temperature_optimizer
-            )
-        self.taken += 1
-        if self.taken % self.settings.target_sync.every == 0:
-            follow(self.critics_target, self.critics, self.settings.target_sync.rate)
-        return errors
+        shape = batch.action.shape
+        self.now, self.later = (torch.randn(shape, generator=self.noise).double() for _ in range(2))
+        self.alpha = self.log_alpha.detach().exp()
+        return super().step(batch)
+
+    def drawn(self, observation, noise):
+        return draw(self.actor, observation, noise, self.params.actor.log_std_bounds)
+
+    def next_value(self, plain):
+        after = plain.next_observation["x"]
+        share, log_prob = self.drawn(after, self.later)
+        lower = values_of(self.critics_target, after, share).amin(dim=0)
+        return lower - self.alpha * log_prob
+
+    def clipped(self, target):
+        return target
+
+    def actor_loss(self, batch):
+        before = doubles(batch)[0].observation["x"]
+        share, log_prob = self.drawn(before, self.now)
+        self.log_prob = log_prob.detach()
+        self.metrics["entropy"] = -self.log_prob.mean().item()
+        lower = values_of(self.critics, before, share).amin(dim=0)
+        return (self.alpha * log_prob - lower).mean()
+
+    def step_actor(self, batch):
+        super().step_actor(batch)
+        if not self.settings.learn_temperature:
+            return
+        entropy = self.settings.target_entropy
+        entropy = -2.0 if entropy is None else entropy  # minus the elements of an action
+        loss = -(self.log_alpha * (self.log_prob + entropy)).mean()
+        self.metrics["temperature"] = self.alpha.item()
+        self.metrics["temperature_gradient_norm"] = plain_step(
+            self.temperature_adam, loss, self.temperature, self.params.temperature_optimizer
+        )
+
+    def td_error(self, errors):
+        return errors.abs().mean(dim=0)
+
+    def assert_same(self, agent):
+        critics = agent.learner.critics
+        assert_same_network(plain_actor(agent.learner.actor), self.actor)
+        assert_same_network(plain_critics(critics), self.critics)
+        assert_same_network(plain_critics(critics, critics.target), self.critics_target)
+        log_alpha = agent.learner.temperature.online.item()
+        assert log_alpha == pytest.approx(self.log_alpha.item(), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -115,20 +125,10 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
     agent = build("sac", algorithm=algorithm, **{**changes, "adam": adam})
     plain = PlainSAC(agent)
     start = frozen(plain.actor)
-    for batch in batches(STEPS):
-        expected = plain.step(batch)
-        outputs = agent.learn_from_batch(batch)
-        torch.testing.assert_close(outputs["td_error"].double(), expected, rtol=1e-3, atol=1e-4)
+    learn_alike(agent, plain, batches(STEPS))
     assert moved(plain.actor, start) > 0.03
-    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
-    assert_same_network(plain_critics(agent.learner.critics), plain.critics)
-    assert_same_network(
-        plain_critics(agent.learner.critics, agent.learner.critics.target), plain.critics_target
-    )
-    log_alpha = agent.learner.temperature.online.item()
-    assert log_alpha == pytest.approx(plain.log_alpha.item(), abs=1e-5)
-    at_first = math.log(plain.settings.initial_temperature)
-    assert (abs(log_alpha - at_first) > 0.01) == plain.settings.learn_temperature
+    change = abs(plain.log_alpha.item() - math.log(plain.settings.initial_temperature))
+    assert (change > 0.01) == plain.settings.learn_temperature
 
 
 def test_log_probabilities_are_of_normalised_actions():
@@ -177,8 +177,8 @@ def test_a_fixed_temperature_is_constant_and_not_logged():
     for batch in batches(3):
         agent.learn_from_batch(batch)
     assert agent.learner.temperature.online.exp().item() == pytest.approx(0.25)
-    said = agent.learner.engine.drain_metrics()
-    assert not [name for name in said if "temperature" in name]
+    metrics = agent.learner.engine.drain_metrics()
+    assert not [name for name in metrics if "temperature" in name]
     assert set(agent.learner.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
 
 
@@ -186,10 +186,10 @@ def test_learning_tells_the_temperature_that_was_at_work():
     agent = build("sac", algorithm={"initial_temperature": 0.25})
     (batch,) = batches(1)
     agent.learn_from_batch(batch)
-    said = agent.learner.engine.drain_metrics()
-    assert said["temperature"] == pytest.approx(0.25)
+    metrics = agent.learner.engine.drain_metrics()
+    assert metrics["temperature"] == pytest.approx(0.25)
     assert {"critic_loss", "q_value", "actor_loss", "entropy", "temperature_gradient_norm"} < set(
-        said
+        metrics
     )
 
 

@@ -8,16 +8,11 @@ import pytest
 from decisions import context, request
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
+from tests.builders import flat
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,))})
 FAR = spaces.Box(np.float32([0, -4, 10]), np.float32([100, 52, 10.5]))
@@ -27,8 +22,8 @@ PARTLY = spaces.Box(np.float32([-1, 0, -np.inf, -WIDEST]), np.float32([1, 100, n
 
 
 def built(box, **changes):
-    algorithm = PPOAlgorithmParameters(rollout=EnvironmentSteps(8), epochs=2, minibatch=4)
-    params = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
+    algorithm = rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(8), epochs=2, minibatch=4)
+    params = rl.PPOAgentParameters(algorithm=algorithm, update_mode="eager")
     return replace(params, **changes).build(context(SEEN, box, num_envs=4, seed=3))
 
 
@@ -62,13 +57,13 @@ def test_only_elements_with_a_finite_width_are_scaled():
     [
         (FAR, ()),
         (spaces.Box(-0.3, 0.1, (2,), np.float64), ()),
-        (spaces.Box(-np.inf, np.inf, (2,)), (BoxMasking(low=0.0, high=(5.0, 9.0)),)),
+        (spaces.Box(-np.inf, np.inf, (2,)), (rl.BoxMasking(low=0.0, high=(5.0, 9.0)),)),
     ],
     ids=["uneven", "doubles", "behind a filter"],
 )
 def test_scaling_equals_a_linear_map_in_the_output_filter(box, inner):
-    scaled = built(box, output_filter=OutputFilter(action=inner) if inner else None)
-    mapped = OutputFilter(action=(*inner, LinearBoxToBoxMap(low=-1, high=1)))
+    scaled = built(box, output_filter=rl.OutputFilter(action=inner) if inner else None)
+    mapped = rl.OutputFilter(action=(*inner, rl.LinearBoxToBoxMap(low=-1, high=1)))
     filtered = built(box, output_filter=mapped, scale_actions=False)
     for options in ({}, {"greedy": True}, {"phase": Phase.HEATUP}, {"phase": Phase.TEST}):
         found, expected = (sent(each, 5, **options) for each in (scaled, filtered))
@@ -90,7 +85,7 @@ def test_a_box_of_unit_width_and_switched_off_scaling_change_nothing():
 
 
 def test_elements_without_a_finite_width_are_warned_of():
-    with pytest.warns(CoachWarning) as caught:
+    with pytest.warns(rl.CoachWarning) as caught:
         agent = built(PARTLY)
     assert len(caught) == 1
     assert sent(agent, 50)[..., 1].max() > 50
@@ -129,22 +124,17 @@ class Dial(gymnasium.Env):
 )
 def test_it_learns_on_bounds_far_from_unit_width(steps, rate, least):
     """-20 is the worst; in the Box's own units it stays at -19.99."""
-    agent = PPOAgentParameters(update_mode="eager")
+    agent = rl.PPOAgentParameters(update_mode="eager")
     agent = replace(
         agent,
-        algorithm=replace(agent.algorithm, rollout=EnvironmentSteps(steps // 4)),
+        algorithm=replace(agent.algorithm, rollout=rl.EnvironmentSteps(steps // 4)),
         optimizer=replace(agent.optimizer, learning_rate=rate),
     )
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=agent,
-            environment=GymnasiumParameters(level=f"{__name__}:Dial"),
-            schedule=ScheduleParameters(training=EnvironmentSteps(steps), evaluation_interval=None),
-            num_envs=4,
-        )
+    manager = rl.BasicRLGraphManager(
+        flat(agent, rl.GymnasiumParameters(level=f"{__name__}:Dial"), num_envs=4, training=steps)
     )
-    manager.create_graph(Runtime(seed=0, device="cpu"))
+    manager.create_graph(rl.Runtime(seed=0, device="cpu"))
     with manager:
         list(manager.improve())
-        evaluation = manager.evaluate(EnvironmentEpisodes(1))
+        evaluation = manager.evaluate(rl.EnvironmentEpisodes(1))
     assert evaluation.scalars["evaluation/reward_mean"] > least

@@ -6,36 +6,15 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.continuous_control import (
-    ActorParameters,
-    CriticParameters,
-    DeterministicActor,
-    scale_to,
-)
-from coach_rl.architectures.gradient_step import AdamParameters, named_tensors
+import coach_rl as rl
+from coach_rl.architectures.continuous_control import DeterministicActor, scale_to
+from coach_rl.architectures.gradient_step import named_tensors
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
+from coach_rl.architectures.q_network import QNetwork
 from coach_rl.architectures.recorded_steps import resolved_mode
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    DivergedError,
-    ParameterError,
-    SpaceError,
-    UnknownNameError,
-)
-from coach_rl.core.runtime import DivergenceParameters, Runtime, compiler_present
-from coach_rl.exploration_policies.box_noise import (
-    GaussianNoise,
-    OrnsteinUhlenbeckNoise,
-    SquashedGaussianPolicy,
-)
-from coach_rl.extensions.distributional.heads import CategoricalHead
-from coach_rl.extensions.exploration.epsilon_z_greedy import EpsilonZGreedy
-from coach_rl.extensions.own_modules.user_module import ModuleParameters
+from coach_rl.core.errors import CheckpointError, DivergedError, SpaceError
+from coach_rl.core.runtime import compiler_present
+from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
 from tests.architectures import test_continuous_control as control
 from tests.architectures import test_observation_normaliser as normaliser
 from tests.architectures import test_recorded_steps as recorded
@@ -52,12 +31,12 @@ UNBOUNDED = [spaces.Box(low, high, (1,)) for low, high in ((-np.inf, np.inf), (0
 BUILDS = [
     scale_to,
     SquashedGaussianPolicy,
-    GaussianNoise().build,
-    OrnsteinUhlenbeckNoise().build,
-    EpsilonZGreedy().build,
+    rl.GaussianNoise().build,
+    rl.OrnsteinUhlenbeckNoise().build,
+    rl.EpsilonZGreedy().build,
 ]
 """Functions of a `Box` whose half-range has to be finite."""
-SKIPPING = Runtime(divergence=DivergenceParameters(response="skip", most_skipped=1))
+SKIPPING = rl.Runtime(divergence=rl.DivergenceParameters(response="skip", most_skipped=1))
 
 
 OWN = modules.own(3)
@@ -77,15 +56,15 @@ def params(kind, **fields):
 
 
 def shared_critic_torso():
-    ActorCriticParameters(shared_torso=True, critic_torso=TorsoParameters())
+    rl.ActorCriticParameters(shared_torso=True, critic_torso=rl.TorsoParameters())
 
 
 def torso(space, **fields):
-    return lambda: TorsoParameters(**fields).build(spaces.Dict({"x": space}), torch.Generator())
+    return lambda: rl.TorsoParameters(**fields).build(spaces.Dict({"x": space}), torch.Generator())
 
 
 def own(module, **fields):
-    return lambda: ModuleParameters(module=module, **fields).build(modules.SPACE, modules.rng())
+    return lambda: rl.ModuleParameters(module=module, **fields).build(modules.SPACE, modules.rng())
 
 
 def broken(layer):
@@ -97,19 +76,19 @@ def keys(kind, *names, **fields):
 
 
 def actor_critic(action):
-    return lambda: ActorCriticParameters().build(
+    return lambda: rl.ActorCriticParameters().build(
         observation_space=X, action_space=action, rng=torch.Generator()
     )
 
 
 def actor(outputs):
     return lambda: DeterministicActor(
-        ActorParameters(torso=modules.own(outputs)), modules.SPACE, BOX, modules.rng()
+        rl.ActorParameters(torso=modules.own(outputs)), modules.SPACE, BOX, modules.rng()
     )
 
 
 def q_network(action):
-    return lambda: QNetwork(QNetworkParameters(), X, action, torch.Generator())
+    return lambda: QNetwork(rl.QNetworkParameters(), X, action, torch.Generator())
 
 
 def load(saved, *, target=False, **more):
@@ -164,7 +143,7 @@ def target_of(y, **adam):
     """A step on a batch with this target in its last row, after three others."""
 
     def call():
-        _, engine = engines.made(AdamParameters(learning_rate=0.02, **adam))
+        _, engine = engines.made(rl.AdamParameters(learning_rate=0.02, **adam))
         columns = engines.data()
         for index in engines.minibatches(3):
             engine.step(columns, index)
@@ -203,25 +182,25 @@ def check_infinite_answers():
 
 
 CASES = {
-    ParameterError: [
-        (params(CriticParameters, action_layers=(0, 3)), "layers from 0 to 2 ... got (0, 3)"),
-        (params(CriticParameters, torso=OWN, action_layers=(1,)), "name layers from 0 to 0"),
-        (params(CategoricalHead, low=2.0, high=2.0), "low ... below high, got 2.0 and 2.0"),
-        (params(CategoricalHead, low=999_999, high=1_000_001), "float32 cannot distinguish"),
-        (params(QNetworkParameters, torso=OWN, streams=(32,)), "layers behind our torso"),
-        (params(QNetworkParameters, torso=OWN, dueling=True), "dueling needs last_layer"),
+    rl.ParameterError: [
+        (params(rl.CriticParameters, action_layers=(0, 3)), "layers from 0 to 2 ... got (0, 3)"),
+        (params(rl.CriticParameters, torso=OWN, action_layers=(1,)), "name layers from 0 to 0"),
+        (params(rl.CategoricalHead, low=2.0, high=2.0), "low ... below high, got 2.0 and 2.0"),
+        (params(rl.CategoricalHead, low=999_999, high=1_000_001), "float32 cannot distinguish"),
+        (params(rl.QNetworkParameters, torso=OWN, streams=(32,)), "layers behind our torso"),
+        (params(rl.QNetworkParameters, torso=OWN, dueling=True), "dueling needs last_layer"),
         (shared_critic_torso, "critic_torso is not used where shared_torso"),
-        (params(TorsoParameters, activation="rely"), "did you mean 'relu'"),
-        (params(TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
+        (params(rl.TorsoParameters, activation="rely"), "did you mean 'relu'"),
+        (params(rl.TorsoParameters, convolutions="medum"), "did you mean 'medium'"),
         *(
-            (params(ModuleParameters, module=each), "write a class of torch.nn.Module")
+            (params(rl.ModuleParameters, module=each), "write a class of torch.nn.Module")
             for each in (dict, nn.Linear(2, 2), print, None, 3)
         ),
         (mode("compiled", CPU, "no-such"), "'compiled' needs a C++ ... use 'auto' or 'eager'"),
         (mode("compiled", GPU, "cc"), "the CPU ... 'cuda:1'; use 'auto', 'captured' or 'eager'"),
         (mode("captured", CPU, "cc"), "'captured' ... CUDA graph ... on 'cpu'; use 'auto' or"),
     ],
-    ConfigurationError: [
+    rl.ConfigurationError: [
         (own("coach_rl.architectures.torso:FlattenVector"), "cannot be built: TypeError"),
         (own("no_such_module:Net"), "'no_such_module:Net' cannot be imported: ... module:Class"),
         (own("Net"), "'Net' cannot be imported"),
@@ -283,9 +262,9 @@ CASES = {
         (torso(spaces.Box(0, 1, (8, 8, 3))), "of (8, 8, 3) float32 may be an image or not; set"),
         (torso(CHANNELS_FIRST), "channels first; set ... images to channels_first"),
     ],
-    UnknownNameError: [
-        (keys(TorsoParameters, "gaol"), "unknown observation key 'gaol' ... 'goal'"),
-        (keys(ModuleParameters, "gaol", module=modules.Net), "'gaol' ... 'goal'"),
+    rl.UnknownNameError: [
+        (keys(rl.TorsoParameters, "gaol"), "unknown observation key 'gaol' ... 'goal'"),
+        (keys(rl.ModuleParameters, "gaol", module=modules.Net), "'gaol' ... 'goal'"),
     ],
     CheckpointError: [
         (load(nn.Linear(3, 1)), "'weight' should have the shape (1, 2), found (1, 3)"),
@@ -312,7 +291,7 @@ CASES = {
     AssertionError: [
         (lambda: named_tensors({"a": [1]}), "a batch holds tensors, not list"),
     ],
-    CoachWarning: [
+    rl.CoachWarning: [
         (lose_spread, "element 0 of observation 'time' ... 'time': (ObservationNormalization"),
         (restored_mode("compiled"), "'compiled' needs a C++ ... its updates are eager from now on"),
         (restored_mode("captured"), "CUDA graph ... its updates are eager from now on"),

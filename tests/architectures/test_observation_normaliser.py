@@ -3,17 +3,12 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.architectures.continuous_control import (
-    ActorParameters,
-    CriticParameters,
-    Critics,
-    DeterministicActor,
-)
+import coach_rl as rl
+from coach_rl.architectures.continuous_control import Critics, DeterministicActor
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import CoachWarning, NonFiniteError
+from coach_rl.core.errors import NonFiniteError
 
 CPU = torch.device("cpu")
 SEEN = spaces.Dict(
@@ -25,7 +20,7 @@ SEEN = spaces.Dict(
     }
 )
 BOX = spaces.Box(np.float32([-1]), np.float32([3]))
-SMALL = TorsoParameters(middleware=(5,), activation="relu", orthogonal=False)
+SMALL = rl.TorsoParameters(middleware=(5,), activation="relu", orthogonal=False)
 
 
 def made(clip=5.0, space=SEEN):
@@ -85,7 +80,7 @@ def test_a_spread_that_float32_loses_is_warned_of_once(sizes):
         for part in (*np.split(values, np.cumsum(sizes)[:-1]), values.repeat(3, axis=0)):
             normaliser.update({"time": part})
 
-    with pytest.warns(CoachWarning) as caught:
+    with pytest.warns(rl.CoachWarning) as caught:
         see()
     assert len(caught) == 1
 
@@ -107,7 +102,7 @@ def test_spreads_that_float32_keeps_and_constants_are_not_warned_of(values, dtyp
 def test_only_floats_are_normalised():
     normaliser = made()
     assert set(normaliser.mean) == {"x", "goal"}
-    actor = DeterministicActor(ActorParameters(torso=SMALL), SEEN, BOX, generator(), normaliser)
+    actor = DeterministicActor(rl.ActorParameters(torso=SMALL), SEEN, BOX, generator(), normaliser)
     names = {
         key: [type(layer).__name__ for layer in embedder]
         for key, embedder in zip(
@@ -126,9 +121,9 @@ def tensors(seen):
 
 
 def networks(normaliser, space):
-    params = ActorParameters(torso=SMALL)
+    params = rl.ActorParameters(torso=SMALL)
     actor = DeterministicActor(params, space, BOX, generator(), normaliser)
-    critics = Critics(CriticParameters(torso=SMALL), space, BOX, generator(), normaliser)
+    critics = Critics(rl.CriticParameters(torso=SMALL), space, BOX, generator(), normaliser)
     return (
         NetworkWrapper(actor, device=CPU, with_target=True),
         NetworkWrapper(critics, device=CPU, with_target=True),

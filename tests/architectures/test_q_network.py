@@ -5,15 +5,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.architectures.q_network import (
-    MeanHead,
-    QNetwork,
-    QNetworkParameters,
-    discrete_choices,
-)
-from coach_rl.architectures.torso import TorsoParameters
+import coach_rl as rl
+from coach_rl.architectures.q_network import QNetwork, discrete_choices
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 
 SEEN = spaces.Dict({"x": spaces.Box(-1, 1, (3,)), "y": spaces.Discrete(2)})
 BATCH = {
@@ -21,16 +15,16 @@ BATCH = {
     "y": torch.tensor([0, 1]),
 }
 HEADS = {
-    "mean": MeanHead(),
-    "quantiles": QuantileHead(count=7),
-    "categorical": CategoricalHead(atoms=5, low=-1.0, high=3.0),
+    "mean": rl.MeanHead(),
+    "quantiles": rl.QuantileHead(count=7),
+    "categorical": rl.CategoricalHead(atoms=5, low=-1.0, high=3.0),
 }
-SMALL = TorsoParameters(middleware=(8,))
+SMALL = rl.TorsoParameters(middleware=(8,))
 BUTTONS = spaces.Discrete(4, start=2)
 
 
 def build(*, action=BUTTONS, seed=0, **changes):
-    params = QNetworkParameters(**{"torso": SMALL, **changes})
+    params = rl.QNetworkParameters(**{"torso": SMALL, **changes})
     return QNetwork(params, SEEN, action, torch.Generator().manual_seed(seed))
 
 
@@ -75,7 +69,7 @@ def test_the_seed_makes_the_weights():
 def test_images_are_convolved():
     seen = spaces.Dict({"image": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
     network = QNetwork(
-        QNetworkParameters(), seen, spaces.Discrete(6), torch.Generator().manual_seed(0)
+        rl.QNetworkParameters(), seen, spaces.Discrete(6), torch.Generator().manual_seed(0)
     )
     # Mnih et al. 2015: 32 of 8x8x4, 64 of 4x4x32, 64 of 3x3x64, 3136 to 512, to one per action.
     layers = (8 * 8 * 4 + 1) * 32, (4 * 4 * 32 + 1) * 64, (3 * 3 * 64 + 1) * 64
@@ -88,17 +82,17 @@ def test_images_are_convolved():
 
 
 def test_means_by_hand():
-    assert MeanHead().mean(torch.tensor([[3.0], [4.0]])).tolist() == [3.0, 4.0]
-    assert QuantileHead(count=3).mean(torch.tensor([[0.0, 1.0, 5.0]])).tolist() == [2.0]
+    assert rl.MeanHead().mean(torch.tensor([[3.0], [4.0]])).tolist() == [3.0, 4.0]
+    assert rl.QuantileHead(count=3).mean(torch.tensor([[0.0, 1.0, 5.0]])).tolist() == [2.0]
     # Probabilities 1/4 and 3/4 of the returns -1 and 3.
-    head = CategoricalHead(atoms=2, low=-1.0, high=3.0)
+    head = rl.CategoricalHead(atoms=2, low=-1.0, high=3.0)
     assert head.mean(torch.tensor([[0.0, math.log(3.0)]])).item() == pytest.approx(2.0)
 
 
 REWARD, DISCOUNT = torch.tensor([1.0, 1.0]), torch.tensor([0.5, 0.0])  # goes on, terminated
 
 
-@pytest.mark.parametrize("head", [MeanHead(), QuantileHead(count=1)])
+@pytest.mark.parametrize("head", [rl.MeanHead(), rl.QuantileHead(count=1)])
 def test_targets_by_hand(head):
     numbers = torch.tensor([[10.0], [10.0]])
     assert head.target(numbers, REWARD, DISCOUNT, None).tolist() == [[6.0], [1.0]]
@@ -107,14 +101,14 @@ def test_targets_by_hand(head):
 
 def test_every_quantile_has_a_target():
     numbers = torch.tensor([[10.0, 20.0], [10.0, 20.0]])
-    target = QuantileHead(count=2).target(numbers, REWARD, DISCOUNT, None)
+    target = rl.QuantileHead(count=2).target(numbers, REWARD, DISCOUNT, None)
     assert target.tolist() == [[6.0, 11.0], [1.0, 1.0]]
 
 
 def test_categorical_targets_by_hand():
     # Atoms 0, 1, 2 with 1/4, 1/4, 1/2. Going on they move to 1, 1.5, 2: 1 has 1/4 + 1/8,
     # 2 has 1/8 + 1/2. At a termination everything lies at 1.
-    head = CategoricalHead(atoms=3, low=0.0, high=2.0)
+    head = rl.CategoricalHead(atoms=3, low=0.0, high=2.0)
     numbers = torch.log(torch.tensor([[0.25, 0.25, 0.5]] * 2))
     target = head.target(numbers, REWARD, DISCOUNT, None)
     torch.testing.assert_close(target, torch.tensor([[0.0, 0.375, 0.625], [0.0, 1.0, 0.0]]))
@@ -126,10 +120,10 @@ def test_mean_losses_by_hand():
     # Errors 3 and -0.5, weights 1 and 2: squared (4.5 + 0.25) / 2, Huber (2.5 + 0.25) / 2.
     numbers, target = torch.tensor([[5.0], [1.0]]), torch.tensor([[2.0], [1.5]])
     weight = torch.tensor([1.0, 2.0])
-    loss, error = MeanHead().loss(numbers, target, weight, None)
+    loss, error = rl.MeanHead().loss(numbers, target, weight, None)
     assert loss.item() == pytest.approx(2.375)
     assert error.tolist() == [3.0, -0.5]
-    assert MeanHead().loss(numbers, target, weight, 1.0)[0].item() == pytest.approx(1.375)
+    assert rl.MeanHead().loss(numbers, target, weight, 1.0)[0].item() == pytest.approx(1.375)
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -153,7 +147,7 @@ def test_no_error_where_the_target_is_met(head):
     target = head.target(numbers, nothing, same, None)
     loss, error = head.loss(numbers, target, same, 1.0)
     assert error.item() == pytest.approx(0.0, abs=1e-6)
-    entropy = math.log(5) if isinstance(head, CategoricalHead) else 0.0
+    entropy = math.log(5) if isinstance(head, rl.CategoricalHead) else 0.0
     assert loss.item() == pytest.approx(entropy, abs=1e-6)
 
 
@@ -162,5 +156,5 @@ def test_no_error_where_the_target_is_met(head):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_parameters_survive_json(head):
-    params = QNetworkParameters(head=HEADS[head], dueling=True, streams=(5,))
+    params = rl.QNetworkParameters(head=HEADS[head], dueling=True, streams=(5,))
     assert decode(encode(params)) == params

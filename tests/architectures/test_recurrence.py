@@ -8,21 +8,16 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.architectures.actor_critic import ActorCriticParameters
+import coach_rl as rl
 from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.recurrent_forward import policy_forward
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
-from coach_rl.extensions.recurrent_layers.attention import Attention
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
-from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
 from coach_rl.extensions.recurrent_layers.stage import hidden_state_of
 
-window = partial(Attention, window=4, heads=1)
+window = partial(rl.Attention, window=4, heads=1)
 
 
-KINDS = [GRU, LSTM, MinGRU, window]
+KINDS = [rl.GRU, rl.LSTM, rl.MinGRU, window]
 INPUTS = 5
 SPACE = spaces.Dict({"x": spaces.Box(-9, 9, (INPUTS,), np.float32), "kind": spaces.Discrete(3)})
 
@@ -55,7 +50,7 @@ def test_sequence_equals_steps(kind, dtype, error, length):
 
 
 def test_attention_equals_a_loop_over_the_window_and_forgets_the_rest():
-    cell = Attention(size=6, heads=2, window=3).cell(
+    cell = rl.Attention(size=6, heads=2, window=3).cell(
         INPUTS, torch.Generator().manual_seed(0), orthogonal=False
     )
     cell = cell.double()
@@ -75,7 +70,7 @@ def test_attention_equals_a_loop_over_the_window_and_forgets_the_rest():
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])
-@pytest.mark.parametrize(("kind", "torchs"), [(GRU, nn.GRU), (LSTM, nn.LSTM)])
+@pytest.mark.parametrize(("kind", "torchs"), [(rl.GRU, nn.GRU), (rl.LSTM, nn.LSTM)])
 def test_gated_cell_equals_the_layer_of_torch(kind, torchs, orthogonal):
     cell = cell_of(kind, dtype=torch.float64, orthogonal=orthogonal)
     layer = torchs(INPUTS, 7, batch_first=True).double()
@@ -85,7 +80,7 @@ def test_gated_cell_equals_the_layer_of_torch(kind, torchs, orthogonal):
 
 
 def test_cell_weights_begin_as_asked():
-    orthogonal, uniform = (cell_of(GRU, size=64, orthogonal=each) for each in (True, False))
+    orthogonal, uniform = (cell_of(rl.GRU, size=64, orthogonal=each) for each in (True, False))
     for gate in orthogonal.weight_hh.chunk(3):
         torch.testing.assert_close(gate @ gate.T, torch.eye(64), rtol=0, atol=1e-5)
     assert not orthogonal.bias_ih.any()
@@ -141,8 +136,8 @@ def test_burn_in_equals_steps_without_gradients(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_acting_forward_equals_the_network(kind, action, shared):
     recurrence = kind(size=5, skip=not shared)
-    torso = TorsoParameters(embedder=(6,), recurrence=recurrence, middleware=(4,))
-    model = ActorCriticParameters(torso=torso, shared_torso=shared).build(
+    torso = rl.TorsoParameters(embedder=(6,), recurrence=recurrence, middleware=(4,))
+    model = rl.ActorCriticParameters(torso=torso, shared_torso=shared).build(
         observation_space=SPACE, action_space=action, rng=torch.Generator().manual_seed(0)
     )
     hidden = hidden_state_of([model])
@@ -163,20 +158,20 @@ def test_acting_forward_equals_the_network(kind, action, shared):
 
 
 def test_plain_networks_have_no_hidden_state():
-    torso = TorsoParameters().build(SPACE, torch.Generator())
+    torso = rl.TorsoParameters().build(SPACE, torch.Generator())
     assert not stateful_layers([torso])
 
 
 def test_networks_that_reset_at_different_starts_are_refused():
     torsos = [
-        TorsoParameters(recurrence=GRU(reset=reset)).build(SPACE, torch.Generator())
+        rl.TorsoParameters(recurrence=rl.GRU(reset=reset)).build(SPACE, torch.Generator())
         for reset in ("episode", "sub_episode")
     ]
-    with pytest.raises(ConfigurationError, match="episode and sub_episode"):
+    with pytest.raises(rl.ConfigurationError, match="episode and sub_episode"):
         hidden_state_of(torsos)
 
 
-@pytest.mark.parametrize("kind", [GRU, LSTM, MinGRU])
+@pytest.mark.parametrize("kind", [rl.GRU, rl.LSTM, rl.MinGRU])
 def test_span_sets_how_long_a_state_is_kept_at_first(kind):
     kept = {}
     for span in (None, 100):

@@ -69,7 +69,6 @@ PLACE = spaces.Dict({"position": spaces.Box(0, 1, (3,))})
 SHORT = spaces.Dict({"observation": spaces.Box(0, 1, (2,))})
 CHOSEN = spaces.Dict({"option": spaces.Box(0, 1, (3,))})
 MOVES = np.zeros((2, 2), np.float32)
-OVER = EnvironmentSteps(0)
 RAMP = LinearSchedule(start=1, end=0)
 STEPS = EnvironmentSteps(1)
 

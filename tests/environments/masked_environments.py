@@ -69,16 +69,6 @@ class ShownDoors(Doors):
         return {"place": super().seen(), "doors": np.concatenate(self.masks).astype(np.int8)}
 
 
-class NothingOpen(Doors):
-    """From the third step on all doors are closed."""
-
-    def open_some(self):
-        self.count = getattr(self, "count", -1) + 1
-        super().open_some()
-        if self.count >= 3:
-            self.masks = [np.zeros_like(mask) for mask in self.masks]
-
-
 class TooFewDoors(Doors):
     """Its mask has an entry too few."""
 

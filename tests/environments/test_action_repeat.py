@@ -6,13 +6,13 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from test_gymnasium_saving import seen, walk
 
 from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.spaces import choice_sizes
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing.allowed_actions import has_masks, with_allowed_actions
+from tests.environments.walks import assert_continues, assert_same_walks, walk
 
 STRICT = FaultParameters(on_crash="stop")
 
@@ -68,16 +68,12 @@ def test_workers_give_the_same_answers():
     )
     for environment in (here, there):
         environment.reset(seed=5)
-    assert seen(walk(here, 40)) == seen(walk(there, 40))
+    assert_same_walks(here, there, 40)
     there.close()
 
 
 def test_saved_environment_continues_identically():
-    one, other = build("CartPole-v1"), build("CartPole-v1")
-    one.reset(seed=5)
-    walk(one, 37)
-    other.load_state_dict(one.state_dict())
-    assert seen(walk(one, 30, seed=1)) == seen(walk(other, 30, seed=1))
+    assert_continues(build("CartPole-v1"), build("CartPole-v1"), before=37, after=30)
     assert GymnasiumParameters(level="CartPole-v1", action_repeat=3).obstacle_to_restoring() is None
 
 

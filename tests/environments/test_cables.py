@@ -13,8 +13,6 @@ from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.toy import Cables, CablesParameters
 from coach_rl.sessions import RunSettings, load, run_experiment
 
-NO_LUCK = np.zeros((1, 0))
-
 
 def ends_of(places):
     """The two places of each action's cable, in the order of the actions."""

@@ -13,42 +13,20 @@ from failing_environments import TROUBLE
 from little_environments import TAXI
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
-from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing import assert_same_state
+from tests.environments.walks import assert_continues, assert_same_walks, seen, walk
 
 
 def build(level, num_envs=2, **options):
     return GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
 
 
-def walk(environment, steps, seed=0):
-    rng = np.random.default_rng(seed)
-    space, rows = environment.spaces.action, environment.num_envs
-    answers = []
-    for _ in range(steps):
-        environment.send(actions_from_uniform(space, rng.random((rows, uniform_size(space)))))
-        answers.append(environment.recv())
-    return answers
-
-
-def seen(answers):
-    return [
-        [values.tobytes() for values in answer.first_observation.values()]
-        + [answer.reward.tolist()]
-        for answer in answers
-    ]
-
-
 @pytest.mark.parametrize(
     "level", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", TAXI, "FrozenLake-v1"]
 )
 def test_saved_environment_continues_identically(level):
-    one, other = build(level), build(level)
-    one.reset(seed=5)
-    walk(one, 37)
-    other.load_state_dict(one.state_dict())
-    assert seen(walk(one, 30, seed=1)) == seen(walk(other, 30, seed=1))
+    assert_continues(build(level), build(level), before=37, after=30)
 
 
 def test_workers_and_one_process_share_their_states():
@@ -56,12 +34,9 @@ def test_workers_and_one_process_share_their_states():
     there = build(
         "little_environments:Walk", 3, vectorization="subprocess", processes=2, start_method="fork"
     )
-    here.reset(seed=5)
-    walk(here, 7)
-    there.load_state_dict(here.state_dict())
-    assert seen(walk(here, 9, seed=1)) == seen(walk(there, 9, seed=1))
+    assert_continues(here, there, before=7, after=9)
     here.load_state_dict(there.state_dict())
-    assert seen(walk(here, 9, seed=2)) == seen(walk(there, 9, seed=2))
+    assert_same_walks(here, there, 9, seed=2)
     there.close()
 
 
@@ -93,7 +68,7 @@ def test_state_survives_json():
 
     state = json.loads(json.dumps(one.state_dict(), default=plain), object_hook=back)
     other.load_state_dict(state)
-    assert seen(walk(one, 20, seed=1)) == seen(walk(other, 20, seed=1))
+    assert_same_walks(one, other, 20)
 
 
 def test_never_seeded_environments_resume():
@@ -101,7 +76,7 @@ def test_never_seeded_environments_resume():
     one.reset()
     walk(one, 30)
     other.load_state_dict(one.state_dict())
-    assert seen(walk(one, 30, seed=1)) == seen(walk(other, 30, seed=1))
+    assert_same_walks(one, other, 30)
 
 
 def test_own_generator_is_restored_in_first_episode():
@@ -195,7 +170,7 @@ def test_saved_actions_are_those_sent(vectorization):
     assert_same_state(state, saved)  # the replay changed its own actions alone
     other.send(sent)
     other.recv()
-    assert seen(walk(one, 9, seed=1)) == seen(walk(other, 9, seed=1))
+    assert_same_walks(one, other, 9)
     one.close()
     other.close()
 

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import CheckpointError
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.rows import LocalRows
+from tests.environments.walks import assert_same_walks, walk
 
 STEPS = 9
 
@@ -86,23 +87,6 @@ def build(level, num_envs=2, **fields):
     return GymnasiumParameters(level=named, **fields).build(num_envs=num_envs)
 
 
-def walk(environment, steps, seed=0):
-    rng = np.random.default_rng(seed)
-    answers = []
-    for _ in range(steps):
-        environment.send(rng.integers(3, size=environment.num_envs))
-        answer = environment.recv()
-        answers.append(
-            (
-                answer.observation["observation"].tolist(),
-                answer.first_observation["observation"].tolist(),
-                answer.reward.tolist(),
-                answer.end.tolist(),
-            )
-        )
-    return answers
-
-
 @pytest.mark.parametrize(
     ("level", "fields"),
     [
@@ -122,7 +106,7 @@ def test_own_state_continues_exactly(level, fields):
     assert all(row["steps"] == 0 for row in state["rows"].values())
     other.load_state_dict(state)
     assert not one.replays_episodes
-    assert walk(one, 20, seed=1) == walk(other, 20, seed=1)
+    assert_same_walks(one, other, 20)
     one.close()
     other.close()
 
@@ -161,7 +145,7 @@ def test_lost_worker_continues_from_the_restored_state():
     one.reset(seed=5)
     walk(one, 24)
     other.load_state_dict(one.state_dict())
-    assert walk(one, 2, seed=1) == walk(other, 2, seed=1)
+    assert_same_walks(one, other, 2)
     history = other._rows._histories[1]
     assert history.saved is not None
     assert len(history.actions) == 2

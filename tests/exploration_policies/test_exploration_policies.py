@@ -7,37 +7,21 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core.clock import (
-    Clock,
-    ConstantSchedule,
-    ExponentialSchedule,
-    LinearSchedule,
-)
+from coach_rl.core.clock import Clock
 from coach_rl.core.spaces import check_actions, choice_sizes
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.exploration_policies import (
-    Boltzmann,
-    Categorical,
-    EpsilonGreedy,
-    EpsilonGreedyNoise,
-    ExplorationPolicyParameters,
-    GaussianNoise,
-    Greedy,
-    OrnsteinUhlenbeckNoise,
-    TruncatedNormalNoise,
-)
+from coach_rl.exploration_policies import ExplorationPolicyParameters
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
-from coach_rl.extensions.exploration import EpsilonZGreedy
 
 BUTTONS = spaces.Discrete(4, start=3)
 DIALS = spaces.MultiDiscrete([3, 2], start=[-1, 4])
 UNEVEN = spaces.Box(np.float32([-1, 0, 5]), np.float32([3, 1, 5]))  # half ranges 2, 0.5, 0
-CLOCK = Clock(environment_steps=500, planned=EnvironmentSteps(1000))
+CLOCK = Clock(environment_steps=500, planned=rl.EnvironmentSteps(1000))
 
 
 def constant(value):
-    return ConstantSchedule(value=value)
+    return rl.ConstantSchedule(value=value)
 
 
 @dataclass(frozen=True)
@@ -51,24 +35,24 @@ class PerChoice:
 
 
 DISCRETE = {
-    "greedy": Greedy(),
-    "epsilon_greedy": EpsilonGreedy(epsilon=constant(0.5)),
-    "epsilon_z_greedy": EpsilonZGreedy(epsilon=constant(0.3)),
-    "boltzmann": Boltzmann(temperature=constant(0.7)),
-    "categorical": Categorical(),
+    "greedy": rl.Greedy(),
+    "epsilon_greedy": rl.EpsilonGreedy(epsilon=constant(0.5)),
+    "epsilon_z_greedy": rl.EpsilonZGreedy(epsilon=constant(0.3)),
+    "boltzmann": rl.Boltzmann(temperature=constant(0.7)),
+    "categorical": rl.Categorical(),
 }
 BOX = {
-    "greedy": Greedy(),
-    "gaussian": GaussianNoise(scale=constant(0.4)),
-    "raw_gaussian": GaussianNoise(scale=constant(0.4), unit="raw"),
-    "truncated_normal": TruncatedNormalNoise(scale=constant(0.4)),
-    "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise(dt=1.0),
-    "epsilon_and_gaussian": EpsilonGreedyNoise(),
-    "epsilon_and_drift": EpsilonGreedyNoise(
-        epsilon=constant(0.5), noise=OrnsteinUhlenbeckNoise(dt=1.0)
+    "greedy": rl.Greedy(),
+    "gaussian": rl.GaussianNoise(scale=constant(0.4)),
+    "raw_gaussian": rl.GaussianNoise(scale=constant(0.4), unit="raw"),
+    "truncated_normal": rl.TruncatedNormalNoise(scale=constant(0.4)),
+    "ornstein_uhlenbeck": rl.OrnsteinUhlenbeckNoise(dt=1.0),
+    "epsilon_and_gaussian": rl.EpsilonGreedyNoise(),
+    "epsilon_and_drift": rl.EpsilonGreedyNoise(
+        epsilon=constant(0.5), noise=rl.OrnsteinUhlenbeckNoise(dt=1.0)
     ),
-    "epsilon_z_and_drift": EpsilonZGreedy(
-        epsilon=constant(0.3), noise=OrnsteinUhlenbeckNoise(dt=1.0)
+    "epsilon_z_and_drift": rl.EpsilonZGreedy(
+        epsilon=constant(0.3), noise=rl.OrnsteinUhlenbeckNoise(dt=1.0)
     ),
 }
 ALL = [
@@ -179,27 +163,27 @@ class TestEveryPolicy:
 
 
 def test_schedules_are_asked_with_true_progress():
-    half_way = Clock(environment_steps=500, planned=EnvironmentSteps(1000))
-    epsilon = EpsilonGreedy(epsilon=LinearSchedule(start=1, end=0)).build(BUTTONS)
+    half_way = Clock(environment_steps=500, planned=rl.EnvironmentSteps(1000))
+    epsilon = rl.EpsilonGreedy(epsilon=rl.LinearSchedule(start=1, end=0)).build(BUTTONS)
     assert epsilon.metrics(half_way) == {"exploration/epsilon": 0.5}
-    scale = GaussianNoise(
-        scale=LinearSchedule(start=0.3, end=0.1, over=EnvironmentSteps(1000))
+    scale = rl.GaussianNoise(
+        scale=rl.LinearSchedule(start=0.3, end=0.1, over=rl.EnvironmentSteps(1000))
     ).build(UNEVEN)
     assert scale.metrics(half_way)["exploration/scale"] == pytest.approx(0.2)
-    temperature = Boltzmann(temperature=ExponentialSchedule(start=8, end=1, decay=0.5)).build(
+    temperature = rl.Boltzmann(temperature=rl.ExponentialSchedule(start=8, end=1, decay=0.5)).build(
         BUTTONS
     )
     assert temperature.metrics(Clock(environment_steps=2)) == {"exploration/temperature": 2}
-    both = EpsilonGreedyNoise(noise=OrnsteinUhlenbeckNoise()).build(UNEVEN)
+    both = rl.EpsilonGreedyNoise(noise=rl.OrnsteinUhlenbeckNoise()).build(UNEVEN)
     assert both.metrics(half_way) == {"exploration/epsilon": 0.3, "exploration/sigma": 0.2}
 
 
 def test_published_defaults():
-    assert EpsilonGreedy().build(BUTTONS).metrics(Clock(environment_steps=500_000)) == {
+    assert rl.EpsilonGreedy().build(BUTTONS).metrics(Clock(environment_steps=500_000)) == {
         "exploration/epsilon": pytest.approx(0.55)
     }
-    assert GaussianNoise().build(UNEVEN).metrics(CLOCK) == {"exploration/scale": 0.1}
-    assert EpsilonGreedyNoise().build(UNEVEN).metrics(CLOCK) == {
+    assert rl.GaussianNoise().build(UNEVEN).metrics(CLOCK) == {"exploration/scale": 0.1}
+    assert rl.EpsilonGreedyNoise().build(UNEVEN).metrics(CLOCK) == {
         "exploration/epsilon": 0.3,
         "exploration/scale": 0.2,
     }
@@ -207,7 +191,7 @@ def test_published_defaults():
 
 def test_the_first_of_equal_values_is_greedy():
     values = np.float32([[1, 2, 2, 0], [5, 5, 5, 5]])
-    assert Greedy().build(BUTTONS).greedy(values).tolist() == [4, 3]
+    assert rl.Greedy().build(BUTTONS).greedy(values).tolist() == [4, 3]
 
 
 def shares(actions):
@@ -216,7 +200,7 @@ def shares(actions):
 
 
 def test_choices_explore_independently():
-    policy = PerChoice(EpsilonGreedy(epsilon=constant(0.5))).build(DIALS)
+    policy = PerChoice(rl.EpsilonGreedy(epsilon=constant(0.5))).build(DIALS)
     actions = explore_all(policy, np.tile(np.float32([0, 0, 1, 1, 0]), (MANY, 1)))
     first, second = actions[:, 0] != 1, actions[:, 1] != 4  # not greedy: 1 in 3, 1 in 4
     assert first.mean() == pytest.approx(1 / 3, abs=0.04)
@@ -228,14 +212,14 @@ MANY = 4000  # decisions; five standard errors of a share p are 5 sqrt(p (1 - p)
 
 
 def test_epsilon_greedy_frequencies():
-    policy = EpsilonGreedy(epsilon=constant(0.4)).build(BUTTONS)
+    policy = rl.EpsilonGreedy(epsilon=constant(0.4)).build(BUTTONS)
     values = np.tile(np.float32([0, 9, 0, 0]), (MANY, 1))
     # the greedy action: 0.6 + 0.4 / 4, the others 0.4 / 4
     np.testing.assert_allclose(
         shares(explore_all(policy, values)), [0.1, 0.7, 0.1, 0.1], atol=0.037
     )
     for epsilon, expected in ((0.0, [0, 1, 0, 0]), (1.0, [0.25] * 4)):
-        policy = EpsilonGreedy(epsilon=constant(epsilon)).build(BUTTONS)
+        policy = rl.EpsilonGreedy(epsilon=constant(epsilon)).build(BUTTONS)
         found = shares(explore_all(policy, values))
         np.testing.assert_allclose(found, expected, atol=0.037 * epsilon)
 
@@ -243,7 +227,7 @@ def test_epsilon_greedy_frequencies():
 def test_boltzmann_probabilities():
     # exp(values / 2) is in the proportion 1 : 2 : 4 : 1
     values = np.tile(2 * np.log(np.float32([1, 2, 4, 1])) - 50, (MANY, 1))
-    policy = Boltzmann(temperature=constant(2.0)).build(BUTTONS)
+    policy = rl.Boltzmann(temperature=constant(2.0)).build(BUTTONS)
     np.testing.assert_allclose(
         shares(explore_all(policy, values)), np.array([1, 2, 4, 1]) / 8, atol=0.04
     )
@@ -252,19 +236,19 @@ def test_boltzmann_probabilities():
 @pytest.mark.parametrize("temperature", [0.0, 1e-300, 1e-9])
 def test_boltzmann_without_warmth_is_greedy(temperature):
     values = some_values(BUTTONS, 200)
-    policy = Boltzmann(temperature=constant(temperature)).build(BUTTONS)
+    policy = rl.Boltzmann(temperature=constant(temperature)).build(BUTTONS)
     np.testing.assert_array_equal(explore_all(policy, values), policy.greedy(values))
 
 
 def test_categorical_probabilities():
     values = np.tile(np.log(np.float32([0.1, 0.2, 0.3, 0.4])), (MANY, 1))
-    policy = Categorical().build(BUTTONS)
+    policy = rl.Categorical().build(BUTTONS)
     np.testing.assert_allclose(shares(explore_all(policy, values)), [0.1, 0.2, 0.3, 0.4], atol=0.04)
     assert policy.metrics(CLOCK) == {}
 
 
 def test_gaussian_noise_is_in_half_ranges_of_each_element():
-    policy = GaussianNoise(scale=constant(0.1)).build(UNEVEN)
+    policy = rl.GaussianNoise(scale=constant(0.1)).build(UNEVEN)
     noise = explore_all(policy, np.tile(np.float32([1, 0.5, 5]), (MANY, 1))) - [1, 0.5, 5]
     # deviations 0.1 * 2, 0.1 * 0.5, 0; five standard errors are 5 / sqrt(2 * 4000) = 5.6 %
     np.testing.assert_allclose(noise.std(axis=0), [0.2, 0.05, 0], rtol=0.056)
@@ -273,7 +257,7 @@ def test_gaussian_noise_is_in_half_ranges_of_each_element():
 
 def test_gaussian_noise_in_raw_units_is_the_same_for_all_elements():
     wide = spaces.Box(np.float32([-30, -100, 5]), np.float32([30, 0, 5]))
-    policy = GaussianNoise(scale=constant(2.0), unit="raw").build(wide)
+    policy = rl.GaussianNoise(scale=constant(2.0), unit="raw").build(wide)
     values = np.tile(np.float32([1, -50, 5]), (20_000, 1))
     actions = explore_all(policy, values)
     np.testing.assert_allclose(actions.std(axis=0), [2.0, 2.0, 0.0], rtol=0.03)
@@ -281,14 +265,14 @@ def test_gaussian_noise_in_raw_units_is_the_same_for_all_elements():
 
 
 def test_gaussian_noise_is_clipped():
-    policy = GaussianNoise(scale=constant(0.5)).build(UNEVEN)
+    policy = rl.GaussianNoise(scale=constant(0.5)).build(UNEVEN)
     actions = explore_all(policy, np.tile(np.float32([3, 0.5, 5]), (MANY, 1)))
     # half of the noise around the upper bound is beyond it
     assert (actions[:, 0] == 3).mean() == pytest.approx(0.5, abs=0.04)
 
 
 def test_truncated_normal_moments():
-    policy = TruncatedNormalNoise(scale=constant(0.5)).build(UNEVEN)
+    policy = rl.TruncatedNormalNoise(scale=constant(0.5)).build(UNEVEN)
     values = np.float32([[1, 1, 5], [3, 0.5, 5], [9, -9, 5]]).repeat(MANY, axis=0)
     middle, edge, outside = np.split(explore_all(policy, values)[:, 0], 3)
     # Element 0: deviation 0.5 * 2 = 1 in [-1, 3]. Around 1 it is cut at two deviations:
@@ -304,11 +288,11 @@ def test_truncated_normal_moments():
 
 def test_truncated_normal_of_a_large_scale_is_even_and_of_none_is_greedy():
     values = np.tile(np.float32([3, 0, 5]), (MANY, 1))
-    wide = TruncatedNormalNoise(scale=constant(1e6)).build(UNEVEN)
+    wide = rl.TruncatedNormalNoise(scale=constant(1e6)).build(UNEVEN)
     actions = explore_all(wide, values)
     counts = np.histogram(actions[:, 0], bins=4, range=(-1, 3))[0] / MANY
     np.testing.assert_allclose(counts, 0.25, atol=0.035)
-    narrow = TruncatedNormalNoise(scale=constant(0.0)).build(UNEVEN)
+    narrow = rl.TruncatedNormalNoise(scale=constant(0.0)).build(UNEVEN)
     np.testing.assert_array_equal(explore_all(narrow, values), values)
 
 
@@ -319,7 +303,7 @@ def test_truncated_normal_takes_every_number_that_can_be_drawn(number, value):
         def draw(self, rows):
             return np.full((1, 3), number, np.float32)
 
-    policy, rows = TruncatedNormalNoise(scale=constant(0.01)).build(UNEVEN), np.array([0])
+    policy, rows = rl.TruncatedNormalNoise(scale=constant(0.01)).build(UNEVEN), np.array([0])
     values = np.float32([[value, 0.5, 5]])
     action = policy.explore(Drawn(), rows, values, starts=rows == 0, clock=CLOCK)[0, 0]
     # 2^-25 of a normal lies beyond 5.4 deviations of 0.01 * 2, of half a normal beyond 5.5
@@ -344,7 +328,7 @@ def drift(params, steps, num_rows=400, starts_at=()):
 
 
 def test_ornstein_uhlenbeck_is_stationary_where_it_should_be():
-    noise = drift(OrnsteinUhlenbeckNoise(dt=1.0, sigma=constant(0.1)), steps=100)[50:]
+    noise = drift(rl.OrnsteinUhlenbeckNoise(dt=1.0, sigma=constant(0.1)), steps=100)[50:]
     # x' = 0.85 x + 0.1 N: variance 0.01 / (1 - 0.85^2) = 0.036036, correlation 0.85.
     # About 400 rows * 50 / 12 independent numbers: five standard errors are 17 %.
     assert noise.var() == pytest.approx(0.036036, rel=0.17)
@@ -352,7 +336,7 @@ def test_ornstein_uhlenbeck_is_stationary_where_it_should_be():
 
 
 def test_ornstein_uhlenbeck_spreads_with_the_root_of_time():
-    params = OrnsteinUhlenbeckNoise(theta=2.0, dt=0.25, sigma=constant(0.2))
+    params = rl.OrnsteinUhlenbeckNoise(theta=2.0, dt=0.25, sigma=constant(0.2))
     noise = drift(params, steps=60)[10:]
     # x' = 0.5 x + 0.2 sqrt(0.25) N: variance 0.01 / (1 - 0.5^2) = 0.013333.
     # 400 rows * 50 / 1.7 independent numbers: five standard errors are 6.5 %
@@ -360,7 +344,9 @@ def test_ornstein_uhlenbeck_spreads_with_the_root_of_time():
 
 
 def test_ornstein_uhlenbeck_by_hand():
-    policy = OrnsteinUhlenbeckNoise(theta=0.5, sigma=constant(0.0), dt=0.5, mean=0.4).build(UNEVEN)
+    policy = rl.OrnsteinUhlenbeckNoise(theta=0.5, sigma=constant(0.0), dt=0.5, mean=0.4).build(
+        UNEVEN
+    )
     state, rows = policy.new_rows(1, seed=0), np.array([0])
     state.level[:] = 0.8
     values, seen = np.float32([[0, 0, 5]]), []
@@ -372,7 +358,7 @@ def test_ornstein_uhlenbeck_by_hand():
 
 
 def test_ornstein_uhlenbeck_starts_anew_with_the_episode():
-    noise = drift(OrnsteinUhlenbeckNoise(dt=1.0, mean=0.3), steps=41, starts_at=(0, 40))
+    noise = drift(rl.OrnsteinUhlenbeckNoise(dt=1.0, mean=0.3), steps=41, starts_at=(0, 40))
     # one step from the mean: deviation 0.2, and not the 0.38 of a process that goes on
     assert noise[40].std() == pytest.approx(0.2, rel=0.18)
     assert noise[40].mean() == pytest.approx(0.3, abs=0.05)
@@ -381,7 +367,7 @@ def test_ornstein_uhlenbeck_starts_anew_with_the_episode():
 
 
 def test_ornstein_uhlenbeck_starts_only_the_rows_that_start():
-    policy = OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0).build(UNEVEN)
+    policy = rl.OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0).build(UNEVEN)
     state, rows = policy.new_rows(3, seed=0), np.array([2, 1])
     state.level[:] = 0.8
     starts = np.array([False, True])
@@ -390,8 +376,8 @@ def test_ornstein_uhlenbeck_starts_only_the_rows_that_start():
 
 
 def test_epsilon_greedy_noise_covers_the_box_evenly():
-    policy = EpsilonGreedyNoise(
-        epsilon=constant(0.4), noise=GaussianNoise(scale=constant(0.0))
+    policy = rl.EpsilonGreedyNoise(
+        epsilon=constant(0.4), noise=rl.GaussianNoise(scale=constant(0.0))
     ).build(UNEVEN)
     actions = explore_all(policy, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
     drawn = actions[actions[:, 0] != 2]
@@ -403,8 +389,8 @@ def test_epsilon_greedy_noise_covers_the_box_evenly():
 
 
 def test_epsilon_greedy_noise_tells_the_inner_process_of_every_start():
-    inner = OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0)
-    policy = EpsilonGreedyNoise(epsilon=constant(1.0), noise=inner).build(UNEVEN)
+    inner = rl.OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0)
+    policy = rl.EpsilonGreedyNoise(epsilon=constant(1.0), noise=inner).build(UNEVEN)
     state, rows = policy.new_rows(1, seed=0), np.array([0])
     state.noise.level[:] = 0.8
     policy.explore(state, rows, np.zeros((1, 3), np.float32), starts=rows == 0, clock=CLOCK)
@@ -412,8 +398,8 @@ def test_epsilon_greedy_noise_tells_the_inner_process_of_every_start():
 
 
 def test_a_policy_inside_another_of_its_kind_draws_numbers_of_its_own():
-    even = EpsilonGreedyNoise(epsilon=constant(0.5), noise=Greedy())
-    nested = EpsilonGreedyNoise(epsilon=constant(0.5), noise=even).build(UNEVEN)
+    even = rl.EpsilonGreedyNoise(epsilon=constant(0.5), noise=rl.Greedy())
+    nested = rl.EpsilonGreedyNoise(epsilon=constant(0.5), noise=even).build(UNEVEN)
     actions = explore_all(nested, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
     # drawn by one or the other: 1 - 0.5 * 0.5
     assert (actions[:, 0] != 2).mean() == pytest.approx(0.75, abs=0.035)
@@ -444,7 +430,7 @@ def lengths(actions):
 
 def test_repetitions_last_as_long_as_the_zeta_distribution_says():
     # An epsilon of 1 begins a repetition whenever one ends, and two actions of a Box never agree.
-    params = EpsilonZGreedy(epsilon=constant(1.0), mu=2.5, longest=8)
+    params = rl.EpsilonZGreedy(epsilon=constant(1.0), mu=2.5, longest=8)
     found = lengths(repetitions(params, UNEVEN, steps=4000, num_rows=8))
     weights = np.array([1, 0.176777, 0.064150, 0.03125, 0.017889, 0.011340, 0.007714, 0.005524])
     expected = len(found) * weights / weights.sum()  # n^-2.5
@@ -460,7 +446,7 @@ def test_long_durations_are_drawn_from_the_whole_tail():
         def draw(self, rows):
             return np.float32([[0.0, 1 - 2**-24, 0.5]])
 
-    policy = EpsilonZGreedy(longest=50).build(BUTTONS)
+    policy = rl.EpsilonZGreedy(longest=50).build(BUTTONS)
     state = policy.new_rows(1, seed=0)
     state = type(state)(draws=Drawn(), action=state.action, left=state.left, noise=state.noise)
     rows, values = np.array([0]), np.zeros((1, 4), np.float32)
@@ -469,7 +455,7 @@ def test_long_durations_are_drawn_from_the_whole_tail():
 
 
 def test_epsilon_is_the_probability_that_a_repetition_begins():
-    params = EpsilonZGreedy(epsilon=constant(0.2), mu=3.0, longest=2)
+    params = rl.EpsilonZGreedy(epsilon=constant(0.2), mu=3.0, longest=2)
     greedy = (repetitions(params, UNEVEN, steps=500, num_rows=40) == [0, 0, 5]).all(axis=-1)
     # mean duration (1 + 2/8) / (1 + 1/8) = 10/9: greedy 0.8 of every 0.8 + 0.2 * 10/9 decisions
     assert greedy.mean() == pytest.approx(0.8 / (0.8 + 2 / 9), abs=0.016)
@@ -478,7 +464,7 @@ def test_epsilon_is_the_probability_that_a_repetition_begins():
 
 
 def test_repeated_actions_are_uniform():
-    params = EpsilonZGreedy(epsilon=constant(1.0), mu=1.5, longest=2)
+    params = rl.EpsilonZGreedy(epsilon=constant(1.0), mu=1.5, longest=2)
     single = repetitions(params, BUTTONS, steps=1, num_rows=MANY)
     np.testing.assert_allclose(shares(single[0]), 0.25, atol=0.037)
     actions = repetitions(params, UNEVEN, steps=2, num_rows=MANY)[..., 0]
@@ -489,7 +475,7 @@ def test_repeated_actions_are_uniform():
 
 
 def test_repetitions_end_with_the_episode():
-    params = EpsilonZGreedy(epsilon=constant(1.0), mu=1.0001, longest=10_000)
+    params = rl.EpsilonZGreedy(epsilon=constant(1.0), mu=1.0001, longest=10_000)
     actions = repetitions(params, UNEVEN, steps=12, num_rows=200, starts_at=(0, 6))
     unchanged = (actions[1:] == actions[:-1]).all(axis=(1, 2))
     changed_rows = (actions[6] != actions[5]).any(axis=1)
@@ -501,7 +487,7 @@ def test_repetitions_end_with_the_episode():
 
 
 def test_a_repetition_waits_while_its_row_does_not_decide():
-    policy = EpsilonZGreedy(epsilon=constant(1.0)).build(UNEVEN)
+    policy = rl.EpsilonZGreedy(epsilon=constant(1.0)).build(UNEVEN)
     state, values = policy.new_rows(2, seed=0), np.zeros((1, 3), np.float32)
     first = policy.explore(state, np.array([0]), values, starts=np.array([True]), clock=CLOCK)
     state.left[0] = 2
@@ -513,14 +499,14 @@ def test_a_repetition_waits_while_its_row_does_not_decide():
 
 
 def test_noise_inside_repetitions_draws_numbers_of_its_own_and_goes_on():
-    inner = OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0)
-    policy = EpsilonZGreedy(epsilon=constant(1.0), noise=inner).build(UNEVEN)
+    inner = rl.OrnsteinUhlenbeckNoise(sigma=constant(0.0), theta=0.5, dt=1.0)
+    policy = rl.EpsilonZGreedy(epsilon=constant(1.0), noise=inner).build(UNEVEN)
     state, rows = policy.new_rows(1, seed=0), np.array([0])
     state.noise.level[:] = 0.8
     policy.explore(state, rows, np.zeros((1, 3), np.float32), starts=no_starts(rows), clock=CLOCK)
     np.testing.assert_allclose(state.noise.level, 0.4)
-    nested = EpsilonZGreedy(
-        epsilon=constant(0.5), mu=20, noise=EpsilonZGreedy(epsilon=constant(0.5), mu=20)
+    nested = rl.EpsilonZGreedy(
+        epsilon=constant(0.5), mu=20, noise=rl.EpsilonZGreedy(epsilon=constant(0.5), mu=20)
     ).build(UNEVEN)
     actions = explore_all(nested, np.tile(np.float32([2, 0.5, 5]), (MANY, 1)))
     # drawn by one or the other: 1 - 0.5 * 0.5

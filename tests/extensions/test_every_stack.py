@@ -5,12 +5,7 @@ from functools import partial
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.options import OptionSpace
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.planning.edge_costs import CriticSteps, EdgeLengths
-from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
-from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
+import coach_rl as rl
 from coach_rl.extensions.skills.skill_agents import SkillAgents
 from coach_rl.extensions.testing.states import assert_same_state
 from tests.extensions.every_stack import Level, Planned, Plans, build, of_skill
@@ -18,8 +13,8 @@ from tests.levels.any_stack import Agents, Kinds, goal_spaces, machine_of, stack
 from tests.levels.test_level_machine import EXAMPLES
 
 ANY_TIME = st.one_of(
-    st.just(GoalSpace),
-    st.builds(lambda longest: partial(TimedGoalSpace, longest=longest), st.integers(1, 7)),
+    st.just(rl.GoalSpace),
+    st.builds(lambda longest: partial(rl.TimedGoalSpace, longest=longest), st.integers(1, 7)),
 )
 KINDS = ["part of a place", "critic", "grid", "conditions", "visited"]
 """Kinds of agents that plan."""
@@ -33,25 +28,25 @@ def planners(draw, own):
     """
     kind = draw(st.sampled_from(KINDS))
     elements = own.elements or (0, 1, 2)
-    places, conditions = GridPlaces(spacing=2.0), None
-    costs = [EdgeLengths(), EdgeLengths(missed=5.0)]
+    places, conditions = rl.GridPlaces(spacing=2.0), None
+    costs = [rl.EdgeLengths(), rl.EdgeLengths(missed=5.0)]
     if kind == "part of a place":
         elements = elements[: draw(st.integers(1, 2))]
     if kind == "conditions":
         left_open = [element for element in (0, 1, 2) if element not in elements] or elements
         left_open = (draw(st.sampled_from(left_open)),)
-        conditions = GoalSpace(low=(-2,), high=(2,), threshold=(1,), elements=left_open)
+        conditions = rl.GoalSpace(low=(-2,), high=(2,), threshold=(1,), elements=left_open)
     if kind in ("visited", "critic"):
-        places = FarthestPoints(
+        places = rl.FarthestPoints(
             count=draw(st.sampled_from([4, 9])),
             spacing=draw(st.sampled_from([0.0, 1.0])),
             neighbours=draw(st.sampled_from([3, 1])),
         )
     if kind == "critic":
-        costs = [CriticSteps(every=9, longest=4.0), CriticSteps(every=None)]
+        costs = [rl.CriticSteps(every=9, longest=4.0), rl.CriticSteps(every=None)]
     besides = [element for element in (0, 1, 2) if element not in elements]
     besides = besides[: draw(st.sampled_from([2, 1, 0]))]
-    planner = GraphAgentParameters(
+    planner = rl.GraphAgentParameters(
         places=places,
         costs=draw(st.sampled_from(costs)),
         forgetting=draw(st.sampled_from([0.2, 0.7, 0.0])),
@@ -89,7 +84,7 @@ class EveryKind(Kinds):
         straight, asked = self.plans[depth] or self.planner is not None, {}
         if self.planner is not None:
             planner, asked["elements"] = self.planner
-            if isinstance(planner.costs, CriticSteps):
+            if isinstance(planner.costs, rl.CriticSteps):
                 asked["rewards"] = ("sparse",)
         if self.plans[depth]:
             asked["observed"] = ("absolute",)
@@ -101,14 +96,14 @@ class EveryKind(Kinds):
         self.planner = self.draw(planners(space)) if self.plans[depth] else None
         if self.planner is not None:
             return {"plans": self.planner[0]}
-        has_skills = isinstance(space, OptionSpace) and self.draw(st.booleans())
+        has_skills = isinstance(space, rl.OptionSpace) and self.draw(st.booleans())
         return {"is_untold": True} if has_skills else {}
 
     def may_end(self, space):
-        return not isinstance(space, TimedGoalSpace)
+        return not isinstance(space, rl.TimedGoalSpace)
 
     def is_final(self, space):
-        return isinstance(space, TimedGoalSpace)
+        return isinstance(space, rl.TimedGoalSpace)
 
 
 class EveryAgent(Agents):

@@ -5,45 +5,10 @@ from dataclasses import fields, replace
 import pytest
 
 import coach_rl as rl
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.architectures.continuous_control import CriticParameters
 from coach_rl.core.agents import AgentContext, LevelPlace
-from coach_rl.core.errors import (
-    ConfigurationError,
-    ParameterError,
-    SpaceError,
-)
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.options import OptionSpace
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.runtime import Runtime
-from coach_rl.environments.toy import (
-    GoalPointMassParameters,
-    PointMassParameters,
-)
-from coach_rl.extensions.discrete_maps import BoxDiscretization
-from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
-from coach_rl.extensions.planning.edge_costs import CriticSteps
-from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.place_space import PlaceSpace
-from coach_rl.extensions.planning.places import FarthestPoints, GridPlaces
-from coach_rl.extensions.skills.diayn_agent import DiscriminatorParameters
-from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
-from coach_rl.filters import (
-    BoxMasking,
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationClippingFilter,
-    ObservationNormalizationFilter,
-    ObservationReductionBySubPartsNameFilter,
-    OutputFilter,
-    RewardRescaleFilter,
-)
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, LevelParameters
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents import small_agents as small
 from tests.builders import created
 from tests.extensions.groups import test_shared_agents as shared
@@ -62,37 +27,37 @@ from tests.refusals import check_refused
 
 
 def seeing(key, *filters):
-    return InputFilter(observation={key: filters})
+    return rl.InputFilter(observation={key: filters})
 
 
-LINE = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
+LINE = rl.GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.1,), elements=(0,))
 
 CUBE = replace(graph.PLACES, low=(0.0,) * 3, high=(4.0,) * 3, threshold=(0.3,) * 3)
 
 RELATIVE = replace(graph.PLACES, low=(0.0, 0.0), observed="relative")
 
-NORMALISED = ObservationNormalizationFilter()
+NORMALISED = rl.ObservationNormalizationFilter()
 
-NONE = ObservationClippingFilter(low=0.0, high=0.0)
+NONE = rl.ObservationClippingFilter(low=0.0, high=0.0)
 
-LINEAR = OutputFilter(action=(LinearBoxToBoxMap(low=-1.0, high=1.0),))
+LINEAR = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1.0, high=1.0),))
 
-BOTH_REPLACE = ReplayMemoryParameters(
-    relabelling=HindsightParameters(ratio=0.0),
-    parts=(HindsightActionParameters(penalty=-1.0),),
+BOTH_REPLACE = rl.ReplayMemoryParameters(
+    relabelling=rl.HindsightParameters(ratio=0.0),
+    parts=(rl.HindsightActionParameters(penalty=-1.0),),
 )
 
-IN_HINDSIGHT = ReplayMemoryParameters(
-    relabelling=HindsightParameters(), parts=(HindsightActionParameters(),)
+IN_HINDSIGHT = rl.ReplayMemoryParameters(
+    relabelling=rl.HindsightParameters(), parts=(rl.HindsightActionParameters(),)
 )
 
-CHANGES = [NORMALISED, ObservationClippingFilter(low=-0.3, high=0.3), hindsight.Halved()]
+CHANGES = [NORMALISED, rl.ObservationClippingFilter(low=-0.3, high=0.3), hindsight.Halved()]
 
 BELOW = "level 'top': HIRO relabels sub-goals by level 'low' below, which"
 
 
 @parameter_class
-class Latent(GoalSpace):
+class Latent(rl.GoalSpace):
     """Goals that are no elements of an observation."""
 
     def achieved(self, observation):
@@ -101,10 +66,10 @@ class Latent(GoalSpace):
 
 LATENT = Latent(**{each.name: getattr(hiro.GOALS, each.name) for each in fields(hiro.GOALS)})
 
-ONE, TWO = OptionSpace(count=1), OptionSpace(count=2)
+ONE, TWO = rl.OptionSpace(count=1), rl.OptionSpace(count=2)
 ENDING = skill_agents.EndingPPOParameters(name="skill")
 NORMALISED_OPTIONS = replace(skills.option_critic(), input_filter=seeing("option", NORMALISED))
-BOUNDED = CriticParameters(bounds=(-9.0, 0.0))
+BOUNDED = rl.CriticParameters(bounds=(-9.0, 0.0))
 UNTIMED = {
     "parts": (rl.StopOnFailure(when="always"),),
     "horizon": None,
@@ -115,12 +80,12 @@ REWARDED = {"parts": (rl.StopOnFailure(when="always", reward=0.5),)}
 WHOLE = replace(hac.PLACES, elements=None)
 PLAIN = replace(hiro.GOALS, relative=False, reach=None)
 ABSOLUTE = replace(hiro.GOALS, observed="absolute")
-FOUR = GoalSpace(low=(-1.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4)
+FOUR = rl.GoalSpace(low=(-1.0,) * 4, high=(1.0,) * 4, threshold=(0.1,) * 4)
 NO_GOAL, NOTHING = seeing("achieved_goal", NONE), seeing("observation", NONE)
-SCALED = InputFilter(reward=(RewardRescaleFilter(factor=0.1),))
+SCALED = rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=0.1),))
 NO_X = seeing(
     "observation",
-    ObservationReductionBySubPartsNameFilter(
+    rl.ObservationReductionBySubPartsNameFilter(
         names=("x", "y", "vx", "vy"), sub_parts=("x",), method="discard"
     ),
 )
@@ -131,7 +96,7 @@ WITHOUT_AGENT = replace(costs.at(), agent_below=None)
 
 
 def hiro_over_group():
-    top = shared.above(lambda name: HIROAgentParameters(name=name))
+    top = shared.above(lambda name: rl.HIROAgentParameters(name=name))
     shared.manager(shared.sharing(shared.walker), top)
 
 
@@ -147,13 +112,13 @@ def options(agent, space):
 
 
 def diayn(**seen):
-    discriminator = DiscriminatorParameters(torso=small.SMALL, **seen)
+    discriminator = rl.DiscriminatorParameters(torso=small.SMALL, **seen)
     agent = replace(skills.diayn(), discriminator=discriminator)
-    return options(agent, OptionSpace(count=3))
+    return options(agent, rl.OptionSpace(count=3))
 
 
 def agents_of_two(agent, space=TWO):
-    return options(SkillAgentsParameters.of(agent, count=2), space)
+    return options(rl.SkillAgentsParameters.of(agent, count=2), space)
 
 
 def stop_low_level():
@@ -170,7 +135,7 @@ test_low_level.__test__ = False
 
 
 def hac_without_goals():
-    hac.built(hac.parameters(environment=PointMassParameters()))
+    hac.built(hac.parameters(environment=rl.PointMassParameters()))
 
 
 def hac_levels(position=0, **changes):
@@ -183,7 +148,7 @@ def hac_levels(position=0, **changes):
 
 
 @parameter_class
-class Paid(GoalSpace):
+class Paid(rl.GoalSpace):
     """Goals that pay 1 where they are reached."""
 
     def judge(self, goal, achieved, before=None):
@@ -191,7 +156,7 @@ class Paid(GoalSpace):
         return verdict._replace(reward=verdict.reached.astype(float))
 
 
-PAID = Paid(**{each.name: getattr(hac.PLACES, each.name) for each in fields(GoalSpace)})
+PAID = Paid(**{each.name: getattr(hac.PLACES, each.name) for each in fields(rl.GoalSpace)})
 
 
 def dense(position, **agent):
@@ -200,7 +165,7 @@ def dense(position, **agent):
 
 
 def penalty(value):
-    return hac.agent(actions=HindsightActionParameters(penalty=value))
+    return hac.agent(actions=rl.HindsightActionParameters(penalty=value))
 
 
 def hac_learner(**changes):
@@ -212,9 +177,9 @@ def hiro_stack(*args, **changes):
 
 
 def hiro_alone():
-    environment = GoalPointMassParameters()
-    parameters = BasicGraphParameters(agent=hiro.top_agent(), environment=environment)
-    BasicRLGraphManager(parameters).create_graph(Runtime(device="cpu"))
+    environment = rl.GoalPointMassParameters()
+    parameters = rl.BasicGraphParameters(agent=hiro.top_agent(), environment=environment)
+    rl.BasicRLGraphManager(parameters).create_graph(rl.Runtime(device="cpu"))
 
 
 def guided(*, low=None, top=None, **changes):
@@ -222,7 +187,7 @@ def guided(*, low=None, top=None, **changes):
 
 
 def guided_low(**changes):
-    return guide.TD3AgentParameters(**guide.SETTINGS, **changes)
+    return rl.TD3AgentParameters(**guide.SETTINGS, **changes)
 
 
 def in_hindsight(agent, **filters):
@@ -230,21 +195,21 @@ def in_hindsight(agent, **filters):
 
 
 def hindsight_alone(**filters):
-    memory = ReplayMemoryParameters(
-        capacity=5_000, relabelling=HindsightParameters(goal=hindsight.GOALS)
+    memory = rl.ReplayMemoryParameters(
+        capacity=5_000, relabelling=rl.HindsightParameters(goal=hindsight.GOALS)
     )
-    agent = DDPGAgentParameters(name="arm", memory=memory, **filters)
-    params = replace(hindsight.stack(hindsight.hac()), levels=(LevelParameters(agent=agent),))
+    agent = rl.DDPGAgentParameters(name="arm", memory=memory, **filters)
+    params = replace(hindsight.stack(hindsight.hac()), levels=(rl.LevelParameters(agent=agent),))
     return lambda: created(params)
 
 
 def critic_steps(place):
-    return lambda: CriticSteps().build("agent 'g'", place, ())
+    return lambda: rl.CriticSteps().build("agent 'g'", place, ())
 
 
 def grid_with_critic(every):
     context = AgentContext(spaces=costs.SPACES, num_envs=1, place=costs.at())
-    params = GraphAgentParameters(places=GridPlaces(), costs=CriticSteps(every=every))
+    params = rl.GraphAgentParameters(places=rl.GridPlaces(), costs=rl.CriticSteps(every=every))
     return lambda: params.build(context)
 
 
@@ -258,15 +223,15 @@ def load_graph(into, saved):
 
 def wide_grid():
     wide = replace(graph.PLACES, high=(8.0, 8.0))
-    return graph.build(graph.at(own=wide, sub_goal=wide), places=GridPlaces(spacing=2.0))
+    return graph.build(graph.at(own=wide, sub_goal=wide), places=rl.GridPlaces(spacing=2.0))
 
 
 def fine_grid():
-    return graph.build(places=GridPlaces(spacing=0.5))
+    return graph.build(places=rl.GridPlaces(spacing=0.5))
 
 
 def fewer_edges():
-    return graph.build(places=FarthestPoints(neighbours=1))
+    return graph.build(places=rl.FarthestPoints(neighbours=1))
 
 
 def visited_points():
@@ -274,7 +239,7 @@ def visited_points():
 
 
 def visited_grid(low):
-    grid = GridPlaces(spacing=1.0, visited=True).build(low, low + 4, 2)
+    grid = rl.GridPlaces(spacing=1.0, visited=True).build(low, low + 4, 2)
     places.visit(grid, [low + 2])
     return grid
 
@@ -284,7 +249,7 @@ def load_grid(low, state):
 
 
 def load_points():
-    flat = FarthestPoints().build(places.LOW[:2], places.HIGH[:2], 2)
+    flat = rl.FarthestPoints().build(places.LOW[:2], places.HIGH[:2], 2)
     flat.load_state_dict(places.cover().state_dict())
 
 
@@ -300,9 +265,9 @@ def turning(which):
 
 
 CASES = {
-    ParameterError: [
+    rl.ParameterError: [
         (
-            lambda: replace(skills.diayn(), memory=ReplayMemoryParameters(n_step=3)),
+            lambda: replace(skills.diayn(), memory=rl.ReplayMemoryParameters(n_step=3)),
             "n_step must be 1",
         ),
         (stop_low_level, "level 'low' stops on failure, and no level"),
@@ -315,7 +280,7 @@ CASES = {
         (lambda: hiro.top_agent(memory=BOTH_REPLACE), "both replace sub-goals"),
         (lambda: hiro.top_agent(memory=None), "memory must be ReplayMemoryParameters, got None"),
     ],
-    ConfigurationError: [
+    rl.ConfigurationError: [
         (options(skills.diayn(), LINE), "discriminates between options, and needs a level with"),
         (options(skills.diayn(), ONE), "discriminates between options, and needs a level with"),
         (options(skills.option_critic(), LINE), "ends options, and needs a level with"),
@@ -350,12 +315,15 @@ CASES = {
         (hiro_stack(low=hiro.top_agent()), "level 'low': HIRO needs a level below it"),
         (hiro_stack(goals=PLAIN), "level 'top': HIRO needs relative goals below it"),
         (hiro_stack(goals=ABSOLUTE), "level 'top': HIRO needs relative goals below it"),
-        (hiro_stack(goals=OptionSpace(count=3)), "level 'top': this agent acts in a flat Box"),
+        (hiro_stack(goals=rl.OptionSpace(count=3)), "level 'top': this agent acts in a flat Box"),
         (hiro_stack(goals=LATENT), "correction of HIRO computes with goals that are elements"),
         (hiro_stack(frozen=True), f"{BELOW} remembers nothing while it is frozen"),
-        (hiro_stack(low=PPOAgentParameters()), f"{BELOW} needs ... replay memory ... got PPOAgent"),
+        (
+            hiro_stack(low=rl.PPOAgentParameters()),
+            f"{BELOW} needs ... replay memory ... got PPOAgent",
+        ),
         *(
-            (hiro_stack(low=hiro.low_agent(input_filter=seeing(GOAL_KEY, each))), message)
+            (hiro_stack(low=hiro.low_agent(input_filter=seeing(rl.GOAL_KEY, each))), message)
             for message in (f"{BELOW} changes 'desired_goal' by its InputFilter",)
             for each in CHANGES
         ),
@@ -368,7 +336,7 @@ CASES = {
         ),
         (hiro_over_group, "HIRO needs a level below it that receives"),
         (guided(frozen=True), "'low' below, which is frozen"),
-        (guided(low=PPOAgentParameters()), "needs an agent with a replay memory"),
+        (guided(low=rl.PPOAgentParameters()), "needs an agent with a replay memory"),
         (guided(horizon=None), "set SubGoalGuideParameters.adjacency.steps"),
         (guided(low=guided_low(input_filter=NO_GOAL)), "changes 'achieved_goal', where its"),
         (guided(top={"output_filter": LINEAR}), "set output_filter=None"),
@@ -376,15 +344,15 @@ CASES = {
         (guided(goals=FOUR), "must be seen absolutely and have the 4 elements ... got 2"),
         (guided(low=guided_low(actor_terms=(guide.HRAC,))), "none to a level below; leave it out"),
         *(
-            (in_hindsight(agent, output_filter=OutputFilter(action=(each,))), message)
+            (in_hindsight(agent, output_filter=rl.OutputFilter(action=(each,))), message)
             for message in (
                 "'top': agent 'agent': HindsightActionParameters ... LinearBoxToBoxMap",
             )
             for agent, each in (
                 (hindsight.hac, hindsight.OneWay()),
                 (hindsight.td3, hindsight.OneWay()),
-                (hindsight.td3, BoxMasking(low=-0.5, high=0.5)),
-                (hindsight.dqn, BoxDiscretization(num_bins=5)),
+                (hindsight.td3, rl.BoxMasking(low=-0.5, high=0.5)),
+                (hindsight.dqn, rl.BoxDiscretization(num_bins=5)),
             )
         ),
         *(
@@ -397,21 +365,24 @@ CASES = {
         (in_hindsight(hindsight.hac, input_filter=SCALED), "leave InputFilter.reward out"),
         (in_hindsight(hindsight.td3, input_filter=SCALED), "'top': agent 'agent': hindsight"),
         (hindsight_alone(input_filter=SCALED), "agent 'arm': hindsight"),
-        (hindsight_alone(input_filter=seeing(GOAL_KEY, NORMALISED)), "agent 'arm': hindsight"),
+        (hindsight_alone(input_filter=seeing(rl.GOAL_KEY, NORMALISED)), "agent 'arm': hindsight"),
         (critic_steps(costs.at(goal=PAID_BY_DISTANCE)), "reward='dense' and a discount"),
         (critic_steps(costs.at(discount=0.0)), "above 0; got ... of 0.0 at level 'low'"),
         (critic_steps(WITHOUT_AGENT), "agent 'g': costs= ... must be TD3, DDPG or SAC"),
         (grid_with_critic(500), "GridPlaces may never ... set places=FarthestP"),
         (grid_with_critic(None), "GridPlaces may never ... set places=FarthestP"),
-        (planner(graph.at(own=CUBE), places=FarthestPoints()), "first 2 of ... places=GridPlaces"),
-        (planner(graph.at(own=CUBE), places=GridPlaces(visited=True)), "from the start; got"),
-        (planner(graph.at(own=CUBE), places=GridPlaces(spacing=(1.0, 0.5))), "goal, 3, or"),
+        (
+            planner(graph.at(own=CUBE), places=rl.FarthestPoints()),
+            "first 2 of ... places=GridPlaces",
+        ),
+        (planner(graph.at(own=CUBE), places=rl.GridPlaces(visited=True)), "from the start; got"),
+        (planner(graph.at(own=CUBE), places=rl.GridPlaces(spacing=(1.0, 0.5))), "goal, 3, or"),
         (planner(LevelPlace()), "its level has no goals; both levels need a GoalSpace"),
         (planner(replace(graph.at(), below=None)), "and no level below it has goals"),
         (planner(graph.at(sub_goal=LAST_TWO)), "elements=(0, 1) and (2, 3)"),
         (planner(graph.at(own=replace(LINE, elements=None))), "got 1 ... and 2"),
         (planner(graph.at(own=RELATIVE)), "got 2 (relative), fixed_goal=() and 2"),
-        (planner(places=GridPlaces(spacing=0.001)), "spacing=0.001 makes 16,000,000 places"),
+        (planner(places=rl.GridPlaces(spacing=0.001)), "spacing=0.001 makes 16,000,000 places"),
         (planner(fixed_goal=(7.0,)), "fixed_goal=(7.0,) must lie within ... (4.0,)"),
         (turning("own"), "angles=(0,) turn full circle; leave"),
         (turning("sub_goal"), "angles=(0,) turn full circle; leave"),
@@ -425,7 +396,10 @@ CASES = {
         (load_graph(wide_grid, graph.build), "those of another grid"),
         (load_graph(fine_grid, graph.build), "agent 'graph' has another graph than the one"),
         (load_graph(fewer_edges, visited_points), "another graph"),
-        (planner(observed={"x": 2, GOAL_KEY: 2}, conditions=replace(LINE, key="y")), "'y' is not"),
+        (
+            planner(observed={"x": 2, rl.GOAL_KEY: 2}, conditions=replace(LINE, key="y")),
+            "'y' is not",
+        ),
         (load_grid(places.LOW + 1, {}), "those of another grid"),
         (load_grid(places.LOW + 1, visited_grid(places.LOW).state_dict()), "those of another grid"),
         (load_points, "goals of another kind"),

@@ -50,14 +50,12 @@ from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers import (
     BasicRLGraphManager,
     GraphManager,
-    GraphParameters,
     HRLGraphManager,
     LevelParameters,
-    ScheduleParameters,
     SignalParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
-from tests.builders import flat
+from tests.builders import flat, graph
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 
 
@@ -156,14 +154,12 @@ def guided_hierarchy():
         learning=LearningParameters(batch=4, learning_starts=4, report_every=4)
     )
     guide = SubGoalGuideParameters(landmarks=LandmarkParameters(novelty=None))
-    return GraphParameters(
-        levels=(
-            LevelParameters(name="top", agent=replace(agent, actor_terms=(guide,))),
-            LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
-        ),
+    return graph(
+        LevelParameters(name="top", agent=replace(agent, actor_terms=(guide,))),
+        LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
         environment=GoalPointMassParameters(),
-        schedule=ScheduleParameters(training=EnvironmentSteps(96), evaluation_interval=None),
         num_envs=4,
+        training=96,
     )
 
 
@@ -233,15 +229,14 @@ def metrics_of_runs():
         horizon=5,
     )
     with GraphManager(
-        GraphParameters(
-            levels=(planner, walker),
+        graph(
+            planner,
+            walker,
             environment=GoalWorldParameters(level="point_maze_u"),
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(240),
-                evaluation_interval=EnvironmentSteps(120),
-                evaluation_episodes=EnvironmentEpisodes(1),
-                progress_interval=EnvironmentSteps(60),
-            ),
+            training=240,
+            evaluation_interval=120,
+            evaluation_episodes=1,
+            progress_interval=60,
         )
     ) as graph_manager:
         for record in graph_manager.improve():

@@ -26,7 +26,6 @@ UNBOUNDED = spaces.Box(-np.inf, np.inf, (4,), np.float32)
 IMAGE = spaces.Box(0, 255, (12, 10, 3), np.uint8)
 FLOAT_IMAGE = spaces.Box(0.0, 1.0, (12, 10, 3), np.float32)
 GREY = spaces.Box(0, 255, (12, 10), np.uint8)
-REWARD = spaces.Box(-np.inf, np.inf, (), np.float64)
 NAMES = ("speed", "speed", "fuel", "health")
 WRONG = spaces.Discrete(3)
 

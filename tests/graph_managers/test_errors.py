@@ -6,37 +6,12 @@ from functools import partial
 import gymnasium
 import pytest
 
-from coach_rl import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    CheckpointParameters,
-    CoachWarning,
-    ConfigurationError,
-    DQNAgentParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    GraphManager,
-    GraphParameters,
-    LevelParameters,
-    OptionSpace,
-    ParameterError,
-    PointMassParameters,
-    PPOAgentParameters,
-    Runtime,
-    ScheduleParameters,
-    ScriptedAgentParameters,
-    SuccessRate,
-    TrainingSteps,
-    UnknownNameError,
-    ValidationParameters,
-)
+import coach_rl as rl
 from coach_rl.core.errors import (
     CallbackError,
     EnvironmentFault,
     SpaceError,
 )
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 from tests.graph_managers import test_levels_of_a_graph as levels_of_a_graph
@@ -51,10 +26,10 @@ from tests.graph_managers.test_policies import DeclaredParameters, ForgottenPara
 from tests.graph_managers.test_policies import experiment as with_state
 from tests.refusals import check_refused
 
-C, P, U = ConfigurationError, ParameterError, UnknownNameError
+C, P, U = rl.ConfigurationError, rl.ParameterError, rl.UnknownNameError
 TOP, LOW = levels_of_a_graph.TOP, levels_of_a_graph.LOW
 GOAL_TOP = replace(TOP, goal_space=PLACES, horizon=4)
-OPTIONS = OptionSpace(count=3)
+OPTIONS = rl.OptionSpace(count=3)
 STATE = "saves state of its own ({}), ... write SavedAttribute(name, policy=True)"
 
 
@@ -62,24 +37,24 @@ STATE = "saves state of its own ({}), ... write SavedAttribute(name, policy=True
 
 
 def flat(**given):
-    both = {"agent": PPOAgentParameters(), "environment": PointMassParameters(), **given}
-    return lambda: BasicGraphParameters(**both)
+    both = {"agent": rl.PPOAgentParameters(), "environment": rl.PointMassParameters(), **given}
+    return lambda: rl.BasicGraphParameters(**both)
 
 
 def levels_of(*levels):
-    return lambda: GraphParameters(levels=levels, environment=PointMassParameters())
+    return lambda: rl.GraphParameters(levels=levels, environment=rl.PointMassParameters())
 
 
 def best_of(metric, *levels):
-    return lambda: GraphParameters(
+    return lambda: rl.GraphParameters(
         levels=levels,
-        environment=PointMassParameters(),
-        checkpoints=CheckpointParameters(best_of=metric),
+        environment=rl.PointMassParameters(),
+        checkpoints=rl.CheckpointParameters(best_of=metric),
     )
 
 
 def schedule(**given):
-    return lambda: ScheduleParameters(**given)
+    return lambda: rl.ScheduleParameters(**given)
 
 
 def of_cart_pole():
@@ -89,7 +64,7 @@ def of_cart_pole():
 
 def frozen_for_updates():
     only = levels_of(replace(TOP, frozen=True))()
-    replace(only, schedule=ScheduleParameters(training=TrainingSteps(5)))
+    replace(only, schedule=rl.ScheduleParameters(training=rl.TrainingSteps(5)))
 
 
 def phased(**levels):
@@ -106,34 +81,38 @@ def callbacks(*given):
 
 DESCRIPTIONS = [
     (flat(environment="CartPole-v1"), P, "write parameters('CartPole-v1'), with `from coach_rl"),
-    (flat(environment=PointMassParameters), P, "write PointMassParameters(...), with brackets"),
+    (flat(environment=rl.PointMassParameters), P, "write PointMassParameters(...), with brackets"),
     (flat(evaluation_environment="hopper"), P, "write parameters('hopper')"),
-    (flat(agent=PPOAgentParameters), P, "got the class PPOAgentParameters; write PPOAgent"),
-    (flat(agnet=PPOAgentParameters()), U, "did you mean 'agent'"),
+    (flat(agent=rl.PPOAgentParameters), P, "got the class PPOAgentParameters; write PPOAgent"),
+    (flat(agnet=rl.PPOAgentParameters()), U, "did you mean 'agent'"),
     (flat(levels=1), U, "'levels'"),
     (flat(reward_discount=1), U, "'reward_discount'"),
     (of_cart_pole, P, "e.g. GymnasiumParameters(level='CartPole-v1')"),
     *(
         (lambda kind=kind, wrong=wrong: kind(wrong), P, f"{kind.__name__} needs ... got ")
         for kind, wrong in (
-            (BasicRLGraphManager, levels_of(GOAL_TOP)()),
-            (BasicRLGraphManager, PPOAgentParameters()),
-            (GraphManager, PointMassParameters()),
+            (rl.BasicRLGraphManager, levels_of(GOAL_TOP)()),
+            (rl.BasicRLGraphManager, rl.PPOAgentParameters()),
+            (rl.GraphManager, rl.PointMassParameters()),
         )
     ),
     (levels_of(TOP, TOP), P, "different names, got ['top', 'top']"),
     (levels_of(TOP, replace(LOW, goal_space=None)), P, "level 'low' needs a goal_space"),
     (levels_of(TOP, replace(LOW, name="episodes")), P, "log file, ['top', 'episodes"),
-    (levels_of(TOP, replace(LOW, parts=(StopOnFailure(),))), P, "stops on failure, and no level"),
+    (
+        levels_of(TOP, replace(LOW, parts=(rl.StopOnFailure(),))),
+        P,
+        "stops on failure, and no level",
+    ),
     (best_of("top/failure_share", TOP), U, "unknown metric of evaluations 'top/failure_share'"),
     (levels_of(replace(TOP, name=""), LOW), P, "has an empty one or one of the run's own"),
     (low(parts=(1,)), P, "parts of 'low' must be tuple[LevelPartParameters, ...]"),
     (low(agent=None), P, "agent of 'low' must be AgentParameters, got None; describe one"),
     (low(agent="PPO"), P, "agent of 'low' must be AgentParameters, got 'PPO'; describe one"),
-    (low(agent=PPOAgentParameters), P, "write PPOAgentParameters(...), with brackets"),
-    (lambda: LevelParameters(name="low"), P, "LevelParameters of 'low' lacks agent"),
+    (low(agent=rl.PPOAgentParameters), P, "write PPOAgentParameters(...), with brackets"),
+    (lambda: rl.LevelParameters(name="low"), P, "LevelParameters of 'low' lacks agent"),
     (schedule(training="all"), P, "got 'all'; write a whole number, or EnvironmentSteps"),
-    (lambda: parameters(heatup=TrainingSteps(3)), P, "heatup cannot be counted in gradient"),
+    (lambda: parameters(heatup=rl.TrainingSteps(3)), P, "heatup cannot be counted in gradient"),
     (lambda: parameters(heatup=400).schedule.check_heatup(), P, "must be shorter than schedule"),
     (lambda: parameters(until_solved=True), P, "until_solved needs a target"),
     (
@@ -142,7 +121,7 @@ DESCRIPTIONS = [
         "until_solved needs evaluations",
     ),
     (frozen_for_updates, P, "training counts gradient updates, and there are none"),
-    (ValidationParameters, P, "give reward, success_rate or both"),
+    (rl.ValidationParameters, P, "give reward, success_rate or both"),
     (callbacks(Counting), P, "write Counting(...), with brackets"),
     (callbacks(3), P, "callbacks must be"),
     (lambda: manager_with(Counting), P, "write Counting(...), with brackets"),
@@ -160,20 +139,20 @@ PHASES = [
     (phased(low={"turn": 60}), "one level alone has a turn"),
     (phased(top={"turn": 60}, low={"turn": 600}), "take 600 environment steps, so that it wou"),
     (
-        phased(low={"warmup": SuccessRate(rate=0.9, level="lwo")}),
+        phased(low={"warmup": rl.SuccessRate(rate=0.9, level="lwo")}),
         "success rate of level 'lwo', which does not exist; levels with goals: top, low",
     ),
     (
-        phased(low={"goal_space": OPTIONS, "warmup": SuccessRate(rate=0.9)}),
+        phased(low={"goal_space": OPTIONS, "warmup": rl.SuccessRate(rate=0.9)}),
         "of level 'low', which has no goals of its own; levels with goals: top",
     ),
-    (phased(low={"warmup": TrainingSteps(9)}), "warmup of 'low' must be EnvironmentSteps | Env"),
+    (phased(low={"warmup": rl.TrainingSteps(9)}), "warmup of 'low' must be EnvironmentSteps | Env"),
     (
         phased(middle={"warmup": 60}, low={"warmup": 90}),
         "'middle' above acts ... (60 ... must be longer",
     ),
     (
-        phased(training=TrainingSteps(99), top={"frozen_from": 60}, low={"frozen_from": 60}),
+        phased(training=rl.TrainingSteps(99), top={"frozen_from": 60}, low={"frozen_from": 60}),
         "there are none once every level is frozen",
     ),
 ]
@@ -182,15 +161,15 @@ PHASES = [
 
 
 def stack(*levels):
-    return lambda: levels_of_a_graph.stack(*levels).create_graph(Runtime(device="cpu"))
+    return lambda: levels_of_a_graph.stack(*levels).create_graph(rl.Runtime(device="cpu"))
 
 
 def small():
-    return BasicRLGraphManager(parameters())
+    return rl.BasicRLGraphManager(parameters())
 
 
 def on_device(device):
-    return lambda: small().create_graph(Runtime(device=device))
+    return lambda: small().create_graph(rl.Runtime(device=device))
 
 
 def of_evaluations_only(method):
@@ -200,7 +179,7 @@ def of_evaluations_only(method):
 
 
 def other_evaluation():
-    hopper = MujocoParameters(level="hopper")
+    hopper = rl.MujocoParameters(level="hopper")
     Graph(replace(parameters(), evaluation_environment=hopper), TASK)
 
 
@@ -223,15 +202,15 @@ FORGOTTEN, DECLARED = STATE.format("state_dict"), STATE.format("SAVED: shift")
 GRAPHS = [
     (stack(replace(ENDING, goal_space=None, horizon=None)), C, f"{ENDS} ... from a level above"),
     (
-        stack(replace(TOP, agent=DQNAgentParameters()), LOW),
+        stack(replace(TOP, agent=rl.DQNAgentParameters()), LOW),
         C,
         "level 'top': agent ... cannot act in Box",
     ),
-    (stack(replace(TOP, agent=DQNAgentParameters())), C, "cannot act in Box"),
+    (stack(replace(TOP, agent=rl.DQNAgentParameters())), C, "cannot act in Box"),
     (
         stack(
             replace(TOP, agent=levels_of_a_graph.ddpg()),
-            replace(LOW, goal_space=OptionSpace(count=4)),
+            replace(LOW, goal_space=rl.OptionSpace(count=4)),
         ),
         C,
         "level 'top': this agent acts in a flat Box ... got Discrete(4)",
@@ -247,7 +226,7 @@ GRAPHS = [
         "level 'low': GoalSpace.elements (0, 4) do not all lie in observation",
     ),
     (
-        stack(TOP, replace(LOW, agent=ScriptedAgentParameters(policy="nowhere:f"))),
+        stack(TOP, replace(LOW, agent=rl.ScriptedAgentParameters(policy="nowhere:f"))),
         C,
         "level 'low': the script 'nowhere:f' needs the module 'nowhere'",
     ),
@@ -294,7 +273,7 @@ def evaluated(make, seed):
     def call():
         with make() as graph_manager:
             graph_manager.create_graph(TASK)
-            graph_manager.evaluate(EnvironmentEpisodes(3), seed=seed)
+            graph_manager.evaluate(rl.EnvironmentEpisodes(3), seed=seed)
 
     return call
 
@@ -324,22 +303,22 @@ RUNS = [
         "failed in 4 episodes of an evaluation of 3",
         marks=pytest.mark.filterwarnings("ignore:row"),
     ),
-    (idle(agent=PPOAgentParameters()), CoachWarning, "2,048 decisions, the run 360 after"),
-    (idle(num_envs=65), CoachWarning, "less than a step of each of 65 environments"),
-    (idle(agent=off_policy(400)), CoachWarning, "waits for 400 transitions, the run has 400"),
+    (idle(agent=rl.PPOAgentParameters()), rl.CoachWarning, "2,048 decisions, the run 360 after"),
+    (idle(num_envs=65), rl.CoachWarning, "less than a step of each of 65 environments"),
+    (idle(agent=off_policy(400)), rl.CoachWarning, "waits for 400 transitions, the run has 400"),
     (
         idle(agent=off_policy(5, batch=401)),
-        CoachWarning,
+        rl.CoachWarning,
         "draws batches of 401 from 400 transitions at most; lower learning.batch",
     ),
     (
-        idle(stacked(top=ppo(rollout=EnvironmentSteps(401)))),
-        CoachWarning,
+        idle(stacked(top=ppo(rollout=rl.EnvironmentSteps(401)))),
+        rl.CoachWarning,
         "level 'top': agent 'agent' would learn nothing",
     ),
     (
         idle(stacked(low=off_policy(500, name="lower"))),
-        CoachWarning,
+        rl.CoachWarning,
         "level 'low': agent 'lower' would learn nothing: it waits for 500 transitions",
     ),
 ]

@@ -5,26 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import coach_rl as rl
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CoachWarning
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.extensions.scripts.scripted_agent import UniformAgentParameters
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.evaluations import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
 from tests.graph_managers.small_runs import parameters
 
-TASK = Runtime(seed=1, device="cpu")
+TASK = rl.Runtime(seed=1, device="cpu")
 
 
 def test_evaluations_may_have_an_environment_of_their_own():
-    shorter = PointMassParameters(max_episode_steps=7)
-    manager = BasicRLGraphManager(replace(parameters(), evaluation_environment=shorter))
-    manager.create_graph(Runtime(device="cpu"))
+    shorter = rl.PointMassParameters(max_episode_steps=7)
+    manager = rl.BasicRLGraphManager(replace(parameters(), evaluation_environment=shorter))
+    manager.create_graph(rl.Runtime(device="cpu"))
     records = list(manager.improve())
     manager.close()
     tested = [r.arrays["episode/length"].tolist() for r in records if r.kind == "evaluation"]
@@ -34,22 +29,22 @@ def test_evaluations_may_have_an_environment_of_their_own():
 
 
 def test_evaluation_plays_every_row_its_share():
-    manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(16)))
-    manager.create_graph(Runtime(device="cpu"))
-    record = manager.evaluate(EnvironmentEpisodes(21))
+    manager = rl.BasicRLGraphManager(parameters(evaluation_episodes=rl.EnvironmentEpisodes(16)))
+    manager.create_graph(rl.Runtime(device="cpu"))
+    record = manager.evaluate(rl.EnvironmentEpisodes(21))
     assert len(record.arrays["episode/reward"]) == 21
     assert record.scalars["evaluation/episodes"] == 21
-    again = manager.evaluate(EnvironmentEpisodes(21))
+    again = manager.evaluate(rl.EnvironmentEpisodes(21))
     np.testing.assert_array_equal(record.arrays["episode/reward"], again.arrays["episode/reward"])
-    fresh = manager.evaluate(EnvironmentEpisodes(21), seed=99)
+    fresh = manager.evaluate(rl.EnvironmentEpisodes(21), seed=99)
     assert not np.array_equal(record.arrays["episode/reward"], fresh.arrays["episode/reward"])
     manager.close()
 
 
 def test_evaluations_of_other_seeds_share_no_episode():
-    manager = BasicRLGraphManager(parameters(evaluation_episodes=EnvironmentEpisodes(8)))
-    manager.create_graph(Runtime(seed=1, device="cpu"))
-    episodes = EnvironmentEpisodes(8)
+    manager = rl.BasicRLGraphManager(parameters(evaluation_episodes=rl.EnvironmentEpisodes(8)))
+    manager.create_graph(rl.Runtime(seed=1, device="cpu"))
+    episodes = rl.EnvironmentEpisodes(8)
 
     def rewards(seed):
         return manager.evaluate(episodes, seed=seed).arrays["episode/reward"].tolist()
@@ -65,9 +60,9 @@ def test_evaluations_of_other_seeds_share_no_episode():
 
 
 def test_an_agent_that_draws_its_actions_plays_alike_in_each_evaluation():
-    manager = BasicRLGraphManager(replace(parameters(), agent=UniformAgentParameters()))
-    manager.create_graph(Runtime(device="cpu"))
-    rewards = [manager.evaluate(EnvironmentEpisodes(n)).arrays["episode/reward"] for n in (6, 6)]
+    manager = rl.BasicRLGraphManager(replace(parameters(), agent=rl.UniformAgentParameters()))
+    manager.create_graph(rl.Runtime(device="cpu"))
+    rewards = [manager.evaluate(rl.EnvironmentEpisodes(n)).arrays["episode/reward"] for n in (6, 6)]
     manager.close()
     np.testing.assert_array_equal(*rewards)
     assert len(set(rewards[0])) == 6
@@ -75,7 +70,7 @@ def test_an_agent_that_draws_its_actions_plays_alike_in_each_evaluation():
 
 def test_scores_hold_the_episodes_and_their_metrics():
     graph = Graph(parameters(), TASK, training=False)
-    scores = play(graph.evaluation, EnvironmentEpisodes(7), seed=3)
+    scores = play(graph.evaluation, rl.EnvironmentEpisodes(7), seed=3)
     graph.close()
     assert len(scores.episodes) == 7
     assert scores.metrics()["evaluation/reward_mean"] == scores.episodes.reward.mean()
@@ -95,14 +90,14 @@ def asked(times):
 def test_an_evaluation_ends_when_a_stop_is_asked_for():
     graph = Graph(parameters(), TASK, training=False)
     with pytest.raises(EvaluationStopped):
-        play(graph.evaluation, EnvironmentEpisodes(3), seed=1, is_stopped=asked(10))
+        play(graph.evaluation, rl.EnvironmentEpisodes(3), seed=1, is_stopped=asked(10))
     graph.close()
 
 
 def test_an_evaluation_tells_how_many_episodes_are_over():
     told = []
     graph = Graph(parameters(), TASK, training=False)
-    play(graph.evaluation, EnvironmentEpisodes(5), seed=1, on_activity=told.append)
+    play(graph.evaluation, rl.EnvironmentEpisodes(5), seed=1, on_activity=told.append)
     graph.close()
     of = [f"evaluating, {over} of 5 episodes" for over in (0, 3, 5)]  # three at a time
     assert told == [*of, ""]
@@ -110,7 +105,7 @@ def test_an_evaluation_tells_how_many_episodes_are_over():
 
 def test_a_run_tells_of_its_evaluations():
     told = []
-    manager = BasicRLGraphManager(parameters())
+    manager = rl.BasicRLGraphManager(parameters())
     manager.create_graph(replace(TASK, on_activity=told.append))
     for record in manager.improve():
         if record.kind == "evaluation":
@@ -120,7 +115,7 @@ def test_a_run_tells_of_its_evaluations():
 
 
 def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_stopped():
-    stopped, straight = BasicRLGraphManager(parameters()), BasicRLGraphManager(parameters())
+    stopped, straight = rl.BasicRLGraphManager(parameters()), rl.BasicRLGraphManager(parameters())
     for manager in (stopped, straight):
         manager.create_graph(TASK)
     expected = list(straight.improve())
@@ -134,7 +129,7 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
     assert stopped.progress.is_settled
     last = records[-1]
     assert (last.kind, last.phase, last.environment_steps) == ("phase", Phase.TEST, 240)
-    other = BasicRLGraphManager(parameters())
+    other = rl.BasicRLGraphManager(parameters())
     other.create_graph(TASK)
     other.load_state_dict(stopped.state_dict())
     rest = list(other.improve())
@@ -146,7 +141,7 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
 
 
 def test_a_record_says_that_an_evaluation_begins():
-    manager = BasicRLGraphManager(parameters())
+    manager = rl.BasicRLGraphManager(parameters())
     manager.create_graph(TASK)
     records = list(manager.improve())
     manager.close()
@@ -159,10 +154,10 @@ def test_a_record_says_that_an_evaluation_begins():
 
 @pytest.mark.parametrize("episodes", [3, 7])
 def test_evaluation_step_limit_cuts_off_episodes(episodes):
-    manager = BasicRLGraphManager(parameters(evaluation_step_limit=20))
+    manager = rl.BasicRLGraphManager(parameters(evaluation_step_limit=20))
     manager.create_graph(TASK)
-    with pytest.warns(CoachWarning):
-        record = manager.evaluate(EnvironmentEpisodes(episodes))
+    with pytest.warns(rl.CoachWarning):
+        record = manager.evaluate(rl.EnvironmentEpisodes(episodes))
     assert record.arrays["episode/length"].tolist() == [20] * episodes
     assert record.scalars["evaluation/episodes_cut_off"] == episodes
     # Rows begin anew after a cut: no episode is the rest of another.
@@ -172,11 +167,11 @@ def test_evaluation_step_limit_cuts_off_episodes(episodes):
 
 def test_a_step_limit_that_no_episode_reaches_changes_nothing():
     limited, free = (
-        BasicRLGraphManager(parameters(evaluation_step_limit=limit)) for limit in (51, None)
+        rl.BasicRLGraphManager(parameters(evaluation_step_limit=limit)) for limit in (51, None)
     )
     for manager in (limited, free):
         manager.create_graph(TASK)
-    one, other = (manager.evaluate(EnvironmentEpisodes(7)) for manager in (limited, free))
+    one, other = (manager.evaluate(rl.EnvironmentEpisodes(7)) for manager in (limited, free))
     assert one.scalars == other.scalars
     assert "evaluation/episodes_cut_off" not in one.scalars
     for manager in (limited, free):

@@ -6,44 +6,30 @@ import warnings
 import numpy as np
 import pytest
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.core.errors import CoachWarning, NonFiniteError
-from coach_rl.core.goals import GoalSpace
+import coach_rl as rl
+from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.faults import FaultParameters
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.extensions.hindsight.hindsight import HindsightParameters
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import (
-    BasicRLGraphManager,
-    GraphManager,
-    LevelParameters,
-)
-from coach_rl.memories.replay_parameters import ReplayMemoryParameters
-from coach_rl.sessions.session import RunSettings, run_experiment
+from coach_rl.sessions.session import run_experiment
 from tests.builders import flat, graph
 from tests.graph_managers.small_runs import ppo
 
-LEARNING = LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
+LEARNING = rl.LearningParameters(batch=8, updates_per_step=0.1, learning_starts=16)
 STEPS = 600
 
 
 @pytest.fixture(autouse=True)
 def quiet():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CoachWarning)
+        warnings.simplefilter("ignore", rl.CoachWarning)
         yield
 
 
 def walk(chance=0.04, *, limit=10_000, **kwargs):
-    return GymnasiumParameters(
+    return rl.GymnasiumParameters(
         level="faulty_walks:FaultyWalk",
         kwargs={"chance": chance, **kwargs},
-        faults=FaultParameters(limit=limit),
+        faults=rl.FaultParameters(limit=limit),
     )
 
 
@@ -51,37 +37,37 @@ SCHEDULE = {"training": STEPS, "heatup": 60, "evaluation_episodes": 3, "progress
 
 
 def dqn():
-    return DQNAgentParameters(
+    return rl.DQNAgentParameters(
         learning=LEARNING,
-        memory=ReplayMemoryParameters(capacity=4_000, n_step=3),
+        memory=rl.ReplayMemoryParameters(capacity=4_000, n_step=3),
         update_mode="eager",
     )
 
 
 def ddpg(**memory):
-    return DDPGAgentParameters(
+    return rl.DDPGAgentParameters(
         learning=LEARNING,
-        memory=ReplayMemoryParameters(capacity=4_000, **memory),
+        memory=rl.ReplayMemoryParameters(capacity=4_000, **memory),
         update_mode="eager",
     )
 
 
 def two_levels():
-    goals = GoalSpace(key="observation", low=(-9.0, -9.0), high=(9.0, 9.0), threshold=(0.3, 0.3))
-    learner = ddpg(relabelling=HindsightParameters())
+    goals = rl.GoalSpace(key="observation", low=(-9.0, -9.0), high=(9.0, 9.0), threshold=(0.3, 0.3))
+    learner = ddpg(relabelling=rl.HindsightParameters())
     params = graph(
-        LevelParameters(name="top", agent=ddpg()),
-        LevelParameters(name="low", agent=learner, goal_space=goals, horizon=4),
+        rl.LevelParameters(name="top", agent=ddpg()),
+        rl.LevelParameters(name="low", agent=learner, goal_space=goals, horizon=4),
         environment=walk(discrete=False),
         num_envs=4,
         **SCHEDULE,
     )
-    return GraphManager(params)
+    return rl.GraphManager(params)
 
 
 def one_level(agent, environment=None, **changes):
     given = {"num_envs": 4, **SCHEDULE, **changes}
-    return BasicRLGraphManager(flat(agent, environment or walk(), **given))
+    return rl.BasicRLGraphManager(flat(agent, environment or walk(), **given))
 
 
 RUNS = {
@@ -93,7 +79,7 @@ RUNS = {
 
 def created(make):
     manager = make()
-    manager.create_graph(Runtime(seed=1, device="cpu"))
+    manager.create_graph(rl.Runtime(seed=1, device="cpu"))
     return manager
 
 
@@ -191,17 +177,17 @@ def test_fault_records_say_what_happened():
 
 def test_evaluations_count_whole_episodes_only():
     with created(lambda: one_level(ppo(), walk(0.03))) as manager:
-        evaluation = manager.evaluate(EnvironmentEpisodes(6), seed=5)
+        evaluation = manager.evaluate(rl.EnvironmentEpisodes(6), seed=5)
     assert evaluation.arrays["episode/length"].tolist() == [15] * 6
     assert evaluation.scalars["evaluation/faults"] > 0
 
 
 def test_faulty_run_stopped_by_nan_writes_the_data(tmp_path):
-    manager = one_level(ppo(), walk(0.0, nan_at=9), heatup=EnvironmentSteps(0))
+    manager = one_level(ppo(), walk(0.0, nan_at=9), heatup=rl.EnvironmentSteps(0))
     with pytest.raises(
         NonFiniteError,
     ) as stop:
-        run_experiment(manager, Runtime(device="cpu"), name="walk", root=tmp_path)
+        run_experiment(manager, rl.Runtime(device="cpu"), name="walk", root=tmp_path)
     (data,) = tmp_path.glob("walk/*/faults/step_32.npz")
     assert str(data.with_suffix("")) in str(stop.value)
     with np.load(data) as arrays:
@@ -214,10 +200,10 @@ def test_faulty_run_stopped_by_nan_writes_the_data(tmp_path):
 def test_a_finished_run_says_how_often_its_environment_failed(tmp_path):
     result = run_experiment(
         one_level(ppo(), walk(0.03), evaluation_environment=walk(0.0)),
-        Runtime(device="cpu"),
+        rl.Runtime(device="cpu"),
         name="walk",
         root=tmp_path,
-        settings=RunSettings(final_episodes=EnvironmentEpisodes(2), tensorboard=False),
+        settings=rl.RunSettings(final_episodes=rl.EnvironmentEpisodes(2), tensorboard=False),
     )
     count = json.loads(result.folder.summary.read_text())["faults"]["raised"]
     log = (result.folder.path / "log.jsonl").read_text()

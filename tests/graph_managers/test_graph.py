@@ -5,33 +5,21 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import (
-    BasicRLGraphManager,
-    LevelParameters,
-)
+import coach_rl as rl
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 from tests.builders import graph
 from tests.graph_managers.small_runs import parameters, ppo
 
-TASK = Runtime(seed=1, device="cpu")
-SLOW = ppo(rollout=EnvironmentSteps(401))
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
+TASK = rl.Runtime(seed=1, device="cpu")
+SLOW = ppo(rollout=rl.EnvironmentSteps(401))
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
 
 
 def stacked(top=None, low=None, **more):
     return graph(
-        LevelParameters(name="top", agent=top or ppo()),
-        LevelParameters(name="low", agent=low or ppo(), goal_space=PLACES, horizon=5, **more),
+        rl.LevelParameters(name="top", agent=top or ppo()),
+        rl.LevelParameters(name="low", agent=low or ppo(), goal_space=PLACES, horizon=5, **more),
         training=400,
         evaluation_interval=10_000,
     )
@@ -47,8 +35,8 @@ class Watched:
 
     def build(self, *, num_envs):
         if self.max_episode_steps == 0:
-            raise ConfigurationError("there is no such world")
-        environment = PointMassParameters().build(num_envs=num_envs)
+            raise rl.ConfigurationError("there is no such world")
+        environment = rl.PointMassParameters().build(num_envs=num_envs)
         self.opened.append(num_envs)
         environment.close = lambda: self.opened.remove(
             num_envs
@@ -78,10 +66,10 @@ def test_training_and_evaluation_environments_are_closed_with_the_graph():
     "wrong",
     [
         {"evaluation_environment": Watched([], max_episode_steps=0)},
-        {"evaluation_environment": MujocoParameters(level="hopper")},
+        {"evaluation_environment": rl.MujocoParameters(level="hopper")},
         {
-            "agent": DDPGAgentParameters(
-                name="x", learning=LearningParameters(learning_starts=10**9)
+            "agent": rl.DDPGAgentParameters(
+                name="x", learning=rl.LearningParameters(learning_starts=10**9)
             )
         },
     ],
@@ -89,8 +77,8 @@ def test_training_and_evaluation_environments_are_closed_with_the_graph():
 )
 def test_graph_failed_build_closes_environments(wrong):
     opened = []
-    manager = BasicRLGraphManager(replace(parameters(), environment=Watched(opened), **wrong))
-    with pytest.raises(ConfigurationError):
+    manager = rl.BasicRLGraphManager(replace(parameters(), environment=Watched(opened), **wrong))
+    with pytest.raises(rl.ConfigurationError):
         manager.create_graph(TASK)
     assert opened == []
 
@@ -103,18 +91,18 @@ def test_graph_without_training_builds_evaluation_alone():
 
 
 def off_policy(starts, batch=64, **more):
-    learning = LearningParameters(learning_starts=starts, batch=batch)
-    return DDPGAgentParameters(learning=learning, **more)
+    learning = rl.LearningParameters(learning_starts=starts, batch=batch)
+    return rl.DDPGAgentParameters(learning=learning, **more)
 
 
 def test_run_that_cannot_learn_warns_at_the_start():
-    check_idle_run_warns(PPOAgentParameters())
+    check_idle_run_warns(rl.PPOAgentParameters())
 
 
 def check_idle_run_warns(agent):
-    with BasicRLGraphManager(replace(parameters(), agent=agent)) as manager:
+    with rl.BasicRLGraphManager(replace(parameters(), agent=agent)) as manager:
         records = manager.improve()
-        with pytest.warns(CoachWarning, match="would learn nothing"):
+        with pytest.warns(rl.CoachWarning, match="would learn nothing"):
             next(records)
 
 

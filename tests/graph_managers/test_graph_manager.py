@@ -10,29 +10,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.clock import LinearSchedule, Phase
-from coach_rl.core.errors import ConfigurationError, RunError
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.environments.toy import OneStepParameters
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+import coach_rl as rl
+from coach_rl.core.clock import Phase
+from coach_rl.core.errors import RunError
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.filters import (
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationNormalizationFilter,
-    OutputFilter,
-    RewardReturnScalingFilter,
-)
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    LevelParameters,
-    ScheduleParameters,
-)
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from tests.builders import created, flat, graph
 from tests.graph_managers.small_runs import parameters, ppo
@@ -40,24 +21,24 @@ from tests.graph_managers.small_runs import parameters, ppo
 
 def everything_on():
     """MuJoCo physics, filters with statistics, schedules: whatever has a state."""
-    agent = PPOAgentParameters(
-        algorithm=PPOAlgorithmParameters(
-            rollout=EnvironmentSteps(96),
+    agent = rl.PPOAgentParameters(
+        algorithm=rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(96),
             epochs=2,
             minibatch=32,
             objective="kl",
             recompute_advantages=True,
             scale_returns=True,
-            learning_rate_schedule=LinearSchedule(start=1.0, end=0.0),
+            learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
         ),
-        input_filter=InputFilter(
-            observation={"observation": (ObservationNormalizationFilter(),)},
-            reward=(RewardReturnScalingFilter(),),
+        input_filter=rl.InputFilter(
+            observation={"observation": (rl.ObservationNormalizationFilter(),)},
+            reward=(rl.RewardReturnScalingFilter(),),
         ),
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(),)),
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(),)),
         update_mode="eager",
     )
-    hopper = MujocoParameters(level="hopper", threads=2)
+    hopper = rl.MujocoParameters(level="hopper", threads=2)
     return flat(agent, hopper, num_envs=3, training=900, heatup=90, evaluation_interval=200)
 
 
@@ -88,7 +69,7 @@ def test_phases_counters_and_records():
 
 
 def test_nothing_is_trained_in_heatup():
-    records, _ = finished(parameters(heatup=EnvironmentSteps(200)))
+    records, _ = finished(parameters(heatup=rl.EnvironmentSteps(200)))
     first = next(r for r in records if r.kind == "train")
     assert first.environment_steps == 200 + 64
 
@@ -112,8 +93,8 @@ def test_evaluations_change_nothing():
 
 
 def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
-    manager = BasicRLGraphManager(parameters())
-    manager.create_graph(Runtime(device="cpu"))
+    manager = rl.BasicRLGraphManager(parameters())
+    manager.create_graph(rl.Runtime(device="cpu"))
     for record in manager.improve():
         if record.environment_steps == 400:
             break
@@ -125,8 +106,8 @@ def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
 
 
 def test_breaking_out_and_going_on_equals_not_stopping():
-    manager = BasicRLGraphManager(parameters())
-    manager.create_graph(Runtime(device="cpu"))
+    manager = rl.BasicRLGraphManager(parameters())
+    manager.create_graph(rl.Runtime(device="cpu"))
     for record in manager.improve():
         if record.kind == "train":
             break
@@ -160,8 +141,8 @@ manager.close()
 def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
     """In heat-up, in the middle of a rollout, and later."""
     torch.set_num_threads(1)
-    manager = BasicRLGraphManager(everything_on())
-    manager.create_graph(Runtime(seed=3, device="cpu"))
+    manager = rl.BasicRLGraphManager(everything_on())
+    manager.create_graph(rl.Runtime(seed=3, device="cpu"))
     saved = False
     for record in manager.improve():
         if not saved and record.environment_steps >= stop_at:
@@ -181,43 +162,43 @@ def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
 
 def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
     built = []
-    build = MujocoParameters.build
+    build = rl.MujocoParameters.build
 
     def noted(self, *, num_envs):
         built.append(num_envs)
         return build(self, num_envs=num_envs)
 
-    monkeypatch.setattr(MujocoParameters, "build", noted)
+    monkeypatch.setattr(rl.MujocoParameters, "build", noted)
     described = everything_on()
-    manager = BasicRLGraphManager(described)
-    manager.create_graph(Runtime(seed=3, device="cpu"))
+    manager = rl.BasicRLGraphManager(described)
+    manager.create_graph(rl.Runtime(seed=3, device="cpu"))
     manager.run()
     state = manager.state_dict()
-    expected = manager.evaluate(EnvironmentEpisodes(3))
+    expected = manager.evaluate(rl.EnvironmentEpisodes(3))
     manager.close()
     assert built == [described.num_envs, 2]
     state["training"]["top"] = state["tracker"] = None  # of environments
-    tester = BasicRLGraphManager(described)
-    tester.create_graph(Runtime(seed=3, device="cpu"), training=False)
+    tester = rl.BasicRLGraphManager(described)
+    tester.create_graph(rl.Runtime(seed=3, device="cpu"), training=False)
     assert built == [described.num_envs, 2, 2]
     tester.evaluations.load_agents(state)
-    record = tester.evaluate(EnvironmentEpisodes(3))
+    record = tester.evaluate(rl.EnvironmentEpisodes(3))
     assert record.scalars == expected.scalars
     assert record.environment_steps == expected.environment_steps == 900
     assert record.training_steps == expected.training_steps > 0
     assert record.episodes == expected.episodes > 0
     for call in (tester.run, tester.state_dict, lambda: tester.load_state_dict(state)):
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(rl.ConfigurationError):
             call()
     tester.close()
     tester.close()
 
 
 def test_a_two_level_graph_runs_and_learns_on_both_levels():
-    reach = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
+    reach = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
     params = graph(
-        LevelParameters(name="high", agent=ppo(rollout=16)),
-        LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
+        rl.LevelParameters(name="high", agent=ppo(rollout=16)),
+        rl.LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
         num_envs=4,
         schedule=parameters().schedule,
     )
@@ -234,18 +215,16 @@ def test_a_two_level_graph_runs_and_learns_on_both_levels():
 
 
 def test_ppo_learns_the_one_step_world():
-    params = BasicGraphParameters(
-        agent=replace(
-            ppo(rollout=EnvironmentSteps(256), minibatch=64, epochs=8),
-            optimizer=replace(PPOAgentParameters().optimizer, learning_rate=3e-3),
+    params = flat(
+        replace(
+            ppo(rollout=rl.EnvironmentSteps(256), minibatch=64, epochs=8),
+            optimizer=replace(rl.PPOAgentParameters().optimizer, learning_rate=3e-3),
         ),
-        environment=OneStepParameters(size=4),
+        rl.OneStepParameters(size=4),
         num_envs=8,
-        schedule=ScheduleParameters(
-            training=EnvironmentSteps(6_000),
-            evaluation_interval=EnvironmentSteps(6_000),
-            evaluation_episodes=EnvironmentEpisodes(50),
-        ),
+        training=6_000,
+        evaluation_interval=6_000,
+        evaluation_episodes=50,
     )
     records, _ = finished(params)
     assert records[-1].scalars["evaluation/reward_mean"] >= 0.98
@@ -253,15 +232,15 @@ def test_ppo_learns_the_one_step_world():
 
 @pytest.mark.gpu
 def test_a_run_on_the_gpu_can_be_saved_and_continues_on_the_cpu(tmp_path):
-    manager = BasicRLGraphManager(everything_on())
-    manager.create_graph(Runtime(device="cuda"))
+    manager = rl.BasicRLGraphManager(everything_on())
+    manager.create_graph(rl.Runtime(device="cuda"))
     for record in manager.improve():
         if record.environment_steps >= 450:
             break
     write_checkpoint(tmp_path / "half", manager.state_dict(), {})
     manager.close()
-    other = BasicRLGraphManager(everything_on())
-    other.create_graph(Runtime(device="cpu"))
+    other = rl.BasicRLGraphManager(everything_on())
+    other.create_graph(rl.Runtime(device="cpu"))
     other.load_state_dict(read_checkpoint(tmp_path / "half").state)
     assert list(other.improve())[-1].environment_steps == 900
     other.close()
@@ -284,12 +263,12 @@ def leaves_by_the_builtin(*_):
 @pytest.mark.parametrize("function", [leaves, leaves_by_the_builtin])
 @pytest.mark.parametrize("use", ["improve", "evaluate", "run"])
 def test_exit_in_a_users_function_is_an_error_that_names_it(function, use):
-    agent = ScriptedAgentParameters(policy=function)
-    manager = BasicRLGraphManager(replace(parameters(), agent=agent))
-    manager.create_graph(Runtime(device="cpu"))
+    agent = rl.ScriptedAgentParameters(policy=function)
+    manager = rl.BasicRLGraphManager(replace(parameters(), agent=agent))
+    manager.create_graph(rl.Runtime(device="cpu"))
     uses = {
         "improve": lambda: [*manager.improve()],
-        "evaluate": lambda: manager.evaluate(EnvironmentEpisodes(1)),
+        "evaluate": lambda: manager.evaluate(rl.EnvironmentEpisodes(1)),
         "run": manager.run,
     }
     with manager, pytest.raises(RunError, match=f"SystemExit: 0 .* in {function.__name__}\\(\\)"):
@@ -297,7 +276,7 @@ def test_exit_in_a_users_function_is_an_error_that_names_it(function, use):
 
 
 def test_improve_that_is_iterated_no_further_is_closed():
-    with closing(BasicRLGraphManager(parameters())) as manager:
+    with closing(rl.BasicRLGraphManager(parameters())) as manager:
         records = manager.improve()
         next(records)
         records.close()

@@ -8,29 +8,17 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from coach_rl import (
-    EnvironmentEpisodes,
-    GoalPointMassParameters,
-    GoalSpace,
-    GraphManager,
-    HindsightParameters,
-    LevelParameters,
-    ReplayMemoryParameters,
-    Runtime,
-    SuccessRate,
-    TorsoParameters,
-)
+import coach_rl as rl
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
 from tests import builders
 from tests.builders import created, ddpg, graph
 from tests.levels.testing_part import DrawnTests
 
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
-IN_HINDSIGHT = ReplayMemoryParameters(relabelling=HindsightParameters(goal_ends_episode=True))
-TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
+IN_HINDSIGHT = rl.ReplayMemoryParameters(relabelling=rl.HindsightParameters(goal_ends_episode=True))
+TORSO = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 hindsight = partial(
     ddpg,
     torso=TORSO,
@@ -59,8 +47,8 @@ def parameters(agent=hindsight, *, training=600, heatup=0, **levels):
         for name in names
     )
     return graph(
-        *(LevelParameters(**each) for each in described),
-        environment=GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
+        *(rl.LevelParameters(**each) for each in described),
+        environment=rl.GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
         num_envs=3,
         training=training,
         heatup=heatup,
@@ -287,7 +275,7 @@ def test_level_phases_schedules_combined_change_in_order(levels, steps, expected
 
 def test_a_success_rate_once_reached_stays_reached():
     easy = replace(PLACES, threshold=(0.6, 0.6))
-    rate = SuccessRate(rate=0.5, over=20, level="low")
+    rate = rl.SuccessRate(rate=0.5, over=20, level="low")
     manager = built(
         parameters(top={"frozen_until": rate}, low={"goal_space": easy, "frozen_from": 450})
     )
@@ -301,7 +289,7 @@ def test_a_success_rate_once_reached_stays_reached():
 
 def test_success_rate_reached_before_a_stop_stays_reached_though_the_rate_has_fallen():
     easy = replace(PLACES, threshold=(0.6, 0.6))
-    rate = SuccessRate(rate=0.5, over=20, level="low")
+    rate = rl.SuccessRate(rate=0.5, over=20, level="low")
     schedule = {"top": {"frozen_until": rate}, "low": {"goal_space": easy}}
     with built(parameters(**schedule)) as manager, built(parameters(**schedule)) as resumed:
         assert changes(until(manager, 600))[-1][:2] == ("top", Phase.TRAIN)
@@ -318,14 +306,14 @@ def test_success_rate_reached_before_a_stop_stays_reached_though_the_rate_has_fa
 
 def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
     easy = replace(PLACES, threshold=(0.6, 0.6))
-    reached, never = SuccessRate(rate=0.01, over=20), SuccessRate(rate=1.0, over=500)
-    manager = GraphManager(
+    reached, never = rl.SuccessRate(rate=0.01, over=20), rl.SuccessRate(rate=1.0, over=500)
+    manager = rl.GraphManager(
         parameters(
             top={"frozen_from": replace(never, level="low")},
             low={"goal_space": easy, "frozen_from": reached, "frozen_until": never},
         )
     )
-    result = run_experiment(manager, Runtime(device="cpu"), name="waits", root=tmp_path)
+    result = run_experiment(manager, rl.Runtime(device="cpu"), name="waits", root=tmp_path)
     assert result.summary.incidents == (
         "level 'top' waited for a success rate of level 'low' of 1 over 500 sub-episodes to the "
         "end (frozen_from)",
@@ -337,7 +325,7 @@ def test_the_summary_says_which_success_rates_were_waited_for_in_vain(tmp_path):
 
 def test_random_actions_of_heat_up_count_for_no_success_rate():
     easy = replace(PLACES, threshold=(0.6, 0.6))
-    rate = SuccessRate(rate=0.01, over=60, level="low")
+    rate = rl.SuccessRate(rate=0.01, over=60, level="low")
     manager = built(
         parameters(
             top={"frozen_until": rate}, low={"goal_space": easy, "frozen_from": 590}, heatup=300
@@ -355,7 +343,7 @@ def test_random_actions_of_heat_up_count_for_no_success_rate():
 
 SCHEDULES = {
     "warm-up": {"low": {"warmup": 200}},
-    "warm-up by success": {"low": {"warmup": SuccessRate(rate=0.2, over=15)}},
+    "warm-up by success": {"low": {"warmup": rl.SuccessRate(rate=0.2, over=15)}},
     "frozen for a time": {"top": {"frozen_from": 90, "frozen_until": 200}},
     "thawed": {"low": {"frozen_until": 200}},
     "turns": {"top": {"turn": 45}, "low": {"turn": 75, "warmup": 60}},
@@ -408,13 +396,13 @@ def test_a_run_whose_schedule_is_taken_away_learns_everywhere():
 def test_evaluation_of_frozen_level_is_not_sampled():
     manager = built(parameters(top={"frozen_from": 60}, low={"frozen_from": 60}))
     until(manager, 120)
-    with pytest.raises(ConfigurationError):
-        manager.evaluate(EnvironmentEpisodes(1), sampling=True)
+    with pytest.raises(rl.ConfigurationError):
+        manager.evaluate(rl.EnvironmentEpisodes(1), sampling=True)
     manager.close()
     manager = built(parameters(top={"frozen_from": 60}))
     until(manager, 120)
-    with pytest.warns(CoachWarning):
-        manager.evaluate(EnvironmentEpisodes(1), sampling=True)
+    with pytest.warns(rl.CoachWarning):
+        manager.evaluate(rl.EnvironmentEpisodes(1), sampling=True)
     assert manager.graph.evaluation.clock.levels == {"top": Phase.TEST}
     manager.close()
 

@@ -7,26 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.options import OptionSpace
+import coach_rl as rl
+from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.toy import GoalPointMassParameters, PointMassParameters
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.filters import InputFilter, ObservationNormalizationFilter
-from coach_rl.graph_managers import (
-    GraphManager,
-    LevelParameters,
-)
 from tests import builders
 from tests.builders import graph
 from tests.levels.testing_part import DrawnTests
 
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+NORMALISED = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
 
 
 ppo = partial(builders.ppo, 16, epochs=1, minibatch=8, input_filter=NORMALISED)
@@ -34,13 +23,13 @@ ddpg = partial(builders.ddpg, learning_starts=10, updates_per_step=0.1, normalis
 
 
 def stack(*levels, environment=None, **more):
-    given = {"environment": environment or PointMassParameters(), "num_envs": 4, **more}
+    given = {"environment": environment or rl.PointMassParameters(), "num_envs": 4, **more}
     given |= {"training": 240, "heatup": 60, "evaluation_interval": 120}
-    return GraphManager(graph(*levels, **given))
+    return rl.GraphManager(graph(*levels, **given))
 
 
-TOP = LevelParameters(name="top", agent=ppo())
-LOW = LevelParameters(name="low", agent=ppo(), goal_space=PLACES, horizon=4)
+TOP = rl.LevelParameters(name="top", agent=ppo())
+LOW = rl.LevelParameters(name="low", agent=ppo(), goal_space=PLACES, horizon=4)
 
 
 class EndingAgent(PPOAgent):
@@ -49,7 +38,7 @@ class EndingAgent(PPOAgent):
 
 
 @parameter_class
-class EndingParameters(PPOAgentParameters):
+class EndingParameters(rl.PPOAgentParameters):
     def build(self, context):
         return EndingAgent(self, context)
 
@@ -71,7 +60,7 @@ def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, froze
         replace(LOW, agent=agent(), frozen=frozen == "low"),
     ]
     graph_manager = stack(*levels)
-    graph_manager.create_graph(Runtime(device="cpu"))
+    graph_manager.create_graph(rl.Runtime(device="cpu"))
     before = graph_manager.state_dict()["agents"]
     records = list(graph_manager.improve())
     after = graph_manager.state_dict()["agents"]
@@ -91,7 +80,7 @@ def test_no_number_of_a_frozen_agent_changes_while_the_other_learns(agent, froze
 
 def test_a_frozen_agent_acts_greedily_also_in_heatup():
     graph_manager = stack(TOP, replace(LOW, frozen=True))
-    graph_manager.create_graph(Runtime(device="cpu"))
+    graph_manager.create_graph(rl.Runtime(device="cpu"))
     low = graph_manager.graph.agents["low"]
     act, seen = low.act, []
 
@@ -102,8 +91,8 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
         return action
 
     low.act = spied
-    list(graph_manager.heatup(EnvironmentSteps(60)))
-    list(graph_manager.train_and_act(EnvironmentSteps(60)))
+    list(graph_manager.heatup(rl.EnvironmentSteps(60)))
+    list(graph_manager.train_and_act(rl.EnvironmentSteps(60)))
     assert len(seen) == 30
     for parameters, action in seen:
         greedy, _ = low.sampler.greedy(parameters)
@@ -113,20 +102,20 @@ def test_a_frozen_agent_acts_greedily_also_in_heatup():
 
 def test_the_description_draws_the_stack_as_a_tree():
     goals = replace(PLACES, key="achieved_goal", elements=None, angles=(1,))
-    environment = GoalPointMassParameters()
+    environment = rl.GoalPointMassParameters()
     middle = replace(
         LOW, name="middle", parts=(DrawnTests(rate=0.25),), goal_space=replace(goals, relative=True)
     )
     low = replace(
         LOW,
-        agent=ScriptedAgentParameters(policy="still"),
-        goal_space=OptionSpace(count=3),
+        agent=rl.ScriptedAgentParameters(policy="still"),
+        goal_space=rl.OptionSpace(count=3),
         frozen=True,
         load="runs/1",
     )
-    top = replace(TOP, goal_space=goals, horizon=9, parts=(StopOnFailure(),))
+    top = replace(TOP, goal_space=goals, horizon=9, parts=(rl.StopOnFailure(),))
     graph_manager = stack(top, middle, low, environment=environment)
-    graph_manager.create_graph(Runtime(device="cpu"))
+    graph_manager.create_graph(rl.Runtime(device="cpu"))
     lines = graph_manager.graph.description().splitlines()
     graph_manager.close()
     told = (

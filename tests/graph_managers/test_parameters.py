@@ -4,39 +4,25 @@ from dataclasses import replace
 
 import pytest
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+import coach_rl as rl
 from coach_rl.environments import parameters as environment_parameters
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    CheckpointParameters,
-    GraphManager,
-    GraphParameters,
-    HRLGraphManager,
-    LevelParameters,
-    ScheduleParameters,
-)
 
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
-TOP = LevelParameters(name="top", agent=PPOAgentParameters(), goal_space=PLACES, horizon=4)
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
+TOP = rl.LevelParameters(name="top", agent=rl.PPOAgentParameters(), goal_space=PLACES, horizon=4)
 LOW = replace(TOP, name="low")
 
 
 def flat(**changes):
-    return BasicGraphParameters(
-        **{"agent": PPOAgentParameters(), "environment": PointMassParameters(), **changes}
+    return rl.BasicGraphParameters(
+        **{"agent": rl.PPOAgentParameters(), "environment": rl.PointMassParameters(), **changes}
     )
 
 
 def test_a_flat_experiment_has_one_level_which_is_built_once():
     described = flat(num_envs=3)
-    assert described.levels == (LevelParameters(agent=described.agent),)
+    assert described.levels == (rl.LevelParameters(agent=described.agent),)
     assert described.levels is described.levels
-    other = replace(described, agent=PPOAgentParameters(name="other"))
+    other = replace(described, agent=rl.PPOAgentParameters(name="other"))
     assert [level.agent.name for level in other.levels] == ["other"]
     assert other.num_envs == 3
 
@@ -47,28 +33,28 @@ def test_the_line_that_a_task_name_is_answered_with_works(task):
 
 
 def test_plain_numbers_stand_for_step_units():
-    schedule = ScheduleParameters(
+    schedule = rl.ScheduleParameters(
         training=3_000, evaluation_interval=1e3, evaluation_episodes=5, progress_interval=100
     )
-    assert schedule == ScheduleParameters(
-        training=EnvironmentSteps(3_000),
-        evaluation_interval=EnvironmentSteps(1_000),
-        evaluation_episodes=EnvironmentEpisodes(5),
-        progress_interval=EnvironmentSteps(100),
+    assert schedule == rl.ScheduleParameters(
+        training=rl.EnvironmentSteps(3_000),
+        evaluation_interval=rl.EnvironmentSteps(1_000),
+        evaluation_episodes=rl.EnvironmentEpisodes(5),
+        progress_interval=rl.EnvironmentSteps(100),
     )
 
 
 def test_best_checkpoint_may_be_by_the_share_of_ends_that_a_part_brings():
-    top = replace(TOP, parts=(StopOnFailure(when="always"),))
-    described = GraphParameters(
+    top = replace(TOP, parts=(rl.StopOnFailure(when="always"),))
+    described = rl.GraphParameters(
         levels=(top, LOW),
-        environment=PointMassParameters(),
-        checkpoints=CheckpointParameters(best_of="top/failure_share", best_is="smallest"),
+        environment=rl.PointMassParameters(),
+        checkpoints=rl.CheckpointParameters(best_of="top/failure_share", best_is="smallest"),
     )
     assert described.checkpoints.best_of == "top/failure_share"
 
 
 def test_graph_managers_build_from_their_own_description():
-    levels = GraphParameters(levels=(TOP, LOW), environment=PointMassParameters())
-    assert GraphManager(flat()).parameters == BasicRLGraphManager(flat()).parameters
-    assert HRLGraphManager(levels).parameters is levels
+    levels = rl.GraphParameters(levels=(TOP, LOW), environment=rl.PointMassParameters())
+    assert rl.GraphManager(flat()).parameters == rl.BasicRLGraphManager(flat()).parameters
+    assert rl.HRLGraphManager(levels).parameters is levels

@@ -6,29 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from coach_rl.core.clock import Clock, LinearSchedule
-from coach_rl.core.errors import CoachWarning
+import coach_rl as rl
+from coach_rl.core.clock import Clock
 from coach_rl.core.log_records import LogRecord
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import (
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    Hours,
-    RunLength,
-    TrainingSteps,
-)
+from coach_rl.core.steps import RunLength
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    ValidationParameters,
-)
 from tests.graph_managers.small_runs import parameters, ppo
 
 
-def created(params: BasicGraphParameters) -> BasicRLGraphManager:
-    manager = BasicRLGraphManager(params)
-    manager.create_graph(Runtime(seed=1, device="cpu"))
+def created(params: rl.BasicGraphParameters) -> rl.BasicRLGraphManager:
+    manager = rl.BasicRLGraphManager(params)
+    manager.create_graph(rl.Runtime(seed=1, device="cpu"))
     return manager
 
 
@@ -46,7 +34,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "length", [EnvironmentEpisodes(6), TrainingSteps(20), EnvironmentSteps(90)]
+    "length", [rl.EnvironmentEpisodes(6), rl.TrainingSteps(20), rl.EnvironmentSteps(90)]
 )
 def test_training_ends_when_its_length_is_reached(length: RunLength) -> None:
     with created(parameters(training=length, heatup=0, progress_interval=4)) as manager:
@@ -57,7 +45,7 @@ def test_training_ends_when_its_length_is_reached(length: RunLength) -> None:
     assert [length.is_reached(each) for each in ticks] == [False] * (len(ticks) - 1) + [True]
 
 
-@pytest.mark.parametrize("interval", [EnvironmentEpisodes(5), TrainingSteps(16)])
+@pytest.mark.parametrize("interval", [rl.EnvironmentEpisodes(5), rl.TrainingSteps(16)])
 def test_evaluations_come_at_intervals_of_any_unit(interval: RunLength) -> None:
     with created(parameters(evaluation_interval=interval, training=1_000)) as manager:
         records = [each for each in manager.improve() if each.kind == "evaluation"]
@@ -68,7 +56,7 @@ def test_evaluations_come_at_intervals_of_any_unit(interval: RunLength) -> None:
 
 
 def test_hours_are_the_runs_own_time_without_pauses(seconds: list[float]) -> None:
-    params = parameters(training=Hours(0.2), heatup=0)
+    params = parameters(training=rl.Hours(0.2), heatup=0)
     with created(params) as manager:
         for record in manager.improve():
             if record.wall_seconds >= 300:
@@ -84,8 +72,8 @@ def test_hours_are_the_runs_own_time_without_pauses(seconds: list[float]) -> Non
 
 
 def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds: list[float]) -> None:
-    falling = LinearSchedule(start=1.0, end=0.0)
-    params = parameters(training=100_000, stop_after=Hours(0.2))
+    falling = rl.LinearSchedule(start=1.0, end=0.0)
+    params = parameters(training=100_000, stop_after=rl.Hours(0.2))
     with created(params) as manager:
         *_, last = manager.improve()
         assert manager.progress.ending == "hours"
@@ -94,12 +82,12 @@ def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds: list[flo
 
 
 @pytest.mark.parametrize(
-    "length", [EnvironmentEpisodes(25), TrainingSteps(40), EnvironmentSteps(400)]
+    "length", [rl.EnvironmentEpisodes(25), rl.TrainingSteps(40), rl.EnvironmentSteps(400)]
 )
 def test_runs_of_every_unit_resume_bit_for_bit(length: RunLength) -> None:
-    falling = LinearSchedule(start=1.0, end=0.0)
+    falling = rl.LinearSchedule(start=1.0, end=0.0)
     params = replace(
-        parameters(training=length, evaluation_interval=EnvironmentEpisodes(7)),
+        parameters(training=length, evaluation_interval=rl.EnvironmentEpisodes(7)),
         agent=ppo(learning_rate_schedule=falling),
     )
     with created(params) as whole:
@@ -122,26 +110,26 @@ def test_runs_of_every_unit_resume_bit_for_bit(length: RunLength) -> None:
 @pytest.mark.parametrize(
     ("length", "half_way"),
     [
-        (EnvironmentSteps(10), Clock(environment_steps=5)),
-        (EnvironmentEpisodes(10), Clock(episodes=5)),
-        (TrainingSteps(10), Clock(training_steps=5)),
-        (Hours(2), Clock(wall_seconds=3600.0)),
+        (rl.EnvironmentSteps(10), Clock(environment_steps=5)),
+        (rl.EnvironmentEpisodes(10), Clock(episodes=5)),
+        (rl.TrainingSteps(10), Clock(training_steps=5)),
+        (rl.Hours(2), Clock(wall_seconds=3600.0)),
     ],
 )
 def test_schedules_fall_by_the_share_of_a_length_in_any_unit(
     length: RunLength, half_way: Clock
 ) -> None:
-    assert LinearSchedule(start=1.0, end=0.0, over=length)(half_way) == 0.5
+    assert rl.LinearSchedule(start=1.0, end=0.0, over=length)(half_way) == 0.5
     planned = replace(half_way, planned=length)
-    assert LinearSchedule(start=1.0, end=0.0)(planned) == 0.5
+    assert rl.LinearSchedule(start=1.0, end=0.0)(planned) == 0.5
 
 
-def solving(*, stops: bool = True, reward: float = -1e9) -> BasicGraphParameters:
+def solving(*, stops: bool = True, reward: float = -1e9) -> rl.BasicGraphParameters:
     params = parameters()
     return replace(
         params,
         schedule=replace(params.schedule, until_solved=stops),
-        validation=ValidationParameters(reward=reward),
+        validation=rl.ValidationParameters(reward=reward),
     )
 
 
@@ -198,7 +186,7 @@ def test_a_target_is_a_reward_a_success_rate_or_both(
     target: dict[str, float], scalars: dict[str, float], is_reached: bool
 ) -> None:
     told = {f"evaluation/{name}": value for name, value in scalars.items()}
-    assert ValidationParameters(**target).is_reached(told) == is_reached  # type: ignore[arg-type]  # no steps
+    assert rl.ValidationParameters(**target).is_reached(told) == is_reached  # type: ignore[arg-type]  # no steps
 
 
 @pytest.mark.parametrize(
@@ -210,20 +198,20 @@ def test_a_target_is_a_reward_a_success_rate_or_both(
     ],
 )
 def test_a_target_is_reported_with_its_time(solved_at: int | None, report: str) -> None:
-    target = ValidationParameters(reward=475, within=EnvironmentSteps(100_000))
+    target = rl.ValidationParameters(reward=475, within=rl.EnvironmentSteps(100_000))
     assert target.report(solved_at) == report
 
 
 def test_progress_end_in_heatup_warns() -> None:
-    params = parameters(training=EnvironmentEpisodes(2), heatup=100_000)
-    with created(params) as manager, pytest.warns(CoachWarning):
+    params = parameters(training=rl.EnvironmentEpisodes(2), heatup=100_000)
+    with created(params) as manager, pytest.warns(rl.CoachWarning):
         list(manager.improve())
 
 
 def test_progress_length_without_growth_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coach_rl.graph_managers.run_warnings.STANDSTILL", 200)
-    params = replace(parameters(training=TrainingSteps(9)), agent=ppo(rollout=100_000))
-    warned = pytest.warns(CoachWarning)
+    params = replace(parameters(training=rl.TrainingSteps(9)), agent=ppo(rollout=100_000))
+    warned = pytest.warns(rl.CoachWarning)
     with created(params) as manager, warned as warnings:
         for record in manager.improve():
             if record.environment_steps >= 600:

@@ -6,28 +6,15 @@ from functools import partial
 import numpy as np
 import pytest
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.core.errors import CoachWarning
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
-from coach_rl.extensions.hindsight import HindsightParameters
+import coach_rl as rl
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.filters import InputFilter, RewardReturnScalingFilter
-from coach_rl.graph_managers import (
-    LevelParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
 from tests import builders
 from tests.agents.goal_stacks import RELATIVE as GOALS
 from tests.agents.goal_stacks import TORSO
 from tests.builders import graph
 from tests.graph_managers.small_runs import ppo
 
-REACHED = GoalSpace(
+REACHED = rl.GoalSpace(
     key="achieved_goal",
     low=(-1.0, -1.0),
     high=(1.0, 1.0),
@@ -35,44 +22,48 @@ REACHED = GoalSpace(
     reached_within="ball",
 )
 SETTINGS = {
-    "learning": LearningParameters(
+    "learning": rl.LearningParameters(
         batch=16, updates_per_step=0.5, learning_starts=20, report_every=5
     ),
-    "exploration": OrnsteinUhlenbeckNoise(),
-    "actor": ActorParameters(torso=TORSO),
-    "critic": CriticParameters(torso=TORSO),
+    "exploration": rl.OrnsteinUhlenbeckNoise(),
+    "actor": rl.ActorParameters(torso=TORSO),
+    "critic": rl.CriticParameters(torso=TORSO),
     "update_mode": "eager",
 }
 STEPS = {"training": 600, "heatup": 60, "num_envs": 3}
 
 
-def hierarchy(kind=TD3AgentParameters):
-    low = TD3AgentParameters(**SETTINGS, memory=ReplayMemoryParameters(capacity=2000, n_step=3))
-    top = kind(**SETTINGS, memory=ReplayMemoryParameters(capacity=500))
+def hierarchy(kind=rl.TD3AgentParameters):
+    low = rl.TD3AgentParameters(
+        **SETTINGS, memory=rl.ReplayMemoryParameters(capacity=2000, n_step=3)
+    )
+    top = kind(**SETTINGS, memory=rl.ReplayMemoryParameters(capacity=500))
     return graph(
-        LevelParameters(name="top", agent=top),
-        LevelParameters(name="low", agent=low, goal_space=GOALS, horizon=7),
-        environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
+        rl.LevelParameters(name="top", agent=top),
+        rl.LevelParameters(name="low", agent=low, goal_space=GOALS, horizon=7),
+        environment=rl.GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
         **STEPS,
     )
 
 
 def hindsight():
-    memory = ReplayMemoryParameters(capacity=2000, relabelling=HindsightParameters(goal=REACHED))
-    agent = TD3AgentParameters(**SETTINGS, memory=memory)
-    level = LevelParameters(agent=agent)
-    return graph(level, environment=GoalPointMassParameters(max_episode_steps=23), **STEPS)
+    memory = rl.ReplayMemoryParameters(
+        capacity=2000, relabelling=rl.HindsightParameters(goal=REACHED)
+    )
+    agent = rl.TD3AgentParameters(**SETTINGS, memory=memory)
+    level = rl.LevelParameters(agent=agent)
+    return graph(level, environment=rl.GoalPointMassParameters(max_episode_steps=23), **STEPS)
 
 
 def on_policy():
-    return graph(LevelParameters(agent=ppo(rollout=1000)), **STEPS)
+    return graph(rl.LevelParameters(agent=ppo(rollout=1000)), **STEPS)
 
 
 created = partial(builders.created, seed=4)
 
 
 def played(manager, steps):
-    for _ in manager.train_and_act(EnvironmentSteps(steps)):
+    for _ in manager.train_and_act(rl.EnvironmentSteps(steps)):
         pass
 
 
@@ -84,10 +75,10 @@ def restarted(request):
 def continued(described):
     """A graph in the midst of episodes, and one that continues from it with fresh ones."""
     before, after = created(described()), created(described())
-    for _ in before.heatup(EnvironmentSteps(60)):
+    for _ in before.heatup(rl.EnvironmentSteps(60)):
         pass
     played(before, 3 * 50)
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         after.load_state_dict(before.state_dict(), restart_episodes=True)
     yield before, after
     before.close()
@@ -148,7 +139,7 @@ def test_no_transition_of_a_replay_memory_goes_on_across_the_gap(restarted):
 def test_no_rollout_row_is_joined_across_the_gap():
     before, after = created(on_policy()), created(on_policy())
     played(before, 3 * 10)
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         after.load_state_dict(before.state_dict(), restart_episodes=True)
     played(after, 3 * 10)
     memory = after.graph.agents["main"].memory
@@ -164,13 +155,13 @@ def test_no_rollout_row_is_joined_across_the_gap():
 
 
 def test_returns_that_a_reward_filter_adds_up_begin_anew():
-    scaled = InputFilter(reward=(RewardReturnScalingFilter(),))
+    scaled = rl.InputFilter(reward=(rl.RewardReturnScalingFilter(),))
     agent = ppo(rollout=1000, input_filter=scaled)
-    params = replace(on_policy(), levels=(LevelParameters(agent=agent),))
+    params = replace(on_policy(), levels=(rl.LevelParameters(agent=agent),))
     before, after = created(params), created(params)
     fresh = sums_of_returns(before)
     played(before, 3 * 10)
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         after.load_state_dict(before.state_dict(), restart_episodes=True)
     assert sums_of_returns(before) != fresh
     assert sums_of_returns(after) == fresh

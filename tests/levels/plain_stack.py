@@ -202,9 +202,10 @@ def fewer(observation, goal, uniform):
 def earned(step):
     """Rewards of a level with goals by all that a function of them sees."""
     before, after = step.before["observation"], step.after["observation"]
-    action = np.asarray(step.action, np.float64).reshape(len(after), -1)
+    action = step.action.get("choice") if isinstance(step.action, dict) else step.action
+    first = np.asarray(action, np.float64).reshape(len(after), -1)[:, 0]
     way = (after - before)[:, 0] * step.goal[:, 0].astype(np.float64)
-    return way + 0.1 * action[:, 0] + step.duration + 0.01 * step.reward
+    return way + 0.1 * first + step.duration + 0.01 * step.reward
 
 
 def stops(seen):
@@ -620,10 +621,7 @@ class Recursion:
     def begun(self, level, order):
         """The distance of a sub-episode that begins here, and its horizon; None: it has none."""
         distance = 0.0 if order is None else order.distance(self.walk.position)
-        if level.horizon_of is None:
-            return distance, level.horizon
-        first = 0.0 if order is None else float(np.float32(order.value[0]))
-        return distance, 1 + math.floor(10 * abs(math.sin(7 * self.walk.position[0] + first)) % 5)
+        return distance, horizon_from(self.walk.position, level, order)
 
     def given_goal(self):
         """The top's goal, which is the walk's own and may move within an episode."""
@@ -738,12 +736,12 @@ class Recursion:
         if order is None:
             reward, is_final = answer.reward, is_dead
         elif order.goals is None:
-            reward, is_final, end = self.outcome_of_option(
+            reward, is_final, end = outcome_of_option(
                 level, order, answer, is_dead=is_dead, end=end
             )
         else:
             is_final = order.is_over(after, now)
-            reward = self.goal_reward(order, answer, action)
+            reward = goal_reward(order, answer, action, now)
             if order.is_reached(after, now):
                 end |= End.GOAL
             elif is_final:
@@ -759,23 +757,40 @@ class Recursion:
             return (reward if worth is None else worth), True, end | End.FAILURE
         return reward, is_final, end
 
-    def goal_reward(self, order, answer, action):
-        """The reward of a decision under a goal."""
-        if not callable(order.goals.space.reward):
-            return order.reward(answer.after, self.steps)
-        way = (answer.after - answer.before)[0] * float(np.float32(order.value[0]))
-        first = float(np.reshape(np.asarray(action, np.float64), -1)[0])
-        return way + 0.1 * first + answer.duration + 0.01 * answer.reward
 
-    def outcome_of_option(self, level, order, answer, *, is_dead, end):
-        """The same under an option."""
-        number, reward = int(np.argmax(order.value)), answer.reward
-        if level.goal_space.rewards and number % 2:
-            reward = float(answer.after[0] - answer.before[0] + 0.5 * answer.reward)
-        if level.goal_space.ends and number % 2 and answer.after[1] > 1.0:
-            end |= End.OPTION
-            is_dead = is_dead or bool(level.goal_space.rewards)
-        return reward, is_dead, end
+def horizon_from(here, level, order):
+    """The horizon of a sub-episode that begins here, as `fewer` has it; None: it has none."""
+    if level.horizon_of is None:
+        return level.horizon
+    first = 0.0 if order is None else float(np.float32(order.value[0]))
+    return 1 + math.floor(10 * abs(math.sin(7 * here[0] + first)) % 5)
+
+
+def goal_reward(order, answer, action, now):
+    """The reward of a decision under a goal, as `earned` has it or by the goal space."""
+    if not callable(order.goals.space.reward):
+        return order.reward(answer.after, now)
+    way = (answer.after - answer.before)[0] * float(np.float32(order.value[0]))
+    first = first_number(action)
+    return way + 0.1 * first + answer.duration + 0.01 * answer.reward
+
+
+def first_number(action):
+    """The first number of an action; of several parts, the choice of a level below."""
+    given = action["choice"] if isinstance(action, dict) else action
+    return float(np.reshape(np.asarray(given, np.float64), -1)[0])
+
+
+def outcome_of_option(level, order, answer, *, is_dead, end):
+    """What a decision was worth under an option, whether it is final, and why it ends."""
+    is_odd = int(np.argmax(order.value)) % 2
+    reward = answer.reward
+    if level.goal_space.rewards and is_odd:
+        reward = float(answer.after[0] - answer.before[0] + 0.5 * answer.reward)
+    if level.goal_space.ends and is_odd and answer.after[1] > 1.0:
+        end |= End.OPTION
+        is_dead = is_dead or bool(level.goal_space.rewards)
+    return reward, is_dead, end
 
 
 def is_missed(end: End) -> bool:

@@ -19,8 +19,8 @@ def of(level):
     return sub_episodes_of(received_by(level), {}, {})
 
 
-def note(sums, rng, count):
-    sums.note_ends(
+def note(figures, rng, count):
+    figures.note_ends(
         np.arange(count),
         rng.choice([End.GOAL, End.HORIZON], count).astype(np.uint8),
         distance_at_start=rng.normal(size=(count, 2)),
@@ -41,19 +41,19 @@ class Directions(OptionSpace):
 
 
 def test_sub_episodes_unnumbered_options_have_no_shares():
-    sums = of(LevelDescription(goal_space=Directions(count=2)))
-    note_one = {"decisions": np.array([2]), "steps": np.array([2])}
-    sums.note_ends(np.array([0]), np.array([End.OPTION], np.uint8), **note_one, returns=np.ones(1))
+    figures = of(LevelDescription(goal_space=Directions(count=2)))
+    one = {"decisions": np.array([2]), "steps": np.array([2]), "returns": np.ones(1)}
+    figures.note_ends(np.array([0]), np.array([End.OPTION], np.uint8), **one)
     again = of(LevelDescription(goal_space=Directions(count=2)))
-    again.load_state_dict({**sums.state_dict(), "options": np.ones((2, 4))})
-    for drained in (sums.drain(), again.drain()):
+    again.load_state_dict({**figures.state_dict(), "options": np.ones((2, 4))})
+    for drained in (figures.drain(), again.drain()):
         assert drained["return"] == 1
         assert not [name for name in drained if name.startswith("option")]
 
 
 def test_sub_episodes_count_only_applies_until_drain():
-    def told():
-        sums.note_ends(
+    def drained():
+        figures.note_ends(
             np.array([2, 1]),
             np.array([End.GOAL, End.HORIZON], np.uint8),
             distance_at_start=np.array([[1.0], [3.0]]),
@@ -62,14 +62,14 @@ def test_sub_episodes_count_only_applies_until_drain():
             steps=np.array([8, 9]),
             returns=np.array([-3.0, -6.0]),
         )
-        told = sums.drain()
+        found = figures.drain()
         names = ("sub_episodes", "goal_share", "decisions", "steps", "return", "distance_at_start")
-        return [told[name] for name in names]
+        return [found[name] for name in names]
 
-    sums = of(LEVEL)
-    sums.count_only(np.array([True, False, True]))
-    assert told() == [1, 1, 4, 8, -3, 1]
-    assert told() == [2, 0.5, 5, 8.5, -4.5, 2]
+    figures = of(LEVEL)
+    figures.count_only(np.array([True, False, True]))
+    assert drained() == [1, 1, 4, 8, -3, 1]
+    assert drained() == [2, 0.5, 5, 8.5, -4.5, 2]
 
 
 @pytest.mark.parametrize("every", [1, 3, 7])

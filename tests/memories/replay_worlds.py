@@ -5,6 +5,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.architectures.gradient_step import named_tensors
+from coach_rl.core.agents import ALONE
 from coach_rl.core.records import Transition
 from coach_rl.memories import ReplayMemoryParameters
 
@@ -16,8 +17,18 @@ SIDE = 2
 
 
 def build(
-    *, num_envs=2, observed=OBSERVED, acted=ACTED, seed=0, discount=0.5, device=CPU, **parameters
+    *,
+    num_envs=2,
+    observed=OBSERVED,
+    acted=ACTED,
+    seed=0,
+    discount=0.5,
+    device=CPU,
+    place=ALONE,
+    scratch=None,
+    **parameters,
 ):
+    """A memory of 1000 transitions, unless parameters say otherwise, of an agent at a place."""
     return ReplayMemoryParameters(**{"capacity": 1000, **parameters}).build(
         observation_space=observed,
         action_space=acted,
@@ -25,6 +36,8 @@ def build(
         device=device,
         seed=seed,
         discount=discount,
+        place=place,
+        scratch=scratch,
     )
 
 

@@ -7,19 +7,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import (
-    CheckpointError,
-    ConfigurationError,
-    ParameterError,
-    RunError,
-    SpaceError,
-    UnknownNameError,
-)
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.memories import (
-    ReplayMemoryParameters,
-    RolloutMemory,
-)
+import coach_rl as rl
+from coach_rl.core.errors import CheckpointError, RunError, SpaceError
+from coach_rl.memories import RolloutMemory
 from coach_rl.memories.samplers import SamplerChain
 from tests.extensions.images import test_frame_stacks as frame_stacks
 from tests.memories import test_rollout_memory as rollouts
@@ -100,18 +90,18 @@ def chain(*, made, wanted=(), name="second"):
 
 
 def replay(**parameters):
-    return lambda: ReplayMemoryParameters(**parameters)
+    return lambda: rl.ReplayMemoryParameters(**parameters)
 
 
 def prioritised(**parameters):
-    return lambda: PrioritisedParameters(**parameters)
+    return lambda: rl.PrioritisedParameters(**parameters)
 
 
 CASES = {
-    ParameterError: [
+    rl.ParameterError: [
         (prioritised(alpha=4.0, epsilon=1e-90), "raise epsilon, or lower alpha"),
     ],
-    ConfigurationError: [
+    rl.ConfigurationError: [
         (lambda: build(num_envs=4, capacity=3), "capacity 3 has no room for 4 environments"),
         (lambda: build(storage="pinned"), "feeds a CUDA device, the learner is on 'cpu'"),
         # 84 * 84 * 4 bytes twice, 1 * 4 of the action, 26 of the rest: 56,478 bytes each
@@ -144,13 +134,13 @@ CASES = {
         (partial(load_overwritten, clear=True), "overwritten transitions that its state refers"),
         (add_to_full, "memory of 3 transitions is full: 2 kept, 2 more came"),
         (lambda: build().sample(1), "memory is empty"),
-        (lambda: build(prioritised=PrioritisedParameters()).sample(1), "memory is empty"),
+        (lambda: build(prioritised=rl.PrioritisedParameters()).sample(1), "memory is empty"),
         (add_other_shape, "has (1,) under '/observations/observation' ... (2,)"),
         (lambda: declare_a(), "'liar' declares the outputs ['/a'] and made []"),
         (lambda: declare_a("/a", "/b"), "declares the outputs ['/a'] and made ['/a', '/b']"),
         (lambda: declare_a("/b"), "declares the outputs ['/a'] and made ['/b']"),
     ],
-    UnknownNameError: [
+    rl.UnknownNameError: [
         (lambda: build(units=(AgeParameters(after="position"),)), "'position' ... 'positions'"),
     ],
     CheckpointError: [

@@ -25,19 +25,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from coach_rl.core.errors import ConfigurationError, RunError
-from coach_rl.core.goals import GoalSpace
+import coach_rl as rl
+from coach_rl.core.errors import RunError
 from coach_rl.core.records import HIDDEN_STATE, Transition
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import (
-    ReplayMemoryParameters,
-    RolloutMemory,
-)
+from coach_rl.memories import RolloutMemory
 from coach_rl.memories.batches import columns_of
-from coach_rl.memories.draws import SingleTransitions
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.packing import NOTHING_STORED
 from tests.memories.plain_replay import ALWAYS, GOAL_KEY, PlainReplay, achieved, is_reached
@@ -151,7 +143,7 @@ class Robots:
 
 
 def any_goals(rng):
-    return GoalSpace(
+    return rl.GoalSpace(
         low=(-9.0, -9.0),
         high=(9.0, 9.0),
         threshold=tuple(rng.choice([0.25, 0.5, 0.75], 2).tolist()),
@@ -171,21 +163,21 @@ def any_memory(number):
     rng = np.random.default_rng(number)
     goal, capacity = any_goals(rng), int(rng.integers(1, 13))
     num_rows, frames = int(rng.integers(1, 4)), int(rng.integers(5))
-    draws, hindsight, n_step = SingleTransitions(), None, int(rng.integers(1, 5))
+    draws, hindsight, n_step = rl.SingleTransitions(), None, int(rng.integers(1, 5))
     if number % 3 == 2:
         capacity *= 2
         length, n_step = int(rng.integers(1, min(capacity, 9) + 1)), 1
         burn_in = int(rng.integers(min(capacity - length, 4) + 1))
-        draws = SequenceParameters(length=length, burn_in=burn_in)
+        draws = rl.SequenceParameters(length=length, burn_in=burn_in)
     elif rng.random() < 0.7:
-        hindsight = HindsightParameters(
+        hindsight = rl.HindsightParameters(
             goal=goal,
             strategy=("future", "final", "episode", "random")[number % 4],
             ratio=float(rng.choice([0.0, 2.0, ALWAYS, ALWAYS])),
             goal_ends_episode=bool(rng.integers(2)),
         )
-    steps = rng.choice([EnvironmentSteps(2_000), None])
-    prioritised = PrioritisedParameters(
+    steps = rng.choice([rl.EnvironmentSteps(2_000), None])
+    prioritised = rl.PrioritisedParameters(
         alpha=float(rng.choice([0.0, 0.6, 1.0])), anneal_beta_over=steps
     )
     params = {
@@ -219,7 +211,7 @@ class ReplayMachine(RuleBasedStateMachine):
             "num_envs": num_rows, "observed": robots.spaces, "discount": DISCOUNT, **params,
         }  # fmt: skip
         self.memory = build(**self.described)
-        plain = PlainReplay(ReplayMemoryParameters(**params), num_rows, DISCOUNT)
+        plain = PlainReplay(rl.ReplayMemoryParameters(**params), num_rows, DISCOUNT)
         self.world = (robots, plain, [0] * num_rows)
         self.saved, self.stored, self.generation = [], NOTHING_STORED, 0
         self.folder = tempfile.TemporaryDirectory()
@@ -289,7 +281,7 @@ class ReplayMachine(RuleBasedStateMachine):
         ]
         episode = {path: np.concatenate([each[path] for each in columns]) for path in columns[0]}
         if len(self.plain.rows[row]) + time > self.plain.row_capacity:
-            with pytest.raises(ConfigurationError, match="does not fit into the memory"):
+            with pytest.raises(rl.ConfigurationError, match="does not fit into the memory"):
                 self.memory.fill([episode], "a data set")
             return
         self.memory.fill([episode], "a data set")
@@ -452,7 +444,7 @@ class RolloutMachine(RuleBasedStateMachine):
 
     @initialize(capacity=st.integers(1, 60), seed=SEEDS, parts=st.booleans())
     def begin(self, capacity, seed, parts):
-        goal = GoalSpace(low=(-9, -9), high=(9, 9), threshold=(0.5, 0.5), key="reached")
+        goal = rl.GoalSpace(low=(-9, -9), high=(9, 9), threshold=(0.5, 0.5), key="reached")
         self.robots, self.parts = Robots(3, 2, goal, seed), parts
         self.memory, self.plain, self.saved = RolloutMemory(capacity), [], []
 

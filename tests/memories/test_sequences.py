@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import HIDDEN_STATE, Transition
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters, rollout_sequences
-from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.draws import SingleTransitions
 from coach_rl.memories.rollout_memory import RolloutMemory
+from tests.memories.replay_worlds import build
 
 SEEN = spaces.Dict({"x": spaces.Box(-np.inf, np.inf, (), np.float32)})
 KEPT = spaces.Dict({**SEEN.spaces, HIDDEN_STATE: spaces.Box(-np.inf, np.inf, (2,), np.float32)})
@@ -54,14 +53,7 @@ class Walks:
 
 
 def built(num_envs, *, space=KEPT, **parameters):
-    return ReplayMemoryParameters(**parameters).build(
-        observation_space=space,
-        action_space=spaces.Discrete(10_000),
-        num_envs=num_envs,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=0.9,
-    )
+    return build(num_envs=num_envs, observed=space, acted=spaces.Discrete(10_000), **parameters)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 16, 300])
@@ -115,14 +107,14 @@ MEMORY = {"capacity": 400, "draws": SequenceParameters(length=8)}
     ],
 )
 def test_memory_of_sequences_refuses_what_it_cannot_hold(settings, space, said):
-    def build():
+    def refused():
         draws = settings["draws"]
         if isinstance(draws, dict):
             draws = SequenceParameters(**draws)
         built(4, space=space, **{**settings, "draws": draws})
 
     with pytest.raises(ConfigurationError, match=said):
-        build()
+        refused()
 
 
 def test_memory_of_sequences_holds_one_as_long_as_a_row():

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from coach_rl.environments.atari.game import AtariGame
 from coach_rl.environments.atari.parameters import AtariParameters
 
@@ -26,30 +24,6 @@ def game(name="pong", **changes):
 
 def build(num_envs=1, **fields):
     return AtariParameters(**fields).build(num_envs=num_envs)
-
-
-def play(environment, steps, seed=0):
-    """Answers to random actions."""
-    rng = np.random.default_rng(seed)
-    answers = []
-    for _ in range(steps):
-        environment.send(rng.integers(environment.spaces.action.n, size=environment.num_envs))
-        answers.append(environment.recv())
-    return answers
-
-
-def seen(answers):
-    """All that answers show, to be compared."""
-    return [
-        (
-            answer.observation["observation"].tobytes(),
-            answer.first_observation["observation"].tobytes(),
-            answer.reward.tolist(),
-            answer.end.tolist(),
-            answer.info["life_lost"].tolist(),
-        )
-        for answer in answers
-    ]
 
 
 def without_evaluations(experiment):

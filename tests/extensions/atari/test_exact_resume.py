@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from benchmarks import atari_restores
-from tests.extensions.atari.games_for_tests import build, play, seen
+from tests.environments.walks import assert_continues, assert_restored_without_steps
+from tests.extensions.atari.games_for_tests import build
 
 
 @pytest.mark.parametrize("name", ["pong", "qbert"])
@@ -23,29 +24,15 @@ def test_restored_games_continue_exactly_in_a_new_process(name, tmp_path):
 @pytest.mark.parametrize("protocol", ["A", "B"])
 def test_restored_environment_continues_exactly(protocol):
     one, other = (build(2, level="breakout", protocol=protocol) for _ in range(2))
-    one.reset(seed=5)
-    play(one, 83)
-    other.reset(seed=9)
-    play(other, 31)
-    other.load_state_dict(one.state_dict())
-    assert seen(play(one, 120, seed=1)) == seen(play(other, 120, seed=1))
+    assert_continues(one, other, before=83, after=120, elsewhere=31)
 
 
 def test_restored_environment_takes_no_steps(monkeypatch):
-    one, other = build(), build()
-    one.reset(seed=5)
-    play(one, 40)
-    state = one.state_dict()
-    assert state["rows"]["0"]["actions"] == {}
-    monkeypatch.setattr(type(other._rows._rows[0]), "step", None)
-    other.load_state_dict(state)
+    assert_restored_without_steps(build(), build(), monkeypatch, before=40)
 
 
 def test_game_in_a_wrapper_is_replayed():
     wrappers = ("gymnasium.wrappers:RecordEpisodeStatistics",)
     one, other = build(wrappers=wrappers), build(wrappers=wrappers)
     assert one.replays_episodes
-    one.reset(seed=5)
-    play(one, 40)
-    other.load_state_dict(one.state_dict())
-    assert seen(play(one, 40, seed=1)) == seen(play(other, 40, seed=1))
+    assert_continues(one, other, before=40, after=40)

@@ -10,10 +10,8 @@ from coach_rl.environments.atari import AtariParameters, emulator
 from coach_rl.environments.atari.game import MOST_NOOPS, STICKINESS
 from coach_rl.environments.atari.games import GAMES
 from coach_rl.extensions.testing import EnvironmentContract
-from tests.extensions.atari.games_for_tests import build, game, play, seen
-
-RIGHT = 2
-"""An action of Pong."""
+from tests.environments.walks import assert_same_walks, walk
+from tests.extensions.atari.games_for_tests import build, game
 
 
 class TestContractUnderProtocolA(EnvironmentContract):
@@ -146,7 +144,7 @@ def test_lost_life_is_shown_and_the_episode_continues(monkeypatch):
 def test_episode_is_truncated_after_its_most_frames():
     environment = build(most_frames=42)
     environment.reset(seed=0)
-    answers = play(environment, 22)
+    answers = walk(environment, 22)
     ends = [int(answer.end[0]) for answer in answers]
     assert ends == ([0] * 10 + [End.TRUNCATED]) * 2
     assert [int(answer.info["frames"][0]) for answer in answers] == ([4] * 10 + [2]) * 2
@@ -196,10 +194,10 @@ def test_workers_play_the_same_games():
     )
     for environment in (here, there):
         environment.reset(seed=7)
-    assert seen(play(here, 60)) == seen(play(there, 60))
+    assert_same_walks(here, there, 60)
     assert not there.replays_episodes
     here.load_state_dict(there.state_dict())
-    assert seen(play(here, 30, seed=1)) == seen(play(there, 30, seed=1))
+    assert_same_walks(here, there, 30)
     here.close()
     there.close()
 
@@ -207,7 +205,7 @@ def test_workers_play_the_same_games():
 def test_frames_are_drawn_in_colours():
     environment = build()
     environment.reset(seed=0)
-    play(environment, 30)
+    walk(environment, 30)
     frame = environment.render(0)
     assert frame.shape == (210, 160, 3)
     assert frame.dtype == np.uint8

@@ -8,20 +8,16 @@ import pytest
 import torch
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gradient_step import eager_gradient
-from coach_rl.architectures.torso import FlattenVector, TorsoParameters
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
-from coach_rl.memories.draws import SingleTransitions
 from tests.agents.decisions import context, outcome, request
-from tests.agents.plain_learners import TEST, TRAIN, manager, parameters, run
+from tests.agents.plain_learners import SEEN, TEST, TRAIN, manager, parameters, run
 from tests.agents.resuming import after, assert_resumes
-from tests.extensions.choices.test_branching_dqn import LOCKS, SEEN, SIZES, batch_of, masks_of
+from tests.agents.small_dqns import batches, masked_decisions, masks_of
+from tests.extensions.choices.test_branching_dqn import LOCKS, ONE_ACTION, ONE_CHOICE, SIZES
 
 SPACES = {
     "discrete": (spaces.Discrete(3, start=5), (3,), (5,)),
@@ -130,15 +126,6 @@ class PlainDiscreteSAC:
         return -self.log_alpha * excess
 
 
-@pytest.fixture
-def in_doubles(monkeypatch):
-    """Networks that leave observations in double precision."""
-    monkeypatch.setattr(FlattenVector, "forward", lambda self, values: values.flatten(1))
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
 def samples_of(batch):
     for row in range(len(batch.reward)):
         yield {
@@ -160,7 +147,7 @@ def samples_of(batch):
 )
 @pytest.mark.parametrize("kind", SPACES)
 def test_losses_and_gradients_equal_those_of_a_plain_program(kind, algorithm, masked):
-    _, sizes, start = SPACES[kind]
+    space, sizes, start = SPACES[kind]
     algorithm = {**algorithm, "initial_temperature": 0.3}
     agent = build(kind, masked=masked, algorithm=algorithm)
     learner, rng = agent.learner, torch.Generator().manual_seed(1)
@@ -170,25 +157,25 @@ def test_losses_and_gradients_equal_those_of_a_plain_program(kind, algorithm, ma
         learner.critics.size, generator=rng
     )
     plain = PlainDiscreteSAC(learner, sizes, algorithm)
-    batch = batch_of(3, masked=masked, sizes=sizes, start=start)
-    given = batch if kind == "multidiscrete" else batch._replace(action=batch.action[:, 0])
-    samples, count = list(samples_of(batch)), len(batch.reward)
+    (batch,) = batches(1, space, seed=3, masked=masked, dtype=np.float64)
+    samples = list(samples_of(batch))
+    count = len(samples)
 
     pairs = [plain.critic_loss(each, start) for each in samples]
     expected = sum(loss for loss, _ in pairs) / count
-    metrics = assert_same(learner.critic_loss, learner.critics, given, {}, expected, plain.critics)
+    metrics = assert_same(learner.critic_loss, learner.critics, batch, {}, expected, plain.critics)
     errors = torch.tensor([error for _, error in pairs])
     torch.testing.assert_close(metrics["td_error"], errors, rtol=1e-10, atol=1e-10)
 
     expected = sum(map(plain.actor_loss, samples)) / count
-    metrics = assert_same(learner.actor_loss, learner.actor, given, {}, expected, plain.actor)
+    metrics = assert_same(learner.actor_loss, learner.actor, batch, {}, expected, plain.actor)
     entropies = torch.stack([plain.entropy(each["now"]).detach() for each in samples])
     torch.testing.assert_close(metrics["log_prob"], -entropies, rtol=1e-10, atol=1e-10)
 
     scalars = {"log_prob": metrics["log_prob"]}
     expected = sum(map(plain.temperature_loss, samples)).sum() / count
     assert_same(
-        learner.temperature_loss, learner.temperature, given, scalars, expected, plain.log_alpha
+        learner.temperature_loss, learner.temperature, batch, scalars, expected, plain.log_alpha
     )
 
 
@@ -205,19 +192,11 @@ def assert_same(loss, network, batch, scalars, expected, flat):
 
 
 def test_one_choice_equals_discrete_sac():
-    agents = {}
-    for kind, space in (("one", spaces.MultiDiscrete([3], start=[5])), ("plain", None)):
-        space = space or spaces.Discrete(3, start=5)
-        agents[kind] = parameters("sac").build(context(SEEN.spaces, space, num_envs=1))
-    for seed in range(4):
-        batch = batch_of(seed, sizes=(3,), start=(5,))
-        batch = batch._replace(
-            observation={"x": batch.observation["x"].float()},
-            next_observation={"x": batch.next_observation["x"].float()},
-            reward=batch.reward.float(),
-            discount=batch.discount.float(),
-            weight=batch.weight.float(),
-        )
+    agents = {
+        kind: parameters("sac").build(context(SEEN.spaces, space, num_envs=1))
+        for kind, space in (("one", ONE_CHOICE), ("plain", ONE_ACTION))
+    }
+    for batch in batches(4, ONE_CHOICE):
         agents["one"].learn_from_batch(batch)
         agents["plain"].learn_from_batch(batch._replace(action=batch.action[:, 0]))
     for name, network in agents["one"].learner.networks.items():
@@ -255,23 +234,12 @@ def test_actions_follow_the_policy_and_its_masks(kind):
 
 def test_random_masks_are_never_broken():
     agent = build("multidiscrete", masked=True, num_envs=50, learning={"batch": 8})
-    state, rng = agent.new_rows(50, seed=0), np.random.default_rng(0)
 
-    def shown():
-        seen = {"x": rng.normal(size=(50, 3)).astype(np.float32)}
-        return seen | {"action_mask": masks_of(SIZES, 50, rng).astype(np.int8)}
-
-    seen = shown()
-    for step in range(60):
-        mask = seen["action_mask"] > 0
-        asked = request(seen, starts=step == 0, greedy=rng.random(50) < 0.2)
-        action = agent.act(state, asked, TRAIN)
-        columns = action - agent.action_space.start + np.cumsum((0, *SIZES[:-1]))
-        assert np.take_along_axis(mask, columns, axis=1).all()
-        seen = shown()
-        agent.observe(state, outcome(seen), TRAIN)
+    def learn(step):
         if step % 10 == 9:
             agent.learn_from_batch(agent.memory.sample(16))
+
+    masked_decisions(agent, 60, learn)
     assert torch.isfinite(agent.learner.actor.online).all()
 
 
@@ -288,7 +256,7 @@ def test_critic_values_are_those_of_the_actions():
 
 
 LEARNS = {
-    "torso": TorsoParameters(middleware=(64,), activation="relu"),
+    "torso": rl.TorsoParameters(middleware=(64,), activation="relu"),
     "rate": 3e-3,
     "learning": {"batch": 64, "learning_starts": 200, "report_every": 100},
     "algorithm": {"discount": 0.5, "target_entropy_scale": 0.1, "initial_temperature": 0.2},
@@ -297,29 +265,29 @@ LEARNS = {
 
 def test_it_learns_all_choices():
     params = parameters("sac", memory={"capacity": 2_000, "n_step": 2}, **LEARNS)
-    _, records = run(params, LOCKS, steps=1_200, evaluation_interval=EnvironmentSteps(1_200))
+    _, records = run(params, LOCKS, steps=1_200, evaluation_interval=rl.EnvironmentSteps(1_200))
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/reward_mean"] > 7.0  # 8 at most, 2.9 by chance
 
 
-@pytest.mark.parametrize("recurrence", [None, GRU(size=6)])
+@pytest.mark.parametrize("recurrence", [None, rl.GRU(size=6)])
 def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
-    torso = TorsoParameters(embedder=(6,), middleware=(8,), recurrence=recurrence)
-    draws = SingleTransitions()
+    torso = rl.TorsoParameters(embedder=(6,), middleware=(8,), recurrence=recurrence)
+    draws = rl.SingleTransitions()
     if recurrence is not None:
-        draws = SequenceParameters(length=4, burn_in=2)
-    memory = {"capacity": 600, "prioritised": PrioritisedParameters(), "draws": draws}
+        draws = rl.SequenceParameters(length=4, burn_in=2)
+    memory = {"capacity": 600, "prioritised": rl.PrioritisedParameters(), "draws": draws}
     params = parameters("sac", **{**LEARNS, "torso": torso, "memory": memory})
 
     def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=EnvironmentSteps(440))
+        return manager(params, LOCKS, num_envs=2, seed=seed, training=rl.EnvironmentSteps(440))
 
     assert_resumes(build_manager, tmp_path, after(251), after(301))
 
 
 def test_recurrent_policy_acts_as_it_learns():
-    torso = TorsoParameters(embedder=(6,), middleware=(8,), recurrence=GRU(size=5))
-    memory = {"draws": SequenceParameters(length=4)}
+    torso = rl.TorsoParameters(embedder=(6,), middleware=(8,), recurrence=rl.GRU(size=5))
+    memory = {"draws": rl.SequenceParameters(length=4)}
     agent = build("discrete", torso=torso, num_envs=1, memory=memory)
     state, rng = agent.new_rows(1, seed=0), np.random.default_rng(1)
     places = rng.normal(size=(6, 1, 3)).astype(np.float32)

@@ -3,10 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.agents import AgentContext
-from coach_rl.core.records import Outcome
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces
+from tests.agents.decisions import context as context_of
+from tests.agents.decisions import outcome as outcome_of
 
 SPACE = spaces.Dict(
     {
@@ -18,29 +16,13 @@ SPACE = spaces.Dict(
 
 def context(space=SPACE, num_envs=4, seed=0):
     """The context of an agent that observes `space`."""
-    return AgentContext(
-        spaces=EnvironmentSpaces(observation=space, action=spaces.Discrete(3)),
-        num_envs=num_envs,
-        runtime=Runtime(seed=seed, device="cpu"),
-    )
+    return context_of(space, spaces.Discrete(3), num_envs=num_envs, seed=seed)
 
 
 def outcome(rows, observation, info=None):
     """What decisions of rows led to."""
-    count = len(rows)
-    none = np.zeros(count, np.bool_)
-    return Outcome(
-        rows=np.asarray(rows, np.int64),
-        observation=observation,
-        reward=np.zeros(count),
-        terminated=none,
-        truncated=none,
-        duration=np.ones(count, np.int64),
-        end=np.zeros(count, np.uint8),
-        below=np.zeros(count, np.uint8),
-        tested=none,
-        info=info or {},
-    )
+    rows = np.asarray(rows, np.int64)
+    return outcome_of(observation, rows=rows, reward=0.0, info=info or {})
 
 
 def random_observation(rng):

@@ -9,7 +9,7 @@ import pytest
 import coach_rl as rl
 from tests.agents.goal_stacks import SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.builders import created
+from tests.builders import created, flat
 from tests.extensions.curiosity.test_streams import STREAMS, agent
 from tests.extensions.exporting import test_export
 
@@ -65,15 +65,8 @@ def check_stored_and_learned(monkeypatch, *, fresh):
     """Memories keep the environment's reward where the bonus is computed in batches."""
     bonus = rl.RND(weight=3.0, fresh=fresh, **SMALL)
     own = rl.DQNAgentParameters(learning=LEARNING, bonus=bonus, update_mode="eager")
-    params = rl.BasicGraphParameters(
-        agent=own,
-        environment=rl.GymnasiumParameters(level="CartPole-v1"),
-        schedule=rl.ScheduleParameters(
-            heatup=rl.EnvironmentSteps(20),
-            training=rl.EnvironmentSteps(160),
-            evaluation_interval=None,
-        ),
-        num_envs=2,
+    params = flat(
+        own, rl.GymnasiumParameters(level="CartPole-v1"), num_envs=2, heatup=20, training=160
     )
     manager = rl.BasicRLGraphManager(params)
     manager.create_graph(rl.Runtime(seed=0, device="cpu"))

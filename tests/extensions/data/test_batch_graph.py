@@ -16,6 +16,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.files import write_file
 from coach_rl.extensions.data.held_out import split_episodes
 from coach_rl.extensions.data.recorded import Recorded, fill_plainly, read_into, stores_plainly
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
 
@@ -155,24 +156,6 @@ def test_lengths_and_evaluations_count_updates(data):
     assert {each.environment_steps for each in records} == {0}
 
 
-@pytest.mark.parametrize("stopped_at", [0, 1, 7])
-def test_restored_run_continues_exactly(data, stopped_at):
-    with batch_graph(data, 15) as whole:
-        whole.run()
-        expected = networks(whole)
-    with batch_graph(data, 15) as first:
-        first.create_graph()
-        for _ in range(stopped_at):
-            first.graph.tick()
-        state = first.state_dict()
-    with batch_graph(data, 15) as second:
-        second.create_graph()
-        second.load_state_dict(state)
-        second.run()
-        for name, values in networks(second).items():
-            np.testing.assert_array_equal(values, expected[name])
-
-
 def test_agent_acts_in_the_world_after_its_updates(data):
     with batch_graph(data, 30, turn=12, num_envs=1) as manager:
         manager.create_graph()
@@ -186,23 +169,6 @@ def test_agent_acts_in_the_world_after_its_updates(data):
         memory = manager.graph.agents["main"].memory
         assert len(memory) == held + 30
         assert manager.graph.clock.episodes == 30 // 9
-
-
-def test_online_turn_is_resumed_exactly(data):
-    with batch_graph(data, 30, turn=12) as whole:
-        whole.run()
-        expected = networks(whole)
-    with batch_graph(data, 30, turn=12) as first:
-        first.create_graph()
-        for _ in range(18):
-            first.graph.tick()
-        state = first.state_dict()
-    with batch_graph(data, 30, turn=12) as second:
-        second.create_graph()
-        second.load_state_dict(state)
-        second.run()
-        for name, values in networks(second).items():
-            np.testing.assert_array_equal(values, expected[name])
 
 
 def stopped(data, ticks, **settings):
@@ -234,53 +200,35 @@ def test_state_behind_the_turn_has_the_transitions_of_the_world_alone(data):
     assert (entries.ends - entries.first).tolist() == [6, 6]  # 6 ticks of 2 environments
 
 
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_data_overwritten_by_the_world_are_restored_exactly(data, num_envs):
-    """The memory holds 30 transitions a row at most, 28 of the data come first."""
-    settings = {"turn": 4, "updates": 40, "num_envs": num_envs}
-    settings["memory"] = rl.ReplayMemoryParameters(capacity=30 * num_envs)
-    with batch_graph(data, **settings) as whole:
-        whole.run()
-        expected = memory_of(whole)
-        learned = networks(whole)
-    state = stopped(data, 20, **settings)
-    with batch_graph(data, **settings) as second:
-        second.create_graph()
-        second.load_state_dict(state)
-        second.run()
-        for path, values in memory_of(second).items():
-            np.testing.assert_array_equal(values, expected[path])
-        for name, values in networks(second).items():
-            np.testing.assert_array_equal(values, learned[name])
+FULL = [rl.ReplayMemoryParameters(capacity=30 * rows) for rows in (1, 2)]
+"""Memories of 1 and 2 rows, of 30 transitions at most, of which the data take 28 at first."""
+PRIORITIES = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
+NORMALISED = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
+CONTINUED = [
+    *((ticks, {"updates": 15}) for ticks in (0, 1, 7)),
+    (18, {"updates": 30, "turn": 12}),
+    (20, {"updates": 40, "turn": 4, "num_envs": 1, "memory": FULL[0]}),
+    (20, {"updates": 40, "turn": 4, "num_envs": 2, "memory": FULL[1]}),
+    (9, {"updates": 24, "turn": 6, "input_filter": NORMALISED, "normalise_observations": 5.0}),
+    *((ticks, {"updates": 20, "turn": 10, "memory": PRIORITIES}) for ticks in (3, 15)),
+]
+"""Ticks before a run is stopped, and its settings."""
 
 
-def test_filters_and_normaliser_continue_exactly_when_data_are_read_again(data):
-    filters = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
-    settings = {"input_filter": filters, "normalise_observations": 5.0, "turn": 6, "updates": 24}
-    with batch_graph(data, **settings) as whole:
-        whole.run()
-        expected = dict(flat(whole.graph.agents["main"].policy_state_dict()))
-    with batch_graph(data, **settings) as second:
-        second.create_graph()
-        second.load_state_dict(stopped(data, 9, **settings))
-        second.run()
-        for name, values in flat(second.graph.agents["main"].policy_state_dict()):
-            np.testing.assert_array_equal(values, expected[name])
+@pytest.mark.parametrize(("ticks", "settings"), CONTINUED, ids=str)
+def test_restored_run_continues_exactly(data, ticks, settings):
+    """Its networks, memory, filters and normaliser end as those of a run that isn't stopped."""
 
+    def ended(state=None):
+        with batch_graph(data, **settings) as manager:
+            manager.create_graph()
+            if state is not None:
+                manager.load_state_dict(state)
+            manager.run()
+            policy = manager.graph.agents["main"].policy_state_dict()
+            return {"networks": networks(manager), "memory": memory_of(manager), "policy": policy}
 
-@pytest.mark.parametrize("ticks", [3, 15])
-def test_prioritised_memory_continues_exactly(data, ticks):
-    memory = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
-    settings = {"memory": memory, "turn": 10, "updates": 20}
-    with batch_graph(data, **settings) as whole:
-        whole.run()
-        expected = networks(whole)
-    with batch_graph(data, **settings) as second:
-        second.create_graph()
-        second.load_state_dict(stopped(data, ticks, **settings))
-        second.run()
-        for name, values in networks(second).items():
-            np.testing.assert_array_equal(values, expected[name])
+    assert_same_state(ended(stopped(data, ticks, **settings)), ended())
 
 
 def test_changed_data_are_refused_when_a_run_continues(data, tmp_path):

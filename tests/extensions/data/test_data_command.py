@@ -12,6 +12,7 @@ from coach_rl.extensions.data.memory_data import memory_of
 from coach_rl.extensions.data.minari_data import write_minari
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import OBSERVATIONS
+from tests.builders import flat
 from tests.extensions.data.test_batch_graph import SEEN, batch_graph, recorded
 from tests.extensions.data.test_minari_data import HAS_MINARI
 from tests.refusals import check_refused
@@ -105,14 +106,7 @@ def trained(folder, steps=40, **changes):
     learning = rl.LearningParameters(batch=8, learning_starts=30)
     acting = rl.SACAgentParameters(memory=memory, learning=learning, **changes)
     graph_manager = rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=acting,
-            environment=rl.PointMassParameters(max_episode_steps=9),
-            num_envs=2,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(steps), evaluation_interval=None
-            ),
-        )
+        flat(acting, rl.PointMassParameters(max_episode_steps=9), num_envs=2, training=steps)
     )
     return rl.run_experiment(graph_manager, name="mine", root=folder).folder.path
 
@@ -152,14 +146,11 @@ def test_memory_of_filtered_rewards_is_refused(tmp_path):
 
 def test_agent_without_a_replay_memory_is_refused(tmp_path):
     manager = rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=rl.PPOAgentParameters(
+        flat(
+            rl.PPOAgentParameters(
                 algorithm=rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(16), minibatch=16)
             ),
-            environment=rl.PointMassParameters(),
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(20), evaluation_interval=None
-            ),
+            training=20,
         )
     )
     run = rl.run_experiment(manager, name="mine", root=tmp_path).folder.path

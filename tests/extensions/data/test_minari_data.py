@@ -7,11 +7,11 @@ import pytest
 from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.records import Transition
 from coach_rl.extensions.data.minari_data import read_minari, write_minari
 from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.memories import RolloutMemory
+from tests.agents.decisions import transition
 from tests.memories.replay_worlds import ACTED, OBSERVED, Stream, build
 
 HAS_MINARI = all(importlib.util.find_spec(name) for name in ("minari", "h5py"))
@@ -73,15 +73,10 @@ def test_minari_gap_splits_episode(data_sets):
     memory, numbers = RolloutMemory(10), [0, 1, 2, 7, 8]
     for number in numbers:
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={"observation": np.array([[0.0, number]])},
-                action=np.array([[number]], np.float32),
-                reward=np.array([1.0]),
-                next_observation={"observation": np.array([[0.0, number + 1]])},
-                terminated=np.array([False]),
-                truncated=np.array([False]),
-                duration=np.array([1]),
+            transition(
+                {"observation": np.array([[0.0, number]])},
+                np.array([[number]], np.float32),
+                {"observation": np.array([[0.0, number + 1]])},
                 follows=np.array([number not in (0, 7)]),
             )
         )
@@ -163,18 +158,14 @@ def test_minari_dict_actions_and_images_round_trip(data_sets):
     images = rng.integers(0, 256, (6, 8, 8, 3)).astype(np.uint8)
     for step in range(5):
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={"image": images[step : step + 1]},
-                action={
+            transition(
+                {"image": images[step : step + 1]},
+                {
                     "move": np.full((1, 2), step / 8, np.float32),
                     "grip": np.array([step % 3]),
                 },
-                reward=np.array([1.0]),
-                next_observation={"image": images[step + 1 : step + 2]},
-                terminated=np.array([False]),
-                truncated=np.array([step == 4]),
-                duration=np.array([1]),
+                {"image": images[step + 1 : step + 2]},
+                truncated=step == 4,
             )
         )
     shown = memory.trajectories()

@@ -15,11 +15,10 @@ from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.runs import checkpoint as checkpoints
 from coach_rl.runs.checkpoint import read_checkpoint, remove_checkpoint, write_checkpoint
 from tests.memories.replay_worlds import (
-    ACTED,
-    CPU,
     OBSERVED,
     Cameras,
     Stream,
+    build,
     observed,
     same_batches,
 )
@@ -47,15 +46,8 @@ def kind(request):
 def built(kind, storage=None, *, scratch=None, capacity=CAPACITY):
     parameters, space, _ = KINDS[kind]
     storage = rl.DiskStorage() if storage is None else storage
-    return ReplayMemoryParameters(capacity=capacity, storage=storage, **parameters).build(
-        observation_space=space,
-        action_space=ACTED,
-        num_envs=ROWS,
-        device=CPU,
-        seed=5,
-        discount=0.9,
-        scratch=scratch,
-    )
+    where = {"capacity": capacity, "storage": storage, "scratch": scratch}
+    return build(num_envs=ROWS, observed=space, seed=5, discount=0.9, **where, **parameters)
 
 
 def world(kind, seed=0):

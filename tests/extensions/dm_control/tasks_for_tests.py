@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from coach_rl.core.errors import RunError
@@ -33,30 +32,6 @@ def build(num_envs=1, **fields):
         return DMControlParameters(**fields).build(num_envs=num_envs)
     except RunError as error:
         pytest.skip(str(error))
-
-
-def play(environment, steps, seed=0):
-    """Answers to random actions."""
-    rng = np.random.default_rng(seed)
-    shape = (environment.num_envs, *environment.spaces.action.shape)
-    answers = []
-    for _ in range(steps):
-        environment.send(rng.uniform(-1, 1, shape).astype(np.float32))
-        answers.append(environment.recv())
-    return answers
-
-
-def seen(answers):
-    """All that answers show, to be compared."""
-    return [
-        (
-            [part.tobytes() for part in answer.observation.values()],
-            [part.tobytes() for part in answer.first_observation.values()],
-            answer.reward.tolist(),
-            answer.end.tolist(),
-        )
-        for answer in answers
-    ]
 
 
 def without_evaluations(experiment):

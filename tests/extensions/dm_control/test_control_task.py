@@ -11,16 +11,11 @@ from gymnasium.utils.seeding import np_random
 
 import coach_rl as rl
 from coach_rl import environments
-from coach_rl.core.errors import ConfigurationError, ParameterError, RunError, UnknownNameError
+from coach_rl.core.errors import RunError
 from coach_rl.core.records import End
-from coach_rl.environments.dm_control.parameters import DMControlParameters
-from coach_rl.environments.dm_control.tasks import (
-    BENCHMARK_TASKS,
-    load_suite,
-    require_task,
-    usual_repeat,
-)
-from tests.extensions.dm_control.tasks_for_tests import build, play, seen, task
+from coach_rl.environments.dm_control.tasks import load_suite, require_task, usual_repeat
+from tests.environments.walks import walk
+from tests.extensions.dm_control.tasks_for_tests import build, task
 
 
 def bare(name, seed):
@@ -38,13 +33,13 @@ def as_vector(observation):
 
 def test_benchmark_tasks_are_those_of_the_suite():
     suite = load_suite()
-    assert sorted("-".join(each) for each in suite.BENCHMARKING) == sorted(BENCHMARK_TASKS)
+    assert sorted("-".join(each) for each in suite.BENCHMARKING) == sorted(rl.BENCHMARK_TASKS)
     named = {f"dm_control:{'-'.join(each)}" for each in suite.ALL_TASKS}
     known = {each for each in environments.level_names() if each.startswith("dm_control:")}
     assert known == named
 
 
-@pytest.mark.parametrize("name", BENCHMARK_TASKS)
+@pytest.mark.parametrize("name", rl.BENCHMARK_TASKS)
 def test_benchmark_task_steps_as_the_suite_does(name):
     environment = environments.make(f"dm_control:{name}")
     answer = environment.reset(seed=7)
@@ -119,7 +114,7 @@ def test_parts_are_shown_by_name():
 def test_own_time_limit_truncates():
     environment = build(level="cheetah-run", max_episode_steps=5)
     environment.reset(seed=0)
-    ends = [answer.end.tolist() for answer in play(environment, 10)]
+    ends = [answer.end.tolist() for answer in walk(environment, 10)]
     assert ends == ([[0]] * 4 + [[End.TRUNCATED]]) * 2
 
 
@@ -145,21 +140,21 @@ def test_episodes_of_one_row_differ():
 
 
 def test_unknown_tasks_and_settings_are_refused():
-    with pytest.raises(UnknownNameError, match=r"cheetah-walk.*did you mean 'cheetah-run'"):
-        DMControlParameters(level="cheetah-walk")
-    with pytest.raises(ParameterError, match="kwargs and action_mask have no meaning"):
-        DMControlParameters(kwargs={"time_limit": 3})
+    with pytest.raises(rl.UnknownNameError, match=r"cheetah-walk.*did you mean 'cheetah-run'"):
+        rl.DMControlParameters(level="cheetah-walk")
+    with pytest.raises(rl.ParameterError, match="kwargs and action_mask have no meaning"):
+        rl.DMControlParameters(kwargs={"time_limit": 3})
 
 
 def test_prefix_is_left_out_of_the_parameters():
-    assert DMControlParameters(level="dm_control:walker-run") == DMControlParameters(
+    assert rl.DMControlParameters(level="dm_control:walker-run") == rl.DMControlParameters(
         level="walker-run"
     )
 
 
 def test_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dm_control.suite", None)
-    with pytest.raises(ConfigurationError, match=r"need dm_control.*\[dm_control\]"):
+    with pytest.raises(rl.ConfigurationError, match=r"need dm_control.*\[dm_control\]"):
         require_task("lqr-lqr_2_1")
 
 
@@ -197,7 +192,7 @@ def test_pictures_are_those_of_the_suite(name):
 
 def test_pictures_without_opengl_are_refused(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "off")
-    environment = DMControlParameters(level="cartpole-swingup", shows="picture")
+    environment = rl.DMControlParameters(level="cartpole-swingup", shows="picture")
     with pytest.raises(RunError, match="cannot draw: MUJOCO_GL=off turns drawing off"):
         environment.build(num_envs=1)
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
@@ -210,7 +205,7 @@ def test_state_needs_no_opengl(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "off")
     environment = build(level="cartpole-swingup")
     environment.reset(seed=0)
-    assert len(seen(play(environment, 3))) == 3
+    assert len(walk(environment, 3)) == 3
 
 
 def test_environment_passes_the_contract():

@@ -5,7 +5,8 @@ import pytest
 from benchmarks import control_restores
 from coach_rl.environments.dm_control import parameters
 from coach_rl.environments.dm_control.tasks import BENCHMARK_TASKS
-from tests.extensions.dm_control.tasks_for_tests import build, play, seen
+from tests.environments.walks import assert_continues, assert_restored_without_steps
+from tests.extensions.dm_control.tasks_for_tests import build
 
 
 @pytest.mark.parametrize("name", ["finger-turn_hard", "cartpole-swingup"])
@@ -23,42 +24,23 @@ def test_every_task_saved_by_its_state_continues_exactly(name):
 @pytest.mark.parametrize("name", ["reacher-easy", "manipulator-bring_ball", "fish-swim"])
 def test_restored_environment_continues_exactly(name):
     one, other = (build(2, level=name) for _ in range(2))
-    one.reset(seed=5)
-    play(one, 30)
-    other.reset(seed=9)
-    play(other, 11)
-    other.load_state_dict(one.state_dict())
-    assert seen(play(one, 40, seed=1)) == seen(play(other, 40, seed=1))
+    assert_continues(one, other, before=30, after=40, elsewhere=11)
 
 
 def test_restored_environment_continues_exactly_into_the_next_episode():
     one, other = (build(level="reacher-hard", max_episode_steps=20) for _ in range(2))
-    one.reset(seed=5)
-    play(one, 33)
-    other.reset(seed=1)
-    other.load_state_dict(one.state_dict())
-    assert seen(play(one, 50, seed=1)) == seen(play(other, 50, seed=1))
+    assert_continues(one, other, before=33, after=50, elsewhere=1)
 
 
 def test_pictures_of_a_restored_environment_continue_exactly():
     one, other = (build(shows="picture", action_repeat=8, level="cartpole-swingup") for _ in "ab")
-    one.reset(seed=5)
-    play(one, 6)
-    other.reset(seed=9)
-    other.load_state_dict(one.state_dict())
-    assert seen(play(one, 6, seed=1)) == seen(play(other, 6, seed=1))
+    assert_continues(one, other, before=6, after=6, elsewhere=1)
     one.close()
     other.close()
 
 
 def test_restored_environment_takes_no_steps(monkeypatch):
-    one, other = build(), build()
-    one.reset(seed=5)
-    play(one, 20)
-    state = one.state_dict()
-    assert state["rows"]["0"]["actions"] == {}
-    monkeypatch.setattr(type(other._rows._rows[0]), "step", None)
-    other.load_state_dict(state)
+    assert_restored_without_steps(build(), build(), monkeypatch, before=20)
 
 
 @pytest.mark.parametrize("name", ["finger-turn_easy", "swimmer-swimmer6", "point_mass-easy"])
@@ -66,10 +48,7 @@ def test_task_without_its_own_state_is_replayed(name, monkeypatch):
     monkeypatch.setattr(parameters, "RESTORED", frozenset())
     one, other = (build(level=name) for _ in range(2))
     assert one.replays_episodes
-    one.reset(seed=5)
-    play(one, 25)
-    other.load_state_dict(one.state_dict())
-    assert seen(play(one, 25, seed=1)) == seen(play(other, 25, seed=1))
+    assert_continues(one, other, before=25, after=25)
 
 
 def test_tasks_outside_the_benchmark_are_replayed():

@@ -7,6 +7,7 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.environments.gymnasium.layout import layout_of
+from tests.builders import graph
 from tests.extensions.exporting.composed_world import NAMES, SPACES
 from tests.random_graphs import KEY, STACKED, ppo, random_levels, random_space, to_the_left
 
@@ -34,17 +35,14 @@ class Composition:
             )
 
         return rl.GraphManager(
-            rl.GraphParameters(
-                levels=self.levels,
-                arrangement=self.arrangement,
+            graph(
+                *self.levels,
                 environment=world(),
+                arrangement=self.arrangement,
                 evaluation_environment=world(records=True),
                 num_envs=2,
-                schedule=rl.ScheduleParameters(
-                    training=rl.EnvironmentSteps(72),
-                    evaluation_interval=None,
-                    evaluation_episodes=rl.EnvironmentEpisodes(3),
-                ),
+                training=72,
+                evaluation_episodes=3,
             )
         )
 

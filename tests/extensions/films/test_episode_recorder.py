@@ -6,24 +6,17 @@ import gymnasium
 import numpy as np
 import pytest
 
+import coach_rl as rl
 from coach_rl.agents.ppo_agent import PPOAgent
-from coach_rl.core.errors import CoachWarning, ConfigurationError, RunError
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
+from coach_rl.core.errors import RunError
 from coach_rl.environments import parameters
-from coach_rl.environments.faults import FaultParameters
-from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import batch
-from coach_rl.environments.toy import PointMassParameters
 from coach_rl.extensions.films.camera import LEVEL_COLOURS
-from coach_rl.extensions.films.episode_recorder import EpisodeRecorder, VideoParameters
-from coach_rl.graph_managers import (
-    GraphManager,
-)
+from coach_rl.extensions.films.episode_recorder import EpisodeRecorder
 from tests.builders import flat, ppo
 from tests.extensions.films import maze_walkers
 
-EPISODES = EnvironmentEpisodes(3)
+EPISODES = rl.EnvironmentEpisodes(3)
 
 
 class Easel:
@@ -51,9 +44,9 @@ def easel(monkeypatch):
 
 def film(experiment, num_envs=None, **options):
     """One filmed evaluation: the recorder, the agents and the evaluation's record."""
-    recorder = EpisodeRecorder(VideoParameters(**options))
-    with GraphManager(experiment) as manager:
-        manager.create_graph(Runtime(seed=1), watchers=[recorder], evaluation_envs=num_envs)
+    recorder = EpisodeRecorder(rl.VideoParameters(**options))
+    with rl.GraphManager(experiment) as manager:
+        manager.create_graph(rl.Runtime(seed=1), watchers=[recorder], evaluation_envs=num_envs)
         agents = [level.agent for level in manager.graph.evaluation.levels]
         record = manager.evaluate(EPISODES)
     return recorder, agents, record
@@ -135,7 +128,7 @@ def test_episode_recorder_without_opengl_warns(easel, monkeypatch):
 
     plain = film(maze_walkers.maze_experiment())[2]
     monkeypatch.setattr(Easel, "frame", no_frame)
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         recorder, _, record = film(maze_walkers.maze_experiment(), episodes="best")
     assert recorder.film is None
     assert record.scalars["evaluation/reward_mean"] == plain.scalars["evaluation/reward_mean"]
@@ -155,8 +148,10 @@ def learning():
 
 
 def said(experiment, recorder):
-    with GraphManager(experiment) as manager:
-        manager.create_graph(Runtime(seed=3, device="cpu"), watchers=[recorder] if recorder else [])
+    with rl.GraphManager(experiment) as manager:
+        manager.create_graph(
+            rl.Runtime(seed=3, device="cpu"), watchers=[recorder] if recorder else []
+        )
         records = [
             (
                 record.kind,
@@ -182,7 +177,7 @@ def said(experiment, recorder):
 )
 def test_filming_changes_no_number(experiment, evaluations):
     """With real frames, bit for bit."""
-    recorder = EpisodeRecorder(VideoParameters(frame_skip=4))
+    recorder = EpisodeRecorder(rl.VideoParameters(frame_skip=4))
     try:
         filmed, filmed_state = said(experiment, recorder)
     except RunError as error:
@@ -228,7 +223,7 @@ def lamp():
 
 
 def test_a_gymnasium_environment_is_made_to_be_drawn(lamp):
-    experiment = replace(learning(), environment=GymnasiumParameters(level=lamp))
+    experiment = replace(learning(), environment=rl.GymnasiumParameters(level=lamp))
     recorder, _, _ = film(experiment)
     assert [int(frame.picture[0, 0, 0]) for frame in recorder.film.frames] == [0, 1, 2, 3, 4, 4]
     assert [frame.caption for frame in recorder.film.frames][-2:] == [
@@ -247,8 +242,8 @@ def test_film_of_an_episode_that_a_failure_cut_short_begins_again(lamp, monkeypa
         return step(self, action)
 
     monkeypatch.setattr(Lamp, "step", failing)
-    world = GymnasiumParameters(level=lamp, faults=FaultParameters(limit=10))
-    with pytest.warns(CoachWarning, match="it flickers"):
+    world = rl.GymnasiumParameters(level=lamp, faults=rl.FaultParameters(limit=10))
+    with pytest.warns(rl.CoachWarning, match="it flickers"):
         recorder, _, record = film(replace(learning(), environment=world), 3)
     assert record.scalars["evaluation/faults"] == 1
     assert [int(each.picture[0, 0, 0]) for each in recorder.film.frames] == [0, 1, 2, 3, 4, 4]
@@ -257,9 +252,9 @@ def test_film_of_an_episode_that_a_failure_cut_short_begins_again(lamp, monkeypa
 @pytest.mark.parametrize(("num_envs", "brightness"), [(3, [0, 1, 2, 3]), (1, None)])
 def test_episodes_after_the_evaluation_step_limit_are_not_filmed(lamp, num_envs, brightness):
     """Three episodes: the last of the first row begins after the limit where it plays them all."""
-    world = replace(learning(), environment=GymnasiumParameters(level=lamp))
+    world = replace(learning(), environment=rl.GymnasiumParameters(level=lamp))
     limited = replace(world.schedule, evaluation_step_limit=3)
-    with pytest.warns(CoachWarning, match="cut off"):
+    with pytest.warns(rl.CoachWarning, match="cut off"):
         recorder, _, record = film(replace(world, schedule=limited), num_envs)
     assert record.arrays["episode/length"].tolist() == [3, 3, 3]
     frames = recorder.film and [int(each.picture[0, 0, 0]) for each in recorder.film.frames]
@@ -299,7 +294,7 @@ def test_agents_with_pictures_are_filmed_in_worlds_without_any(monkeypatch):
         return np.full((6, 4, 3), 9, np.uint8)
 
     monkeypatch.setattr(PPOAgent, "picture", picture, raising=False)
-    recorder, _, _ = film(replace(learning(), environment=PointMassParameters()))
+    recorder, _, _ = film(replace(learning(), environment=rl.PointMassParameters()))
     assert {frame.picture.shape for frame in recorder.film.frames} == {(6, 4, 3)}
     assert len(recorder.film.frames) > 3
 
@@ -308,7 +303,7 @@ def test_picture_of_an_episode_of_one_step_is_filmed(lamp, monkeypatch):
     """It is beside its one frame, which is the last as well."""
     monkeypatch.setattr(PPOAgent, "picture", lambda *_: np.zeros((4, 3, 3), "u1"), raising=False)
     monkeypatch.setattr(Lamp, "step", lambda *_: (np.zeros(1, np.float32), 2.0, True, False, {}))
-    recorder, _, _ = film(replace(learning(), environment=GymnasiumParameters(level=lamp)))
+    recorder, _, _ = film(replace(learning(), environment=rl.GymnasiumParameters(level=lamp)))
     ((picture, caption),) = recorder.film.frames
     assert picture.shape == (4, 4 + 3, 3)
     assert caption == "step 1, return 2, the end"
@@ -339,7 +334,7 @@ def test_method_that_draws_and_fails_is_named_with_its_level(easel, monkeypatch,
     monkeypatch.setattr(maze_walkers.Scripted, "marks", lambda *_: (), raising=False)
     monkeypatch.setattr(maze_walkers.Scripted, method, failing, raising=False)
     message = f"nothing is filmed: level 'high': Scripted.{method} failed: StopIteration"
-    with pytest.warns(CoachWarning, match=message):
+    with pytest.warns(rl.CoachWarning, match=message):
         recorder, _, _ = film(maze_walkers.maze_experiment())
     assert recorder.film is None
 
@@ -349,7 +344,7 @@ def test_picture_of_other_arguments_is_refused_with_what_to_write(easel, monkeyp
         maze_walkers.Scripted, "picture", lambda self, row_state, row: None, raising=False
     )
     message = r"level 'high': write Scripted.picture\(self, row_state, row, observation\)"
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(rl.ConfigurationError, match=message):
         film(maze_walkers.maze_experiment())
 
 
@@ -367,6 +362,6 @@ def test_picture_of_other_arguments_is_refused_with_what_to_write(easel, monkeyp
 )
 def test_unfit_pictures_end_the_film_with_a_warning(easel, monkeypatch, picture, message):
     with_picture(monkeypatch, picture)
-    with pytest.warns(CoachWarning, match=message):
+    with pytest.warns(rl.CoachWarning, match=message):
         recorder, _, _ = film(maze_walkers.maze_experiment())
     assert recorder.film is None

@@ -7,23 +7,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl import (
-    AntSymmetry,
-    InputFilter,
-    ObservationNormalizationFilter,
-    ObservationStackingFilter,
-    PPOAgentParameters,
-)
+import coach_rl as rl
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.errors import SpaceError
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.records import ActionRequest, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.goal_worlds.ant import STANDING, add_ant, ground
+from tests.agents import decisions
 
-GOAL = GoalSpace(
+GOAL = rl.GoalSpace(
     low=(-9.0, -12.0, -1.0),
     high=(9.0, 12.0, 1.0),
     threshold=(0.5, 0.5, 1.0),
@@ -148,7 +141,7 @@ def seen(data, goal):
 def test_equal_canonical_views_move_alike(model, falling, turned):
     """Under any policy on what stands for both, one simulator follows the other."""
     weights = np.random.default_rng(0).normal(size=(29, 8))
-    symmetry = AntSymmetry().build(context())
+    symmetry = rl.AntSymmetry().build(context())
     goal = np.array([3.0, 1.3])
     other = after(model, falling, turned)
     pairs = ((falling, goal), (other, place(turned, goal)))
@@ -170,7 +163,7 @@ def test_equal_canonical_views_move_alike(model, falling, turned):
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_canonical_way_point_lies_ahead(mirrored):
     observed = ants(np.random.default_rng(1), rows=500)
-    shown = AntSymmetry(mirrored=mirrored).build(context()).canonical(observed)
+    shown = rl.AntSymmetry(mirrored=mirrored).build(context()).canonical(observed)
     x, y, rest = shown["desired_goal"].T
     np.testing.assert_allclose(
         np.hypot(x, y), np.hypot(*observed["desired_goal"][:, :2].T), rtol=1e-5
@@ -183,7 +176,7 @@ def test_canonical_way_point_lies_ahead(mirrored):
 def test_canonical_view_facing_way_point_is_unchanged():
     observed = ants(np.random.default_rng(2), rows=3, goals=np.tile([2.0, 1.0, 0.5], (3, 1)))
     observed["observation"][:, 3:7] = STANDING[3:7]
-    symmetry = AntSymmetry().build(context())
+    symmetry = rl.AntSymmetry().build(context())
     for key, values in symmetry.canonical(observed).items():
         np.testing.assert_allclose(values, observed[key], err_msg=key)
     motors = np.arange(24.0).reshape(3, 8)
@@ -193,7 +186,7 @@ def test_canonical_view_facing_way_point_is_unchanged():
 def test_canonical_view_does_not_change_its_input():
     observed = ants(np.random.default_rng(3))
     before = {key: values.copy() for key, values in observed.items()}
-    AntSymmetry().build(context()).canonical(observed)
+    rl.AntSymmetry().build(context()).canonical(observed)
     for key, values in before.items():
         np.testing.assert_array_equal(observed[key], values)
 
@@ -201,7 +194,7 @@ def test_canonical_view_does_not_change_its_input():
 def test_canonical_view_keeps_further_elements():
     observed = ants(np.random.default_rng(4))
     observed["observation"] = np.column_stack([observed["observation"], [1, 2, 3, 4]])
-    shown = AntSymmetry().build(context(seen=30)).canonical(observed)
+    shown = rl.AntSymmetry().build(context(seen=30)).canonical(observed)
     np.testing.assert_array_equal(shown["observation"][:, 29], [1, 2, 3, 4])
 
 
@@ -212,24 +205,24 @@ def test_heading_is_hidden_by_default():
     observed["observation"][:, 3:7] = np.column_stack(upright)
     goals = np.column_stack([np.cos(angle + 0.2), np.sin(angle + 0.2), 0 * angle])  # to the left
     observed["desired_goal"] = goals
-    hidden = AntSymmetry().build(context()).canonical(observed)["observation"][:, 3:7]
+    hidden = rl.AntSymmetry().build(context()).canonical(observed)["observation"][:, 3:7]
     np.testing.assert_allclose(hidden, np.tile([1.0, 0, 0, 0], (4, 1)), atol=1e-12)
-    axes = AntSymmetry(shows_axes=True).build(context()).canonical(observed)["observation"][:, 6]
+    axes = rl.AntSymmetry(shows_axes=True).build(context()).canonical(observed)["observation"][:, 6]
     np.testing.assert_allclose(axes, np.sin(4 * angle), atol=1e-12)
     observed["desired_goal"] = goals * (1, -1, 1)  # of the first and second, to the right
-    axes = AntSymmetry(shows_axes=True).build(context()).canonical(observed)["observation"][:, 6]
+    axes = rl.AntSymmetry(shows_axes=True).build(context()).canonical(observed)["observation"][:, 6]
     np.testing.assert_allclose(axes[0], -np.sin(0.4), atol=1e-12)
 
 
 def test_heading_upside_down_is_undefined():
     observed = ants(np.random.default_rng(6))
     observed["observation"][:, 3:7] = 0.0, 1.0, 0.0, 0.0
-    shown = AntSymmetry().build(context()).canonical(observed)
+    shown = rl.AntSymmetry().build(context()).canonical(observed)
     assert all(np.isfinite(values).all() for values in shown.values())
 
 
 def test_goal_bounds_are_equal_in_all_directions():
-    space = AntSymmetry().build(context()).observation_space["desired_goal"]
+    space = rl.AntSymmetry().build(context()).observation_space["desired_goal"]
     np.testing.assert_allclose(space.high, [np.hypot(18, 24), np.hypot(18, 24), 2], rtol=1e-6)
     np.testing.assert_array_equal(space.low, -space.high)
 
@@ -239,23 +232,16 @@ class TestAgents:
 
     @pytest.fixture
     def agent(self):
-        normalised = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
-        params = PPOAgentParameters(symmetry=AntSymmetry(), input_filter=normalised)
+        normalised = rl.InputFilter(
+            observation={"observation": (rl.ObservationNormalizationFilter(),)}
+        )
+        params = rl.PPOAgentParameters(symmetry=rl.AntSymmetry(), input_filter=normalised)
         network = replace(params.network, policy_gain=1.0)
         return replace(params, network=network).build(context())
 
     def act(self, agent, rows, observation, *, starts, episode_start):
-        return agent.act(
-            rows,
-            ActionRequest(
-                rows=np.arange(4),
-                observation=observation,
-                starts=starts,
-                episode_start=episode_start,
-                greedy=np.ones(4, np.bool_),
-            ),
-            TEST,
-        )
+        flags = {"starts": starts, "episode_start": episode_start}
+        return agent.act(rows, decisions.request(observation, greedy=True, **flags), TEST)
 
     def begin(self, agent, observation):
         """The rows of episodes that begin here, and their greedy actions."""
@@ -264,19 +250,7 @@ class TestAgents:
         return rows, self.act(agent, rows, observation, starts=everywhere, episode_start=everywhere)
 
     def answer(self, observation, **changes):
-        nowhere = np.zeros(4, np.bool_)
-        return Outcome(
-            rows=np.arange(4),
-            observation=observation,
-            reward=np.zeros(4),
-            terminated=nowhere,
-            truncated=nowhere,
-            duration=np.ones(4, np.int64),
-            below=np.zeros(4, np.uint8),
-            tested=nowhere,
-            end=np.zeros(4, np.uint8),
-            **changes,
-        )
+        return decisions.outcome(observation, **{"reward": 0.0, **changes})
 
     def test_equal_canonical_views_act_alike(self, agent):
         observed = ants(np.random.default_rng(7))
@@ -321,7 +295,7 @@ class TestAgents:
 
     def test_load_policy_of_other_symmetry_error(self, agent):
         plain = replace(agent.params, symmetry=None).build(context())
-        mirrorless = replace(agent.params, symmetry=AntSymmetry(mirrored=False)).build(context())
+        mirrorless = replace(agent.params, symmetry=rl.AntSymmetry(mirrored=False)).build(context())
         state = agent.policy_state_dict()
         for other in (plain, mirrorless):
             with pytest.raises(SpaceError):
@@ -331,8 +305,8 @@ class TestAgents:
         replace(agent.params).build(context()).load_policy(state)
 
     def test_symmetry_with_stacking_filter_error(self):
-        stacked = InputFilter(
-            observation={"observation": (ObservationStackingFilter(stack_size=2),)}
+        stacked = rl.InputFilter(
+            observation={"observation": (rl.ObservationStackingFilter(stack_size=2),)}
         )
-        with pytest.raises(ConfigurationError):
-            PPOAgentParameters(symmetry=AntSymmetry(), input_filter=stacked).build(context())
+        with pytest.raises(rl.ConfigurationError):
+            rl.PPOAgentParameters(symmetry=rl.AntSymmetry(), input_filter=stacked).build(context())

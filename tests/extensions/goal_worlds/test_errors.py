@@ -8,23 +8,13 @@ import pytest
 import test_ant_symmetry as ant_symmetry
 from gymnasium import spaces
 
-from coach_rl import AntSymmetry
-from coach_rl.core.errors import (
-    ConfigurationError,
-    ParameterError,
-    SpaceError,
-    UnknownNameError,
-)
+import coach_rl as rl
+from coach_rl.core.errors import SpaceError
 from coach_rl.environments import make, parameters
-from coach_rl.environments.goal_worlds import (
-    GoalPendulum,
-    GoalWorldParameters,
-    PointMaze,
-    ant_elements,
-)
+from coach_rl.environments.goal_worlds import GoalPendulum, ant_elements
 from tests.refusals import check_refused
 
-C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError
+C, P, S, U = rl.ConfigurationError, rl.ParameterError, SpaceError, rl.UnknownNameError
 CORRIDOR = ("#####", "#S.G#", "#####")
 UNEVEN = spaces.Box(np.float32([-1] * 7 + [-2]), np.float32([1] * 7 + [2]))
 FIELDS = [  # level, fields of its description, kind of error, message
@@ -73,10 +63,10 @@ KWARGS = [  # level, fields of its world, kind of error, message
     ("ant_key_chest", {"maze": ("######", "#S11G#", "######")}, P, "got ['1', '1']"),
 ]
 CLASSES = [  # what is built, its arguments, kind of error, message
-    (GoalWorldParameters, {"level": "goal_pendulm"}, U, "goal_pendulum"),
-    (GoalWorldParameters, {"level": GoalPendulum}, P, "got the class"),
+    (rl.GoalWorldParameters, {"level": "goal_pendulm"}, U, "goal_pendulum"),
+    (rl.GoalWorldParameters, {"level": GoalPendulum}, P, "got the class"),
     (GoalPendulum, {"xml_file": "a.xml"}, P, "leave xml_file empty"),
-    (PointMaze, {"maze": ("####", "#G##", "####")}, P, "a free cell to start in and another"),
+    (rl.PointMaze, {"maze": ("####", "#G##", "####")}, P, "a free cell to start in and another"),
 ]
 ERRORS = [
     *[(partial(make, level), *rest) for level, *rest in FIELDS],
@@ -86,7 +76,7 @@ ERRORS = [
 
 
 def symmetry(**given):
-    return lambda: AntSymmetry().build(ant_symmetry.context(**given))
+    return lambda: rl.AntSymmetry().build(ant_symmetry.context(**given))
 
 
 BUILDS = [

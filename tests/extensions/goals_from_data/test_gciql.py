@@ -1,35 +1,22 @@
 """GCIQL and GCBC against plain torch programs in double precision."""
 
-import copy
 from dataclasses import replace
 
 import pytest
 import torch
 from decisions import context
 from gymnasium import spaces
-from plain_learners import (
-    SMALL,
-    assert_same_network,
-    batches,
-    follow,
-    plain_actor,
-    plain_critics,
-    values_of,
-)
-from torch import nn
+from plain_learners import SMALL, batches, values_of
 
 import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
+from tests.extensions.offline.plain_iql import ADAM, PlainIQL
 
 SEEN = {"desired_goal": spaces.Box(-9, 9, (1,)), "x": spaces.Box(-9, 9, (2,))}
 BOX = spaces.Box(-1, 1, (2,))
 GOAL = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), key="x", elements=(0,))
-RATE = 0.01
-EPSILON = 1e-4
-"""Large beside rounding, so that single and double precision stay together."""
-ADAM = rl.AdamParameters(learning_rate=RATE, epsilon=EPSILON)
 MEMORY = rl.ReplayMemoryParameters(capacity=200, parts=(rl.DataGoalsParameters(goal=GOAL),))
 COMMON = {
     "learning": rl.LearningParameters(batch=16, learning_starts=1),
@@ -59,60 +46,22 @@ def joined(observation, goal=None):
     return torch.cat([observation["desired_goal"] if goal is None else goal, observation["x"]], 1)
 
 
-def adam(network):
-    return torch.optim.Adam(network.parameters(), RATE, eps=EPSILON)
-
-
-def take_step(optimizer, loss):
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
-class PlainGCIQL:
+class PlainGCIQL(PlainIQL):
     """Equations 5 and 6 of Kostrikov et al. 2022 with goals; the policy of OGBench's code."""
 
-    def __init__(self, agent):
-        self.settings = agent.params.algorithm
-        learner = agent.learner
-        self.policy = plain_actor(learner.policy)
-        named = learner.policy.named(learner.policy.online)
-        self.log_std = nn.Parameter(named["log_std"].double().clone())
-        self.value = plain_actor(learner.value)
-        self.critics = plain_critics(learner.critics)
-        self.critics_target = copy.deepcopy(self.critics)
-        self.policy_adam = adam(nn.ParameterList([*self.policy.parameters(), self.log_std]))
-        self.value_adam = adam(self.value)
-        self.critics_adam = adam(self.critics)
-
-    def step(self, batch):
-        plain = mapped(torch.Tensor.double, batch)
-        before, after = joined(plain.observation), joined(plain.next_observation)
-        settings = self.settings
-        wanted = values_of(self.critics_target, before, plain.action).amin(dim=0).detach()
-        error = wanted - self.value(before)[:, 0]
-        weight = (settings.expectile - (error < 0).double()).abs()
-        take_step(self.value_adam, (plain.weight * weight * error**2).mean())
-        take_step(self.policy_adam, self.policy_loss(plain))
-        target = plain.reward + plain.discount * self.value(after)[:, 0].detach()
-        error = values_of(self.critics, before, plain.action) - target
-        take_step(self.critics_adam, (plain.weight * 0.5 * error**2).mean(dim=1).sum())
-        follow(self.critics_target, self.critics, settings.target_sync.rate)
+    def seen(self, observation):
+        return joined(observation)
 
     def policy_loss(self, plain):
         settings = self.settings
         seen = joined(plain.observation, plain.extras["actor_goal"])
-        mean = torch.tanh(self.policy(seen))
-        std = self.log_std.clamp(-5, 2).exp()
-        log_prob = torch.distributions.Normal(mean, std).log_prob(plain.action).sum(dim=1)
         if settings.extraction == "awr":
-            lower = values_of(self.critics, seen, plain.action).amin(dim=0)
-            advantage = (lower - self.value(seen)[:, 0]).detach()
-            weight = (settings.temperature * advantage).exp().clamp(max=settings.largest_weight)
-            return -(plain.weight * weight * log_prob).mean()
+            advantage = self.advantage(self.critics, seen, plain.action)
+            return self.policy.cloning_loss(plain, seen, advantage, settings)
+        mean = torch.tanh(self.policy.mean(seen))
         values = values_of(self.critics, seen, mean).amin(dim=0)
         scale = 1 / (values.abs().mean().detach() + 1e-6)
-        cloning = -(plain.weight * log_prob).mean()
+        cloning = -(plain.weight * self.policy.log_prob(seen, plain.action)).mean()
         return settings.cloning * cloning - scale * (plain.weight * values).mean()
 
 
@@ -144,12 +93,7 @@ def test_gciql_equals_a_plain_program(algorithm):
     for batch in goal_batches(8):
         plain.step(batch)
         agent.learn_from_batch(batch)
-    learner = agent.learner
-    assert_same_network(plain_actor(learner.policy), plain.policy)
-    assert_same_network(plain_actor(learner.value), plain.value)
-    assert_same_network(plain_critics(learner.critics), plain.critics)
-    log_std = learner.policy.named(learner.policy.online)["log_std"].double()
-    torch.testing.assert_close(log_std, plain.log_std.detach(), rtol=1e-3, atol=2e-5)
+    plain.assert_same(agent)
 
 
 @pytest.mark.parametrize("algorithm", [{}, {"extraction": "awr"}], ids=str)

@@ -8,8 +8,15 @@ import pytest
 import torch
 from decisions import context
 from gymnasium import spaces
-from plain_learners import SMALL, assert_same_network, batches, follow, plain_actor
-from torch import nn
+from plain_learners import (
+    SMALL,
+    assert_same_network,
+    batches,
+    follow,
+    plain_adam,
+    plain_critics,
+    plain_step,
+)
 
 import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
@@ -20,16 +27,8 @@ from coach_rl.core.levels import LevelDescription
 from coach_rl.extensions.data.files import write_file
 from coach_rl.extensions.testing.states import assert_same_state
 from tests.builders import created
-from tests.extensions.goals_from_data.test_gciql import (
-    ADAM,
-    BOX,
-    COMMON,
-    SEEN,
-    adam,
-    goal_batches,
-    joined,
-    take_step,
-)
+from tests.extensions.goals_from_data.test_gciql import BOX, COMMON, SEEN, goal_batches, joined
+from tests.extensions.offline.plain_iql import ADAM, PlainPolicy
 
 LOW = GoalSpace(low=(-9.0,), high=(9.0,), threshold=(0.5,), key="x", elements=(0,))
 TOP = replace(LOW, threshold=(1.0,))
@@ -67,53 +66,16 @@ def above(agent):
     return context(SEEN, LOW.space, place=place)
 
 
-def plain_values(network, flat):
-    """Each of the values as plain torch modules."""
-    named = network.named(flat)
-    names = [name.removesuffix(".weight") for name in named if name.endswith("weight")]
-    made = []
-    for member in range(2):
-        modules = []
-        for name in names:
-            weight, bias = named[f"{name}.weight"][member].T, named[f"{name}.bias"][member, 0]
-            layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
-            with torch.no_grad():
-                layer.weight.copy_(weight)
-                layer.bias.copy_(bias)
-            modules += [layer, nn.ReLU()]
-        made.append(nn.Sequential(*modules[:-1]))
-    return nn.ModuleList(made)
-
-
-class PlainPolicy:
-    """A Gaussian whose mean is squashed, and which clones by advantage."""
-
-    def __init__(self, learner, settings):
-        self.settings = settings
-        self.mean = plain_actor(learner.policy)
-        named = learner.policy.named(learner.policy.online)
-        self.log_std = nn.Parameter(named["log_std"].double().clone())
-        self.adam = adam(nn.ParameterList([*self.mean.parameters(), self.log_std]))
-
-    def loss(self, plain, seen, advantage):
-        std = self.log_std.clamp(-5, 2).exp()
-        normal = torch.distributions.Normal(torch.tanh(self.mean(seen)), std)
-        log_prob = normal.log_prob(plain.action).sum(dim=1)
-        weight = (self.settings.temperature * advantage.detach()).exp()
-        weight = weight.clamp(max=self.settings.largest_weight)
-        return -(plain.weight * weight * log_prob).mean()
-
-
 class PlainHIQL:
     """Park et al. 2023, equations 4, 6 and 7, with both values of the authors' code."""
 
     def __init__(self, agent):
         self.settings = agent.params.algorithm
         learner = agent.learner
-        self.policy = PlainPolicy(learner, self.settings.extraction)
-        self.values = plain_values(learner.value, learner.value.online)
+        self.policy = PlainPolicy(learner.policy)
+        self.values = plain_critics(learner.value)
         self.targets = copy.deepcopy(self.values)
-        self.values_adam = adam(self.values)
+        self.values_adam = plain_adam(self.values, ADAM)
 
     def value(self, seen):
         return sum(each(seen)[:, 0] for each in self.values) / 2
@@ -135,12 +97,12 @@ class PlainHIQL:
         sub_goal = plain.extras["actor_goal"]
         before = joined(plain.observation, sub_goal)
         advantage = self.value(joined(plain.next_observation, sub_goal)) - self.value(before)
-        return self.policy.loss(plain, before, advantage)
+        return self.policy.cloning_loss(plain, before, advantage, self.settings.extraction)
 
     def step(self, batch):
         plain = mapped(torch.Tensor.double, batch)
-        take_step(self.values_adam, self.value_loss(plain))
-        take_step(self.policy.adam, self.policy_loss(plain))
+        plain_step(self.values_adam, self.value_loss(plain), self.values, ADAM)
+        self.policy.step(self.policy_loss(plain))
         follow(self.targets, self.values, self.settings.target_sync.rate)
 
 
@@ -160,9 +122,9 @@ def test_hiql_equals_a_plain_program(algorithm):
         plain.step(batch)
         agent.learn_from_batch(batch)
     learner = agent.learner
-    assert_same_network(plain_actor(learner.policy), plain.policy.mean)
-    assert_same_network(plain_values(learner.value, learner.value.online), plain.values)
-    assert_same_network(plain_values(learner.value, learner.value.target), plain.targets)
+    plain.policy.assert_same(learner.policy)
+    assert_same_network(plain_critics(learner.value), plain.values)
+    assert_same_network(plain_critics(learner.value, learner.value.target), plain.targets)
 
 
 def test_hiql_losses_equal_a_plain_program_to_a_millionth():
@@ -182,18 +144,19 @@ def test_hiql_upper_level_climbs_the_value_of_the_level_below(extraction):
     below = lower().build(context(SEEN, BOX))
     agent = upper(**extraction).build(above(below))
     values = PlainHIQL(below)
-    plain = PlainPolicy(agent.learner, agent.params.extraction)
+    plain = PlainPolicy(agent.learner.policy)
     narrow = batches(6, box=spaces.Box(-1, 1, (1,)))
     for seen, chosen in zip(goal_batches(6), narrow, strict=True):
         batch = seen._replace(action=chosen.action, extras={})
         double = mapped(torch.Tensor.double, batch)
         before, after = joined(double.observation), joined(double.next_observation)
-        wanted = plain.loss(double, before, values.value(after) - values.value(before))
+        advantage = values.value(after) - values.value(before)
+        wanted = plain.cloning_loss(double, before, advantage, agent.params.extraction)
         loss, _ = agent.learner.policy_loss(agent.learner.policy.online, batch, {})
         assert loss.item() == pytest.approx(wanted.item(), rel=2e-5)
-        take_step(plain.adam, wanted)
+        plain.step(wanted)
         agent.learn_from_batch(batch)
-    assert_same_network(plain_actor(agent.learner.policy), plain.mean)
+    plain.assert_same(agent.learner.policy)
 
 
 def test_hiql_upper_level_without_values_below_is_refused():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 import coach_rl as rl
@@ -10,8 +9,8 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.core.records import Transition
-from coach_rl.memories import ReplayMemoryParameters
+from tests.agents.decisions import transition
+from tests.memories import replay_worlds
 
 LENGTHS = (5, 12, 1, 30)
 OBSERVED = spaces.Dict(
@@ -31,15 +30,8 @@ def place(goal=GOAL, below=BELOW):
 
 def built(where, **settings):
     part = rl.SubGoalsFromDataParameters(**settings)
-    return ReplayMemoryParameters(capacity=100, parts=(part,)).build(
-        observation_space=OBSERVED,
-        action_space=BELOW.space,
-        num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=1.0,
-        place=where,
-    )
+    kept = {"observed": OBSERVED, "acted": BELOW.space}
+    return replay_worlds.build(num_envs=1, discount=1.0, place=where, parts=(part,), **kept)
 
 
 def filled(*, duration=1, **settings):
@@ -48,17 +40,16 @@ def filled(*, duration=1, **settings):
     for episode, length in enumerate(LENGTHS):
         for step in range(length):
             here = np.array([[episode, step]], np.float64)
+            after = np.array([[episode, step + 1]], np.float64)
             goal = np.full((1, 1), -7.0)
             memory.add(
-                Transition(
-                    rows=np.array([0]),
-                    observation={"observation": here, "desired_goal": goal},
-                    next_observation={"observation": here + [0, 1], "desired_goal": goal},  # noqa: RUF005
-                    action=np.float32([[99.0, 99.0]]),
-                    reward=np.array([5.0]),
-                    terminated=np.array([False]),
-                    truncated=np.array([step == length - 1]),
-                    duration=np.array([duration]),
+                transition(
+                    {"observation": here, "desired_goal": goal},
+                    np.float32([[99.0, 99.0]]),
+                    {"observation": after, "desired_goal": goal},
+                    reward=5.0,
+                    truncated=step == length - 1,
+                    duration=duration,
                 )
             )
     return memory
@@ -109,15 +100,12 @@ def test_sub_goals_stay_within_the_bounds_of_the_level_below():
         here = np.array([[0, step]], np.float64)
         seen = {"desired_goal": np.zeros((1, 1))}
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={"observation": here, **seen},
-                next_observation={"observation": here + 1, **seen},
-                action=np.float32([[0, 0]]),
-                reward=np.zeros(1),
-                terminated=np.array([False]),
-                truncated=np.array([step == 8]),
-                duration=np.array([1]),
+            transition(
+                {"observation": here, **seen},
+                np.float32([[0, 0]]),
+                {"observation": here + 1, **seen},
+                reward=0.0,
+                truncated=step == 8,
             )
         )
     assert memory.sample(200).action[:, 1].max() == 3

@@ -26,8 +26,12 @@ from tests.levels.plain_stack import (
     Walk,
     clipped,
     decide,
+    earned,
     fewer,
+    goal_reward,
+    horizon_from,
     options,
+    outcome_of_option,
 )
 
 ENDS = {
@@ -38,15 +42,6 @@ ENDS = {
     "truncated": End.TRUNCATED,
     "switched": SWITCHED,
 }
-
-
-def earned(step):
-    """Rewards of a level with goals by all that a function of them sees."""
-    before, after = step.before["observation"], step.after["observation"]
-    action = step.action.get("choice") if isinstance(step.action, dict) else step.action
-    first = np.asarray(action, np.float64).reshape(len(after), -1)[:, 0]
-    way = (after - before)[:, 0] * step.goal[:, 0].astype(np.float64)
-    return way + 0.1 * first + step.duration + 0.01 * step.reward
 
 
 def random_graph(rng):
@@ -209,7 +204,8 @@ class Play:
     def episode(self, index, order, outer, *, quiet, preempted):
         """Play a sub-episode; returns its answer, and yields one a decision if it is preempted."""
         level = self.levels[index]
-        longest, decisions, returns = self.begun(level, order), 0, 0.0
+        longest = horizon_from(self.walk.position, level, order)
+        decisions, returns = 0, 0.0
         reward, duration, starts, own = 0.0, 0, True, {}
         while True:
             if self.steps == len(self.phases):
@@ -217,7 +213,7 @@ class Play:
             if index == 0 and level.goal_space is not None:
                 order = Order(PlainGoals(level.goal_space), self.walk.goal.copy())
             if index == 0 and starts and level.horizon_of is not None:
-                longest = self.begun(level, order)
+                longest = horizon_from(self.walk.position, level, order)
             seen, now = self.walk.position.copy(), self.steps
             told = None if order is None else order.shown(seen, now)
             known = {
@@ -286,13 +282,6 @@ class Play:
     def switched(self, index, phase, order):
         """Keep that a level has lost control."""
         self.transitions[index].append({"cut off": phase})
-
-    def begun(self, level, order):
-        """The horizon of a sub-episode that begins here."""
-        if level.horizon_of is None:
-            return level.horizon
-        first = 0.0 if order is None else float(np.float32(order.value[0]))
-        return 1 + math.floor(10 * abs(math.sin(7 * self.walk.position[0] + first)) % 5)
 
     def note(self, index, end, decisions, returns):
         """Add a sub-episode that ended to the figures of its level."""
@@ -380,24 +369,11 @@ class Play:
         if order is None:
             return answer.reward, is_dead, end
         if order.goals is None:
-            return self.of_option(level, order, answer, end=end, is_dead=is_dead)
+            return outcome_of_option(level, order, answer, is_dead=is_dead, end=end)
         is_final, reached = order.is_over(after, now), order.is_reached(after, now)
         end |= End.GOAL if reached else End.HORIZON if is_final else End(0)
         final = (is_final and level.goal_is_terminal) or (level.real_end_is_terminal and is_dead)
-        if not callable(order.goals.space.reward):
-            return order.reward(after, now), final, end
-        way = (after - answer.before)[0] * float(np.float32(order.value[0]))
-        first = action["choice"] if isinstance(action, dict) else np.reshape(action, -1)[0]
-        return way + 0.1 * float(first) + answer.duration + 0.01 * answer.reward, final, end
-
-    def of_option(self, level, order, answer, *, end, is_dead):
-        is_odd, reward = int(np.argmax(order.value)) % 2, answer.reward
-        if level.goal_space.rewards and is_odd:
-            reward = float(answer.after[0] - answer.before[0] + 0.5 * answer.reward)
-        if level.goal_space.ends and is_odd and answer.after[1] > 1.0:
-            end |= End.OPTION
-            is_dead = is_dead or bool(level.goal_space.rewards)
-        return reward, is_dead, end
+        return goal_reward(order, answer, action, now), final, end
 
 
 def own_so_far(before, now, factor):

@@ -11,25 +11,18 @@ from decisions import context
 from gymnasium import spaces
 from resuming import after, assert_resumes
 
+import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.records import End, Outcome
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.members.action_parts import ActionPart
 from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
-from coach_rl.graph_managers import (
-    GraphParameters,
-    HRLGraphManager,
-    LevelParameters,
-)
 from coach_rl.telemetry.log_files import CsvSink
 from tests import builders
 from tests.builders import flat
@@ -153,14 +146,14 @@ def ddpg(name="right", learning_starts=30):
     return small_agents.ddpg(name, learning_starts, capacity=4_000)
 
 
-LEFT = GroupMember(
+LEFT = rl.GroupMember(
     agent=ppo(),
     actions="left",
     observations=("left", "clock"),
     reward="agents/left/reward",
     terminated="agents/left/terminated",
 )
-RIGHT = GroupMember(
+RIGHT = rl.GroupMember(
     agent=ddpg(),
     actions="right",
     observations=("right", "clock"),
@@ -171,7 +164,7 @@ RIGHT = GroupMember(
 
 def experiment(*members, num_envs=3, steps=600, heatup=60, world=TwoLives):
     return flat(
-        AgentGroupParameters(members=members or (LEFT, RIGHT)),
+        rl.AgentGroupParameters(members=members or (LEFT, RIGHT)),
         TwoLivesParameters(world=world),
         num_envs=num_envs,
         training=steps,
@@ -332,7 +325,7 @@ def test_group_stopped_where_one_member_is_over_resumes_bit_for_bit(tmp_path):
 
 def test_a_group_starts_from_what_its_members_knew_elsewhere():
     params = experiment(
-        GroupMember(agent=ppo(), actions="left"), GroupMember(agent=ddpg(), actions="right")
+        rl.GroupMember(agent=ppo(), actions="left"), rl.GroupMember(agent=ddpg(), actions="right")
     )
     learned, new = created(params), created(params, seed=6)
     learned.run()
@@ -417,10 +410,10 @@ def test_episode_records_have_each_agents_own_return():
 
 def test_two_equal_members_draw_different_noise():
     two = spaces.Discrete(50)
-    group = AgentGroupParameters(
+    group = rl.AgentGroupParameters(
         members=(
-            GroupMember(agent=ppo("one"), actions="one"),
-            GroupMember(agent=ppo("two"), actions="two"),
+            rl.GroupMember(agent=ppo("one"), actions="one"),
+            rl.GroupMember(agent=ppo("two"), actions="two"),
         )
     ).build(context(TwoLives.spaces.observation, spaces.Dict({"one": two, "two": two}), num_envs=1))
     one, two = (dict(flat_state(member.network.state_dict())) for member in group.members.values())
@@ -436,7 +429,7 @@ def test_parameters_survive_json():
 
 
 def test_the_member_of_an_agent_by_name():
-    member = GroupMember.of(ppo("left"))
+    member = rl.GroupMember.of(ppo("left"))
     assert member == replace(
         LEFT, observations=("left",), truncated="agents/left/truncated", agent=ppo("left")
     )
@@ -465,23 +458,23 @@ class TwoCrowdedLives(TwoLives):
         return step
 
 
-REACH = GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.05,), key="left")
+REACH = rl.GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.05,), key="left")
 
 
 def test_a_group_can_be_the_lower_level():
     """Its members share the goal reward; the one that sees the goal can pursue it."""
     params = experiment()
-    graph = GraphParameters(
+    graph = rl.GraphParameters(
         levels=(
-            LevelParameters(name="high", agent=ppo("high")),
-            LevelParameters(
+            rl.LevelParameters(name="high", agent=ppo("high")),
+            rl.LevelParameters(
                 name="low",
-                agent=AgentGroupParameters(
+                agent=rl.AgentGroupParameters(
                     members=(
-                        GroupMember(
+                        rl.GroupMember(
                             agent=ppo("left"), actions="left", observations=("left", "desired_goal")
                         ),
-                        GroupMember(agent=ddpg(), actions="right"),
+                        rl.GroupMember(agent=ddpg(), actions="right"),
                     )
                 ),
                 goal_space=REACH,
@@ -492,8 +485,8 @@ def test_a_group_can_be_the_lower_level():
         num_envs=2,
         schedule=params.schedule,
     )
-    manager = HRLGraphManager(graph)
-    manager.create_graph(Runtime(device="cpu"))
+    manager = rl.HRLGraphManager(graph)
+    manager.create_graph(rl.Runtime(device="cpu"))
     records = list(manager.improve())
     learned = {(record.level, record.agent) for record in records if record.kind == "train"}
     assert learned == {("high", "high"), ("low", "left"), ("low", "right")}
@@ -576,7 +569,7 @@ def test_an_end_that_is_both_is_final():
         truncated=np.zeros(2, np.bool_),
         end=np.zeros(2, np.uint8),
     )
-    member = GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
+    member = rl.GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
     own, ended = _view(member).outcome(outcome)
     assert own.terminated.tolist() == [True, False]
     assert own.truncated.tolist() == [False, True]
@@ -627,16 +620,16 @@ class OneStepEndParameters:
 
 def test_an_end_in_the_middle_of_a_decision_is_the_end_of_the_member():
     """Each decision of the top lasts 4 steps, so each member makes one an episode."""
-    group = AgentGroupParameters(
+    group = rl.AgentGroupParameters(
         members=(
-            GroupMember(agent=ddpg("one", 9), actions="0", terminated="agents/one/terminated"),
-            GroupMember(agent=ddpg("two", 9), actions="1", truncated="agents/two/truncated"),
+            rl.GroupMember(agent=ddpg("one", 9), actions="0", terminated="agents/one/terminated"),
+            rl.GroupMember(agent=ddpg("two", 9), actions="1", truncated="agents/two/truncated"),
         )
     )
-    goals = GoalSpace(low=(2.0, 2.0), high=(3.0, 3.0), threshold=(0.1, 0.1))
+    goals = rl.GoalSpace(low=(2.0, 2.0), high=(3.0, 3.0), threshold=(0.1, 0.1))
     params = builders.graph(
-        LevelParameters(name="top", agent=group),
-        LevelParameters(name="low", agent=ddpg("low"), goal_space=goals, horizon=4),
+        rl.LevelParameters(name="top", agent=group),
+        rl.LevelParameters(name="low", agent=ddpg("low"), goal_space=goals, horizon=4),
         environment=OneStepEndParameters(),
         num_envs=2,
         training=2 * 48,

@@ -10,40 +10,17 @@ from plain_group import CHOICES, PlainGroup
 from resuming import after, amid, assert_resumes
 from small_agents import SMALL, ddpg, ppo
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
+import coach_rl as rl
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.infos import agent_info
-from coach_rl.core.levels import SuccessRate
 from coach_rl.core.parts import description_of, trajectories_of
 from coach_rl.core.records import HIDDEN_STATE, Outcome
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.environments.pettingzoo import PettingZooParameters
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.members.member_agents import switch
 from coach_rl.extensions.members.requests import GraphRequest
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
-from coach_rl.extensions.scripts.scripted_agent import (
-    ActingOnly,
-    ScriptedAgentParameters,
-    ScriptedRows,
-)
-from coach_rl.graph_managers import (
-    GraphManager,
-    GraphParameters,
-    LevelParameters,
-    ScheduleParameters,
-)
+from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 from tests.builders import created, flat, graph
 
 NAMES = ("a", "b", "c")
@@ -120,7 +97,7 @@ def random_group(rng):
     kind = rng.integers(5)
     whole = kind > 0 and rng.random() < 0.5
     members = tuple(
-        GroupMember(
+        rl.GroupMember(
             agent=RecorderParameters(name=name),
             actions=None if whole else name,
             observations=("x",),
@@ -133,14 +110,14 @@ def random_group(rng):
     )
     extra = tuple(rng.choice(names, rng.integers(0, 3)).tolist())
     order = tuple(rng.permutation((*names, *extra)).tolist())
-    chooser = SelectedTurns(
+    chooser = rl.SelectedTurns(
         agent=RecorderParameters(name="chooser"),
         observations=("x",),
         every=int(rng.choice((1, 2, 3, 30))),  # the last outlasts nearly all sub-episodes
     )
-    arbiter = (None, Turns(), Turns(order=order), EnvironmentTurns(), chooser)[kind]
+    arbiter = (None, rl.Turns(), rl.Turns(order=order), rl.EnvironmentTurns(), chooser)[kind]
     discount = 1.0 if rng.random() < 0.5 else 0.5  # powers without rounding
-    return AgentGroupParameters(members=members, arbiter=arbiter, discount=discount)
+    return rl.AgentGroupParameters(members=members, arbiter=arbiter, discount=discount)
 
 
 def built(params, num_envs):
@@ -316,21 +293,21 @@ def test_group_equals_a_plain_recursion_row_by_row(seed):
 
 
 def test_description_shows_the_arbiter_the_members_and_the_selector():
-    members = tuple(GroupMember(agent=RecorderParameters(name=name)) for name in NAMES[:2])
-    chooser = ScriptedAgentParameters(name="chooser", policy=to_the_left)
+    members = tuple(rl.GroupMember(agent=RecorderParameters(name=name)) for name in NAMES[:2])
+    chooser = rl.ScriptedAgentParameters(name="chooser", policy=to_the_left)
     by_arbiter = {
-        "acts: a, b, b, in this order": Turns(order=("a", "b", "b")),
-        "acts: the member whose turn is shown by turn/a, turn/b": EnvironmentTurns(),
-        "acts: the member that chooser chooses, every 4 decisions": SelectedTurns(
+        "acts: a, b, b, in this order": rl.Turns(order=("a", "b", "b")),
+        "acts: the member whose turn is shown by turn/a, turn/b": rl.EnvironmentTurns(),
+        "acts: the member that chooser chooses, every 4 decisions": rl.SelectedTurns(
             agent=chooser, every=4
         ),
     }
     for line, arbiter in by_arbiter.items():
-        group = built(AgentGroupParameters(members=members, arbiter=arbiter), num_envs=1)
+        group = built(rl.AgentGroupParameters(members=members, arbiter=arbiter), num_envs=1)
         lines = description_of(group).splitlines()
         assert lines[0] == line
         assert {"member a", "member b"} < set(lines)
-        assert ("selector chooser" in lines) == isinstance(arbiter, SelectedTurns)
+        assert ("selector chooser" in lines) == isinstance(arbiter, rl.SelectedTurns)
 
 
 # Whole runs.
@@ -384,35 +361,37 @@ def to_the_left(observation, space):
 
 
 RUNNING = {
-    "turns": Turns(order=("a", "b", "b")),
-    "environment": EnvironmentTurns(),
-    "selector": SelectedTurns(agent=ppo("chooser", 20), observations=("observation",), every=2),
-    "function": SelectedTurns(agent=ScriptedAgentParameters(name="chooser", policy=to_the_left)),
+    "turns": rl.Turns(order=("a", "b", "b")),
+    "environment": rl.EnvironmentTurns(),
+    "selector": rl.SelectedTurns(agent=ppo("chooser", 20), observations=("observation",), every=2),
+    "function": rl.SelectedTurns(
+        agent=rl.ScriptedAgentParameters(name="chooser", policy=to_the_left)
+    ),
 }
 
 
-PLACES = GoalSpace(
+PLACES = rl.GoalSpace(
     low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key="observation"
 )
-ACTOR, CRITIC = ActorParameters(torso=SMALL), CriticParameters(torso=SMALL)
+ACTOR, CRITIC = rl.ActorParameters(torso=SMALL), rl.CriticParameters(torso=SMALL)
 
 
 def running(arbiter, seed, *, shares=None, num_envs=3):
     agents = (ppo("a", 12), ppo("b", 12) if shares else ddpg("b", 20, capacity=500))
     rewards = (None, "agents/b/reward")
     members = tuple(
-        GroupMember(agent=agent, observations=("observation",), reward=reward, shares=shares)
+        rl.GroupMember(agent=agent, observations=("observation",), reward=reward, shares=shares)
         for agent, reward in zip(agents, rewards, strict=True)
     )
-    group = AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
+    group = rl.AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
     steps = {"training": 300, "heatup": 30, "evaluation_interval": 150, "progress_interval": 3}
     return created(flat(group, RelayParameters(), num_envs=num_envs, **steps), seed)
 
 
 def in_the_middle(arbiter, seed):
     """Members whose actions are goals of the lowest level, on the second of three levels."""
-    learning = LearningParameters(batch=8, learning_starts=10, report_every=10)
-    hiro = HIROAgentParameters(
+    learning = rl.LearningParameters(batch=8, learning_starts=10, report_every=10)
+    hiro = rl.HIROAgentParameters(
         name="b",
         learning=learning,
         correction=None,
@@ -420,13 +399,13 @@ def in_the_middle(arbiter, seed):
         actor=ACTOR,
         critic=CRITIC,
     )
-    members = tuple(GroupMember(agent=agent) for agent in (ddpg("a", 10), hiro))
-    group = AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
+    members = tuple(rl.GroupMember(agent=agent) for agent in (ddpg("a", 10), hiro))
+    group = rl.AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
     params = graph(
-        LevelParameters(name="top", agent=ddpg("top", 10)),
-        LevelParameters(name="middle", agent=group, goal_space=PLACES, horizon=3),
-        LevelParameters(name="low", agent=ppo("low", 30), goal_space=PLACES, horizon=2),
-        environment=PointMassParameters(max_episode_steps=17),
+        rl.LevelParameters(name="top", agent=ddpg("top", 10)),
+        rl.LevelParameters(name="middle", agent=group, goal_space=PLACES, horizon=3),
+        rl.LevelParameters(name="low", agent=ppo("low", 30), goal_space=PLACES, horizon=2),
+        environment=rl.PointMassParameters(max_episode_steps=17),
         num_envs=4,
         training=600,
         heatup=40,
@@ -463,9 +442,9 @@ def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_pat
 @pytest.mark.parametrize(
     "arbiter",
     [
-        Turns(order=("a", "b", "b")),
-        SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=2),
-        SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=50),
+        rl.Turns(order=("a", "b", "b")),
+        rl.SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=2),
+        rl.SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=50),
     ],
     ids=["turns", "selector", "selector that outlasts the horizon"],
 )
@@ -482,10 +461,10 @@ def test_members_in_the_middle_of_a_stack_resume_bit_for_bit(arbiter, tmp_path):
 def heard(maker, arbiter, steps):
     """The transitions of speaker and listener in an environment of that kind."""
     agents = (ppo(name, 1_000, normalised=False) for name in ("speaker_0", "listener_0"))
-    members = tuple(GroupMember.of(agent) for agent in agents)
+    members = tuple(rl.GroupMember.of(agent) for agent in agents)
     params = flat(
-        AgentGroupParameters(members=members, arbiter=arbiter),
-        PettingZooParameters(
+        rl.AgentGroupParameters(members=members, arbiter=arbiter),
+        rl.PettingZooParameters(
             level=f"mpe2.simple_speaker_listener_v4:{maker}", kwargs={"max_cycles": 5}
         ),
         num_envs=2,
@@ -503,7 +482,7 @@ def test_speaker_and_listener_in_turn_equal_those_at_once():
     form, but for the simulator steps that a decision lasts: two, and one where the episode ends.
     """
     pytest.importorskip("mpe2")
-    at_once, in_turn = heard("parallel_env", None, 20), heard("env", EnvironmentTurns(), 40)
+    at_once, in_turn = heard("parallel_env", None, 20), heard("env", rl.EnvironmentTurns(), 40)
     for name, expected in at_once.items():
         assert expected["/mask"].sum() == 40
         assert in_turn[name].keys() == expected.keys()
@@ -515,9 +494,9 @@ def test_speaker_and_listener_in_turn_equal_those_at_once():
 
 def recurrent(name, reset):
     plain = ppo(name, 20, normalised=False)
-    torso = TorsoParameters(middleware=(8,), recurrence=GRU(size=4, reset=reset))
+    torso = rl.TorsoParameters(middleware=(8,), recurrence=rl.GRU(size=4, reset=reset))
     algorithm = replace(plain.algorithm, minibatch=10, sequence=4)
-    return replace(plain, network=ActorCriticParameters(torso=torso), algorithm=algorithm)
+    return replace(plain, network=rl.ActorCriticParameters(torso=torso), algorithm=algorithm)
 
 
 def noting(agent, noted):
@@ -539,9 +518,9 @@ def noting(agent, noted):
 @pytest.mark.parametrize(
     "freezing",
     [
-        {"frozen_from": EnvironmentSteps(31), "frozen_until": EnvironmentSteps(51)},
-        {"frozen_from": SuccessRate(rate=0.5, over=20, level="low")},
-        {"turn": EnvironmentSteps(20)},
+        {"frozen_from": rl.EnvironmentSteps(31), "frozen_until": rl.EnvironmentSteps(51)},
+        {"frozen_from": rl.SuccessRate(rate=0.5, over=20, level="low")},
+        {"turn": rl.EnvironmentSteps(20)},
     ],
     ids=["from", "success", "turn"],
 )
@@ -550,22 +529,24 @@ def test_group_with_an_arbiter_that_freezes_acts_on_the_newest_observation_and_r
     arbiter, freezing, reset
 ):
     arbiters = {
-        "turns": Turns(order=("a", "a", "a", "b")),
-        "selected": SelectedTurns(agent=recurrent("chooser", reset), every=4),
+        "turns": rl.Turns(order=("a", "a", "a", "b")),
+        "selected": rl.SelectedTurns(agent=recurrent("chooser", reset), every=4),
     }
-    members = tuple(GroupMember(agent=recurrent(name, reset)) for name in ("a", "b"))
-    group = AgentGroupParameters(members=members, arbiter=arbiters[arbiter])
+    members = tuple(rl.GroupMember(agent=recurrent(name, reset)) for name in ("a", "b"))
+    group = rl.AgentGroupParameters(members=members, arbiter=arbiters[arbiter])
     turn, near = freezing.get("turn"), replace(PLACES, threshold=(2.0, 2.0))
     levels = (
-        LevelParameters(name="main", agent=group, **freezing),
-        LevelParameters(name="low", agent=ddpg("low", 10), goal_space=near, horizon=2, turn=turn),
+        rl.LevelParameters(name="main", agent=group, **freezing),
+        rl.LevelParameters(
+            name="low", agent=ddpg("low", 10), goal_space=near, horizon=2, turn=turn
+        ),
     )
-    schedule = ScheduleParameters(training=EnvironmentSteps(90), evaluation_interval=None)
-    environment = PointMassParameters(max_episode_steps=1_000)
-    manager = GraphManager(
-        GraphParameters(levels=levels, environment=environment, schedule=schedule)
+    schedule = rl.ScheduleParameters(training=rl.EnvironmentSteps(90), evaluation_interval=None)
+    environment = rl.PointMassParameters(max_episode_steps=1_000)
+    manager = rl.GraphManager(
+        rl.GraphParameters(levels=levels, environment=environment, schedule=schedule)
     )
-    manager.create_graph(Runtime(seed=0, device="cpu"))
+    manager.create_graph(rl.Runtime(seed=0, device="cpu"))
     noted = {name: [] for name in manager.graph.agents["main"].members}
     for name, agent in manager.graph.agents["main"].members.items():
         noting(agent, noted[name])

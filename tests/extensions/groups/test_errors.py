@@ -9,25 +9,11 @@ import test_arbiters as turns
 import test_shared_agents as shared
 from gymnasium import spaces
 
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
+import coach_rl as rl
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import (
-    ActionError,
-    ConfigurationError,
-    ParameterError,
-    RunError,
-    SpaceError,
-    UnknownNameError,
-)
+from coach_rl.core.errors import ActionError, RunError, SpaceError
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.extensions.groups.arbiters import EnvironmentTurns, SelectedTurns, Turns
-from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.members.members import AgentView, MemberIndex
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents.decisions import request
 from tests.refusals import check_refused
 
@@ -45,14 +31,14 @@ def right(**changes):
 
 
 def members(*given, **left):
-    return lambda: AgentGroupParameters(members=(replace(given[0], **left), *given[1:]))
+    return lambda: rl.AgentGroupParameters(members=(replace(given[0], **left), *given[1:]))
 
 
 def discrete_level():
     observed = EnvironmentSpaces(
         observation=groups.TwoLives.spaces.observation, action=spaces.Discrete(2)
     )
-    AgentGroupParameters(members=(groups.LEFT,)).build(AgentContext(spaces=observed, num_envs=1))
+    rl.AgentGroupParameters(members=(groups.LEFT,)).build(AgentContext(spaces=observed, num_envs=1))
 
 
 def load_left_alone():
@@ -78,14 +64,14 @@ TWINS = shared.sharing(shared.ddpg).members
 
 def in_turn(arbiter, agent=turns.RecorderParameters, **member):
     given = tuple(
-        GroupMember(agent=agent(name=name), observations=("x",), **member) for name in ("a", "b")
+        rl.GroupMember(agent=agent(name=name), observations=("x",), **member) for name in ("a", "b")
     )
-    return lambda: turns.built(AgentGroupParameters(members=given, arbiter=arbiter), 1)
+    return lambda: turns.built(rl.AgentGroupParameters(members=given, arbiter=arbiter), 1)
 
 
 def chooser(**changes):
     agent = turns.RecorderParameters(name="chooser")
-    return SelectedTurns(**{"agent": agent, "observations": ("x",), **changes})
+    return rl.SelectedTurns(**{"agent": agent, "observations": ("x",), **changes})
 
 
 def acts(group, **observation):
@@ -117,8 +103,9 @@ class Wild(turns.Recorder):
 
 
 def with_hindsight(name):
-    return DQNAgentParameters(
-        name=name, memory=ReplayMemoryParameters(capacity=9, relabelling=HindsightParameters())
+    return rl.DQNAgentParameters(
+        name=name,
+        memory=rl.ReplayMemoryParameters(capacity=9, relabelling=rl.HindsightParameters()),
     )
 
 
@@ -128,20 +115,20 @@ def central(agent, **changes):
 
 
 def clash():
-    both = GroupMember(agent=shared.ddpg("left"), actions="left", observations=("left", "both"))
+    both = rl.GroupMember(agent=shared.ddpg("left"), actions="left", observations=("left", "both"))
     member = replace(both, shares="walker", observations=("left", "observation"))
     observed = spaces.Dict({"left": shared.PLACE, "observation": shared.PLACE})
     seen = EnvironmentSpaces(observation=observed, action=spaces.Dict({"left": shared.PUSH}))
-    AgentGroupParameters(members=(member,)).build(AgentContext(spaces=seen, num_envs=1))
+    rl.AgentGroupParameters(members=(member,)).build(AgentContext(spaces=seen, num_envs=1))
 
 
 def other_observation():
     changed = replace(TWINS[1], observations=("both",))
-    shared.manager(AgentGroupParameters(members=(TWINS[0], changed)))
+    shared.manager(rl.AgentGroupParameters(members=(TWINS[0], changed)))
 
 
 CASES = {
-    ParameterError: [
+    rl.ParameterError: [
         (
             in_turn(chooser(agent=turns.RecorderParameters(name="a"))),
             "the selector and a member are called 'a'; choose another name",
@@ -156,30 +143,30 @@ CASES = {
         ),
         (members(*TWINS, shares="left"), "shares 'left', which is the name of a member"),
     ],
-    ConfigurationError: [
+    rl.ConfigurationError: [
         (
-            in_turn(Turns(), agent=with_hindsight),
+            in_turn(rl.Turns(), agent=with_hindsight),
             "agent 'a' acts in turn: ... hindsight ... leave that out, or give "
             "the agent a level of its own",
         ),
         (in_turn(chooser(agent=with_hindsight("of"))), "agent 'of' acts in turn: ... hindsight"),
-        (in_turn(Turns(order=("a",))), "member 'b' never acts: the order of Turns is a; add it"),
+        (in_turn(rl.Turns(order=("a",))), "member 'b' never acts: the order of Turns is a; add it"),
         (
             central(groups.ddpg("left")),
             "member 'left' has critic_observations ... as PPO's, got DDPGAgentParameters; leave",
         ),
         (
-            central(PPOAgentParameters(network=ActorCriticParameters(shared_torso=True))),
+            central(rl.PPOAgentParameters(network=rl.ActorCriticParameters(shared_torso=True))),
             "critic_observations ... got PPOAgentParameters with shared_torso",
         ),
     ],
     SpaceError: [
         (
-            in_turn(EnvironmentTurns(key="now")),
+            in_turn(rl.EnvironmentTurns(key="now")),
             "member 'a' never acts: the environment shows no 'now/a' ... it shows",
         ),
         (
-            central(PPOAgentParameters(name="left"), observations=("left", "clock")),
+            central(rl.PPOAgentParameters(name="left"), observations=("left", "clock")),
             "'clock' among its critic_observations, and its policy sees it already",
         ),
         (load_left_alone, "has no member 'right'; it has left"),
@@ -197,7 +184,7 @@ CASES = {
         (other_observation, "members that share 'walker' need equal spaces; 'right'"),
         (clash, "which are both 'observation' to the agent 'walker'"),
     ],
-    UnknownNameError: [
+    rl.UnknownNameError: [
         (
             right(actions="rights"),
             "unknown action key 'rights'; did you mean 'right' ... (named by member 'right')",
@@ -210,13 +197,16 @@ CASES = {
             )
             for field in ("reward", "terminated", "truncated")
         ),
-        (in_turn(Turns(order=("a", "bb"))), "'bb'; allowed: a, b ... named by the order of Turns"),
+        (
+            in_turn(rl.Turns(order=("a", "bb"))),
+            "'bb'; allowed: a, b ... named by the order of Turns",
+        ),
         (in_turn(chooser(observations=("y",))), "observation key 'y' ... named by 'chooser'"),
     ],
     RunError: [
         *(
             (
-                acts(in_turn(EnvironmentTurns()), **{"turn/a": flag, "turn/b": flag}),
+                acts(in_turn(rl.EnvironmentTurns()), **{"turn/a": flag, "turn/b": flag}),
                 f"row 0 shows a turn of {number} members ... one of turn/a, turn/b must be 1",
             )
             for number, flag in ((0, np.zeros(1)), (2, np.ones(1)))
@@ -240,7 +230,7 @@ CASES = {
             "the selector 'wild' chose [7]; ... 0 to 1 of the members a, b",
         ),
         (
-            acts(in_turn(chooser(agent=ScriptedAgentParameters(policy=wild)))),
+            acts(in_turn(chooser(agent=rl.ScriptedAgentParameters(policy=wild)))),
             "wild ... action 7 of row 0 lies outside",
         ),
     ],

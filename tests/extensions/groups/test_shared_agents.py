@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.agents.off_policy_agent import LearningParameters
+import coach_rl as rl
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments import WorldEnvironment, WorldStep
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
 from coach_rl.extensions.testing.states import flat_state
-from coach_rl.graph_managers import (
-    LevelParameters,
-)
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.agents.small_agents import ddpg, ppo
 from tests.builders import created, graph
@@ -65,23 +59,23 @@ class TwinsParameters:
 
 
 def sharing(kind):
-    return AgentGroupParameters(
+    return rl.AgentGroupParameters(
         members=tuple(
-            replace(GroupMember.of(kind(name)), truncated=None, shares="walker")
+            replace(rl.GroupMember.of(kind(name)), truncated=None, shares="walker")
             for name in ("left", "right")
         )
     )
 
 
-GOALS = GoalSpace(low=(-0.5, -0.5), high=(0.5, 0.5), threshold=(0.05, 0.05), key="both")
+GOALS = rl.GoalSpace(low=(-0.5, -0.5), high=(0.5, 0.5), threshold=(0.05, 0.05), key="both")
 
 
 def manager(agent, top=None, num_envs=3, seed=2, horizon=4):
-    low = LevelParameters(name="low", agent=agent)
+    low = rl.LevelParameters(name="low", agent=agent)
     levels = (low,)
     if top is not None:
         levels = (
-            LevelParameters(name="top", agent=top),
+            rl.LevelParameters(name="top", agent=top),
             replace(low, goal_space=GOALS, horizon=horizon),
         )
     given = {"heatup": 30, "evaluation_interval": 150, "progress_interval": 5}
@@ -104,7 +98,7 @@ def test_a_shared_agent_learns_from_what_every_member_does():
     seen = []
     top = shared.graph.training.levels[0]
     top.listeners.append(lambda shown, action: seen.append((shown, action)))
-    list(shared.train_and_act(EnvironmentSteps(3 * 60)))
+    list(shared.train_and_act(rl.EnvironmentSteps(3 * 60)))
     ((name, agent),) = group.members.items()
     assert name == "walker"
     kept, fewest = trajectories_of(agent), 60
@@ -129,7 +123,7 @@ def test_a_shared_agent_learns_from_what_every_member_does():
 
 
 def _never():
-    return LearningParameters(learning_starts=1_000)
+    return rl.LearningParameters(learning_starts=1_000)
 
 
 def one_member_is_over(manager):
@@ -157,7 +151,7 @@ def test_rows_of_a_shared_agent_are_independent_of_their_company():
             way.append([shown["both"][0], action["left"][0], action["right"][0]])
 
         graph_manager.graph.training.levels[0].listeners.append(listen)
-        list(graph_manager.heatup(EnvironmentSteps(15 * num_envs)))
+        list(graph_manager.heatup(rl.EnvironmentSteps(15 * num_envs)))
         ways.append(way)
         graph_manager.close()
     np.testing.assert_array_equal(*[[np.concatenate(each) for each in way] for way in ways])
@@ -181,9 +175,9 @@ def test_decisions_of_a_shared_agent_are_followed_row_by_row():
 def above(kind, rewards=(None, None)):
     """Two agents, one of which chooses x of the sub-goals, the other y."""
     names = ("x", "y")
-    return AgentGroupParameters(
+    return rl.AgentGroupParameters(
         members=tuple(
-            GroupMember(agent=kind(name), actions=str(number), reward=reward)
+            rl.GroupMember(agent=kind(name), actions=str(number), reward=reward)
             for number, (name, reward) in enumerate(zip(names, rewards, strict=True))
         )
     )
@@ -206,7 +200,7 @@ def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_the
         return answer
 
     training.simulators.recv = heard
-    list(graph_manager.train_and_act(EnvironmentSteps(100)))
+    list(graph_manager.train_and_act(rl.EnvironmentSteps(100)))
     group = graph_manager.graph.agents["top"]
     kept = [trajectories_of(group.members[name]) for name in ("x", "y")]
     count = kept[0]["/mask"].sum()
@@ -235,7 +229,7 @@ def test_group_above_stopped_in_mid_decision_resumes_bit_for_bit(tmp_path):
 def test_choices_in_a_row_are_shared_out_as_well():
     params = above(ddpg)
     discrete = spaces.MultiDiscrete([3, 4], start=[0, 2])
-    params = AgentGroupParameters(
+    params = rl.AgentGroupParameters(
         members=tuple(replace(m, agent=unfiltered(m.agent.name)) for m in params.members)
     )
     context = AgentContext(

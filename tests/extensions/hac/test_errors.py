@@ -4,16 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from coach_rl import (
-    CoachWarning,
-    ConfigurationError,
-    HACAgentParameters,
-    HACGraphManager,
-    HACGraphParameters,
-    ParameterError,
-    PointMassParameters,
-    UnknownNameError,
-)
+import coach_rl as rl
 from tests.graph_managers.test_errors import (
     GOAL_TOP,
     OPTIONS,
@@ -23,12 +14,12 @@ from tests.graph_managers.test_errors import (
 from tests.graph_managers.test_graph import off_policy, stacked
 from tests.refusals import check_refused
 
-C, P, U = ConfigurationError, ParameterError, UnknownNameError
+C, P, U = rl.ConfigurationError, rl.ParameterError, rl.UnknownNameError
 
 
 def hac_with(*below, **given):
     stack = (GOAL_TOP, *below)
-    return lambda: HACGraphParameters(stack=stack, environment=PointMassParameters(), **given)
+    return lambda: rl.HACGraphParameters(stack=stack, environment=rl.PointMassParameters(), **given)
 
 
 def hac_of(**low):
@@ -39,7 +30,7 @@ def hac_of(**low):
     ("call", "kind", "message"),
     [
         (
-            lambda: HACGraphManager(levels_of(GOAL_TOP)()),
+            lambda: rl.HACGraphManager(levels_of(GOAL_TOP)()),
             P,
             "HACGraphManager needs ... got ",
         ),
@@ -49,8 +40,8 @@ def hac_of(**low):
         (hac_with(levels=1), U, "'levels'"),
         (hac_with(reward_discount=1), U, "'reward_discount'"),
         (
-            idle(stacked(low=HACAgentParameters(learner=off_policy(500), name="lower"))),
-            CoachWarning,
+            idle(stacked(low=rl.HACAgentParameters(learner=off_policy(500), name="lower"))),
+            rl.CoachWarning,
             "level 'low': agent 'lower' would learn nothing: it waits for 500 transitions",
         ),
     ],

@@ -8,38 +8,27 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
+import coach_rl as rl
 from coach_rl.core.clock import Phase
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.records import End
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.extensions.hac.hac_agent import HACAgentParameters
-from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
-from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import LevelParameters, ScheduleParameters
-from coach_rl.memories import TransitionBatch
+from tests.agents.decisions import transition_batch
 from tests.agents.resuming import after, assert_resumes, rows_below
 from tests.builders import ddpg
 
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 
-TORSO = TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
-LEARNERS = {"ddpg": DDPGAgentParameters, "td3": TD3AgentParameters, "sac": SACAgentParameters}
+TORSO = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+LEARNERS = {
+    "ddpg": rl.DDPGAgentParameters,
+    "td3": rl.TD3AgentParameters,
+    "sac": rl.SACAgentParameters,
+}
 
 
 def agent(kind="ddpg", **changes):
     learner = ddpg(LEARNERS[kind], torso=TORSO, learning_starts=10, report_every=10)
-    return HACAgentParameters(
+    return rl.HACAgentParameters(
         **{"learner": learner, "ratio": 3.0, "bound_values": kind != "sac", **changes}
     )
 
@@ -47,7 +36,7 @@ def agent(kind="ddpg", **changes):
 def stack(horizons=(4, 3, 5), *, kinds=("ddpg", "ddpg", "ddpg"), goals=PLACES):
     names = ("top", "middle", "low") if len(horizons) == 3 else ("top", "low")
     return tuple(
-        LevelParameters(name=name, agent=agent(kind), goal_space=goals, horizon=horizon)
+        rl.LevelParameters(name=name, agent=agent(kind), goal_space=goals, horizon=horizon)
         for name, horizon, kind in zip(names, horizons, kinds, strict=False)
     )
 
@@ -55,19 +44,21 @@ def stack(horizons=(4, 3, 5), *, kinds=("ddpg", "ddpg", "ddpg"), goals=PLACES):
 def parameters(levels=None, *, steps=450, **changes):
     values = {
         "stack": levels or stack(),
-        "environment": GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
+        "environment": rl.GoalPointMassParameters(
+            terminate=True, threshold=0.2, max_episode_steps=47
+        ),
         "num_envs": 3,
         "testing_rate": 0.5,
-        "schedule": ScheduleParameters(
+        "schedule": rl.ScheduleParameters(
             training=steps, evaluation_interval=300, evaluation_episodes=3, progress_interval=100
         ),
     }
-    return HACGraphParameters(**{**values, **changes})
+    return rl.HACGraphParameters(**{**values, **changes})
 
 
 def built(params, seed=0):
-    manager = HACGraphManager(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    manager = rl.HACGraphManager(params)
+    manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
     return manager
 
 
@@ -105,12 +96,12 @@ def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(kinds, tmp_path):
     assert_resumes(partial(built, params), tmp_path, after(200, is_amid_everywhere))
 
 
-TIMED = TimedGoalSpace.of(PLACES, longest=9)
+TIMED = rl.TimedGoalSpace.of(PLACES, longest=9)
 
 
 def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
     top, *below = stack((4, None, None), kinds=kinds)
-    spaces = [TimedGoalSpace.of(PLACES, longest=each) for each in longest]
+    spaces = [rl.TimedGoalSpace.of(PLACES, longest=each) for each in longest]
     return (
         top,
         *(replace(level, goal_space=space) for level, space in zip(below, spaces, strict=True)),
@@ -161,7 +152,7 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
 
 def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_path):
     top, *below = stack()
-    strict = replace(top, agent=agent(actions=None), parts=(StopOnFailure(),))
+    strict = replace(top, agent=agent(actions=None), parts=(rl.StopOnFailure(),))
 
     def check(whole, records):
         told = [each.scalars for each in records if each.kind == "level" and each.level == "top"]
@@ -293,7 +284,9 @@ def test_nobody_below_explores_while_a_decision_is_tested():
 def test_a_level_of_a_hac_stack_may_have_a_testing_rate_of_its_own(rate, top_rate):
     top, *rest = stack()
     params = parameters(
-        (replace(top, parts=(SubGoalTesting(rate=top_rate),)), *rest), testing_rate=rate, steps=200
+        (replace(top, parts=(rl.SubGoalTesting(rate=top_rate),)), *rest),
+        testing_rate=rate,
+        steps=200,
     )
     assert [rate_of(level) for level in params.levels] == [top_rate, rate, None]
     quiet = quiet_decisions(params)
@@ -317,7 +310,7 @@ def test_evaluations_test_nothing_and_change_nothing():
     manager = built(parameters((replace(top, goal_space=as_the_environment), *rest), steps=400))
     drained(manager)
     before = manager.state_dict()
-    record = manager.evaluate(EnvironmentEpisodes(5))
+    record = manager.evaluate(rl.EnvironmentEpisodes(5))
     levels = record.levels
     assert record.kind == "evaluation"
     assert {each.level for each in levels} == {"top", "middle", "low"}
@@ -376,14 +369,8 @@ def hopeless(agent, size):
         {key: torch.rand((size, *shape), generator=rng) for key, shape in shapes.items()}
         for _ in range(2)
     )
-    return TransitionBatch(
-        observation=before,
-        action=2 * torch.rand((size, 2), generator=rng) - 1,
-        reward=torch.full((size,), -1.0 - 0.98 * 10),
-        discount=torch.zeros(size),
-        next_observation=after,
-        weight=torch.ones(size),
-        position=torch.arange(size),
+    return transition_batch(
+        before, 2 * torch.rand((size, 2), generator=rng) - 1, after, reward=-1.0 - 0.98 * 10
     )
 
 
@@ -393,7 +380,9 @@ def test_targets_of_bounded_values_are_clipped_to_the_bounds():
         clips = [each.learner.clip_targets for each in manager.graph.agents.values()]
         assert clips == [(-4.0, 0.0), (-3.0, 0.0)]
         manager.close()
-    learner = replace(agent().learner, algorithm=DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0)))
+    learner = replace(
+        agent().learner, algorithm=rl.DDPGAlgorithmParameters(clip_targets=(-2.5, 0.0))
+    )
     top, low = stack((4, 3))
     manager = built(parameters((top, replace(low, agent=agent(learner=learner)))))
     assert manager.graph.agents["low"].learner.clip_targets == (-2.5, 0.0), "a learner's own stay"
@@ -422,7 +411,7 @@ def test_a_goal_to_be_held_is_no_end_in_hindsight():
 FREE = {"bound_values": False}
 
 
-@pytest.mark.parametrize("actions", [None, HindsightActionParameters(penalty=-12.0)])
+@pytest.mark.parametrize("actions", [None, rl.HindsightActionParameters(penalty=-12.0)])
 def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(actions):
     dense = {"goal_space": replace(PLACES, reward="dense"), "agent": agent(actions=actions, **FREE)}
     manager = built(parameters(tuple(replace(each, **dense) for each in stack((4, 3))), steps=200))
@@ -432,7 +421,7 @@ def test_goals_rewarded_by_distance_where_nothing_counts_on_rewards_of_minus_1(a
 
 
 def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
-    learner = replace(agent().learner, name="upper", critic=CriticParameters(bounds=(-9.0, 0.0)))
+    learner = replace(agent().learner, name="upper", critic=rl.CriticParameters(bounds=(-9.0, 0.0)))
     own = agent(learner=learner, name="upper", bound_values=False)
     top, low = stack((4, 3))
     manager = built(parameters((replace(top, agent=own), low)))
@@ -442,5 +431,5 @@ def test_a_learner_keeps_bounds_of_its_own_and_the_name_it_shares():
 
 
 def test_hac_unbounded_values_accept_any_penalty():
-    unbounded = agent(actions=HindsightActionParameters(penalty=-3.0), bound_values=False)
+    unbounded = agent(actions=rl.HindsightActionParameters(penalty=-3.0), bound_values=False)
     assert unbounded.learner.critic.bounds is None

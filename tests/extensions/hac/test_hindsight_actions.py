@@ -4,25 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, Transition
-from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.graph_managers import LevelParameters
-from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.core.records import End
+from tests.agents.decisions import transition
+from tests.memories import replay_worlds
 from tests.memories.replay_worlds import same_batches
 
-GOAL = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
-SUB_GOAL = GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))
+GOAL = rl.GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), elements=(0,))
+SUB_GOAL = rl.GoalSpace(low=(-50.0, -5.0), high=(50.0, 5.0), threshold=(0.1, 0.1))
 SEEN = spaces.Dict(
     {
         "observation": spaces.Box(-np.inf, np.inf, (2,), np.float32),
@@ -30,7 +24,7 @@ SEEN = spaces.Dict(
     }
 )
 DISCOUNT, HORIZON = 0.5, 7
-STILL = ScriptedAgentParameters(policy="still")
+STILL = rl.ScriptedAgentParameters(policy="still")
 BELOW = (
     End.GOAL,
     End.HORIZON,
@@ -42,7 +36,7 @@ BELOW = (
 
 
 def level(name, goal_space, horizon=HORIZON):
-    return LevelParameters(name=name, agent=STILL, goal_space=goal_space, horizon=horizon)
+    return rl.LevelParameters(name=name, agent=STILL, goal_space=goal_space, horizon=horizon)
 
 
 DENSE = replace(GOAL, reward="dense")
@@ -53,18 +47,14 @@ def place(sub_goal=SUB_GOAL, horizon=HORIZON, goal=GOAL):
 
 
 def build(*, ratio=3.0, at=None, sub_goal=SUB_GOAL, **actions):
-    return ReplayMemoryParameters(
-        capacity=400,
-        relabelling=HindsightParameters(ratio=ratio, goal_ends_episode=True),
-        parts=(HindsightActionParameters(**actions),),
-    ).build(
-        observation_space=SEEN,
-        action_space=sub_goal.space,
-        num_envs=2,
-        device=torch.device("cpu"),
-        seed=0,
+    return replay_worlds.build(
+        observed=SEEN,
+        acted=sub_goal.space,
         discount=DISCOUNT,
         place=at or place(sub_goal),
+        capacity=400,
+        relabelling=rl.HindsightParameters(ratio=ratio, goal_ends_episode=True),
+        parts=(rl.HindsightActionParameters(**actions),),
     )
 
 
@@ -81,15 +71,13 @@ def decisions(memory, seed=0, ticks=60):
         reached = np.abs(after - wanted) <= 0.4
         cut = ~reached & (rng.random(2) < 0.2)
         memory.add(
-            Transition(
-                rows=np.arange(2),
-                observation=seen(here, time, wanted),
-                action=asked,
+            transition(
+                seen(here, time, wanted),
+                asked,
+                seen(after, time + 1, wanted),
                 reward=reached - 1.0,
-                next_observation=seen(after, time + 1, wanted),
                 terminated=reached,
                 truncated=cut,
-                duration=np.ones(2, np.int64),
                 below=below,
                 tested=tested,
             )
@@ -236,23 +224,16 @@ def test_hindsight_actions_dense_goals_use_given_penalty():
 
 
 def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
-    timed = TimedGoalSpace.of(SUB_GOAL, longest=9)
+    timed = rl.TimedGoalSpace.of(SUB_GOAL, longest=9)
     memory = build(ratio=0.0, sub_goal=timed)
     for below in (End.HORIZON, End.GOAL, End.OUTER):
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation={
-                    key: each[:1] for key, each in seen(np.zeros(2), 0, np.ones(2)).items()
-                },
-                action=np.array([[4.0, 2.0, 6.5]], np.float32),
-                reward=np.array([-1.0]),
-                next_observation={
-                    key: each[:1] for key, each in seen(np.full(2, 3.0), 0, np.ones(2)).items()
-                },
-                terminated=np.array([False]),
-                truncated=np.array([False]),
-                duration=np.array([4 if below == End.OUTER else 7]),
+            transition(
+                {key: each[:1] for key, each in seen(np.zeros(2), 0, np.ones(2)).items()},
+                np.array([[4.0, 2.0, 6.5]], np.float32),
+                {key: each[:1] for key, each in seen(np.full(2, 3.0), 0, np.ones(2)).items()},
+                reward=-1.0,
+                duration=4 if below == End.OUTER else 7,
                 below=np.array([below], np.uint8),
                 tested=np.array([False]),
             )
@@ -263,32 +244,25 @@ def test_hindsight_actions_timed_sub_goal_has_elapsed_time():
 
 
 def test_hindsight_failure_at_missed_goal_is_kept():
-    top = replace(level("top", GOAL), parts=(StopOnFailure(),))
-    memory = ReplayMemoryParameters(
-        capacity=40,
-        relabelling=HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
-    ).build(
-        observation_space=SEEN,
-        action_space=SUB_GOAL.space,
+    top = replace(level("top", GOAL), parts=(rl.StopOnFailure(),))
+    memory = replay_worlds.build(
         num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
+        observed=SEEN,
+        acted=SUB_GOAL.space,
         discount=DISCOUNT,
         place=LevelPlace(level=top, below=level("low", SUB_GOAL)),
+        relabelling=rl.HindsightParameters(ratio=1e9, strategy="episode", goal_ends_episode=True),
     )
     places = ((0.0, 1.0), (1.0, 2.0), (2.0, 5.0))  # the last sub-goal is missed
     for number, (before, after) in enumerate(places):
         is_last = number == 2
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation=_one(before),
-                action=np.zeros((1, 2), np.float32),
-                reward=np.array([-HORIZON if is_last else -1.0]),
-                next_observation=_one(after),
-                terminated=np.array([is_last]),
-                truncated=np.array([False]),
-                duration=np.array([1]),
+            transition(
+                _one(before),
+                np.zeros((1, 2), np.float32),
+                _one(after),
+                reward=-HORIZON if is_last else -1.0,
+                terminated=is_last,
                 below=np.array([End.HORIZON if is_last else End.GOAL], np.uint8),
             )
         )
@@ -316,7 +290,7 @@ def _one(place):
 
 
 @parameter_class
-class OwnTime(TimedGoalSpace):
+class OwnTime(rl.TimedGoalSpace):
     """Timed goals whose time does not come from above: the level above sends the goal alone."""
 
     @property

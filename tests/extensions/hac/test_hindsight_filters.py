@@ -6,66 +6,47 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
+import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.goals import GoalSpace
-from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.extensions.hac.hac_agent import HACAgentParameters
-from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
-from coach_rl.extensions.hac.sub_goal_testing import SubGoalTesting
-from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.filters import (
-    BoxMasking,
-    InputFilter,
-    LinearBoxToBoxMap,
-    OutputFilter,
-    RewardRescaleFilter,
-    StatelessActionStage,
-    StatelessInputStage,
-)
-from coach_rl.graph_managers import (
-    LevelParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
+from coach_rl.filters import StatelessActionStage, StatelessInputStage
 from tests.builders import created, graph
 
-GOALS = GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
+GOALS = rl.GoalSpace(key="achieved_goal", low=(-1.0,) * 2, high=(1.0,) * 2, threshold=(0.2,) * 2)
 SUB_GOALS = replace(GOALS, key="observation", elements=(0, 1), threshold=(0.05, 0.05))
 WAYS = replace(SUB_GOALS, relative=True, reach=(0.7, 1.3))
 SETTINGS = {
-    "learning": LearningParameters(batch=16, updates_per_step=0.1, learning_starts=20),
+    "learning": rl.LearningParameters(batch=16, updates_per_step=0.1, learning_starts=20),
     "update_mode": "eager",
 }
-IN_HINDSIGHT = ReplayMemoryParameters(
+IN_HINDSIGHT = rl.ReplayMemoryParameters(
     capacity=5_000,
-    relabelling=HindsightParameters(ratio=3.0, goal_ends_episode=True),
-    parts=(HindsightActionParameters(),),
+    relabelling=rl.HindsightParameters(ratio=3.0, goal_ends_episode=True),
+    parts=(rl.HindsightActionParameters(),),
 )
 
 
 def hac(**changes):
-    memory = ReplayMemoryParameters(capacity=5_000)
-    return HACAgentParameters(learner=DDPGAgentParameters(memory=memory, **SETTINGS, **changes))
+    memory = rl.ReplayMemoryParameters(capacity=5_000)
+    return rl.HACAgentParameters(
+        learner=rl.DDPGAgentParameters(memory=memory, **SETTINGS, **changes)
+    )
 
 
 def td3(**changes):
-    return TD3AgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
+    return rl.TD3AgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
 
 
 def dqn(**changes):
-    return DQNAgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
+    return rl.DQNAgentParameters(memory=IN_HINDSIGHT, **SETTINGS, **changes)
 
 
 def stack(top, low=None, *, sub_goals=SUB_GOALS, training=600):
-    tests = (SubGoalTesting(rate=0.3),)
+    tests = (rl.SubGoalTesting(rate=0.3),)
     return graph(
-        LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, parts=tests),
-        LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
-        environment=GoalPointMassParameters(terminate=True, threshold=0.2),
+        rl.LevelParameters(name="top", agent=top, goal_space=GOALS, horizon=6, parts=tests),
+        rl.LevelParameters(name="low", agent=low or hac(), goal_space=sub_goals, horizon=5),
+        environment=rl.GoalPointMassParameters(terminate=True, threshold=0.2),
         num_envs=3,
         training=training,
     )
@@ -74,7 +55,7 @@ def stack(top, low=None, *, sub_goals=SUB_GOALS, training=600):
 @pytest.mark.parametrize("agent", [hac, td3])
 @pytest.mark.parametrize("sub_goals", [SUB_GOALS, WAYS], ids=["places", "ways"])
 def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(agent, sub_goals):
-    stretched = OutputFilter(action=(LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
+    stretched = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=(-5.0, 0.0), high=(5.0, 30.0)),))
     manager = created(stack(agent(output_filter=stretched), sub_goals=sub_goals))
     manager.run()
     top = manager.graph.agents["top"]
@@ -106,7 +87,7 @@ class OneWay:
 
 
 def test_at_the_lowest_level_output_filters_need_no_way_back():
-    one_way = OutputFilter(action=(OneWay(),))
+    one_way = rl.OutputFilter(action=(OneWay(),))
     manager = created(stack(hac(), hac(output_filter=one_way), training=200))
     manager.run()
     manager.close()
@@ -121,7 +102,7 @@ class Halved:
 
 
 def test_input_filters_of_other_keys_are_not_refused():
-    halved = InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
+    halved = rl.InputFilter(observation={"achieved_goal": (Halved(),), "observation": ()})
     manager = created(
         stack(hac(), hac(input_filter=halved), training=200)
     )  # the lower level's goal: observation
@@ -134,13 +115,13 @@ def test_input_filters_of_other_keys_are_not_refused():
 
 
 def test_without_hindsight_every_filter_is_welcome():
-    everything = InputFilter(
+    everything = rl.InputFilter(
         observation=dict.fromkeys(("observation", "desired_goal"), (Halved(),)),
-        reward=(RewardRescaleFilter(factor=0.1),),
+        reward=(rl.RewardRescaleFilter(factor=0.1),),
     )
-    masked = OutputFilter(action=(BoxMasking(low=-0.5, high=0.5),))
-    plain = DDPGAgentParameters(
-        memory=ReplayMemoryParameters(capacity=5_000),
+    masked = rl.OutputFilter(action=(rl.BoxMasking(low=-0.5, high=0.5),))
+    plain = rl.DDPGAgentParameters(
+        memory=rl.ReplayMemoryParameters(capacity=5_000),
         input_filter=everything,
         output_filter=masked,
         **SETTINGS,

@@ -3,7 +3,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 from coach_rl import LevelParameters, ScriptedAgentParameters
@@ -12,12 +11,13 @@ from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, Transition
+from coach_rl.core.records import End
 from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hindsight.hindsight import goal_steps
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.memories import ReplayMemoryParameters, Stored
+from coach_rl.memories import Stored
+from tests.agents.decisions import transition
 from tests.memories.replay_worlds import build
 
 OBSERVED = spaces.Dict(
@@ -33,40 +33,31 @@ WANTED = -7.0
 
 
 class Walk:
-    """Rows whose achieved goal is (row, number of the state), both exact in float32."""
+    """Rows whose achieved goal is (row, number of the state), both exact in float32.
+
+    Numbers grow by one with each state; a new episode begins two behind the last transition.
+    """
 
     def __init__(self, num_rows, seed, end_chance=0.2):
-        self.rng, self.num_rows, self.end_chance = np.random.default_rng(seed), num_rows, end_chance
+        self.rng = np.random.default_rng(seed)
+        self.end_chance = end_chance
         self.state = np.arange(num_rows) * 10_000
-        self.history = [[] for _ in range(num_rows)]
-        self.begin = self.state.copy()
 
     def step(self, rows):
         rows = np.asarray(rows, np.int64)
         now = self.state[rows]
         kind = self.rng.random(len(rows))
+        ended = kind < self.end_chance
         terminated = kind < self.end_chance / 2
-        truncated = (kind >= self.end_chance / 2) & (kind < self.end_chance)
-        ended = terminated | truncated
-        for index, row in enumerate(rows):
-            self.history[row].append(
-                {
-                    "number": int(now[index]),
-                    "begin": int(self.begin[row]),
-                    "terminated": bool(terminated[index]),
-                }
-            )
         self.state[rows] += 1 + ended
-        self.begin[rows[ended]] = self.state[rows[ended]]
-        return Transition(
+        return transition(
+            self.see(rows, now),
+            now[:, None].astype(np.float32),
+            self.see(rows, now + 1),
             rows=rows,
-            observation=self.see(rows, now),
-            action=now[:, None].astype(np.float32),
-            reward=np.full(len(rows), -1.0),
-            next_observation=self.see(rows, now + 1),
+            reward=-1.0,
             terminated=terminated,
-            truncated=truncated,
-            duration=np.ones(len(rows), np.int64),
+            truncated=ended & ~terminated,
         )
 
     def see(self, rows, numbers):
@@ -76,15 +67,6 @@ class Walk:
             "achieved_goal": place.copy(),
             "desired_goal": np.full((len(rows), 2), WANTED),
         }
-
-    def some_rows(self):
-        return self.rng.permutation(self.num_rows)[: self.rng.integers(0, self.num_rows + 1)]
-
-    def episode(self, row, number, row_capacity):
-        """The kept transitions of the episode that transition `number` of a row belongs to."""
-        kept = self.history[row][-row_capacity:]
-        begin = next(one["begin"] for one in kept if one["number"] == number)
-        return [one for one in kept if one["begin"] == begin]
 
 
 def with_hindsight(*, strategy="future", ratio=4.0, goal=GOAL, goal_ends_episode=False, **rest):
@@ -220,21 +202,13 @@ def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
         goal_is_terminal=goal_ends_episode,
     )
     below = LevelParameters(name="low", agent=still, goal_space=goal, horizon=5)
-    memory = ReplayMemoryParameters(
-        capacity=40, relabelling=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode)
-    ).build(
-        observation_space=spaces.Dict(
-            {
-                "observation": spaces.Box(-99, 99, (1,), np.float32),
-                "desired_goal": goal.space,
-            }
-        ),
-        action_space=goal.space,
+    place = spaces.Box(-99, 99, (1,), np.float32)
+    memory = build(
         num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=0.5,
+        observed=spaces.Dict({"observation": place, "desired_goal": goal.space}),
+        acted=goal.space,
         place=LevelPlace(level=level, below=below),
+        relabelling=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode),
     )
 
     def seen(place):
@@ -242,15 +216,13 @@ def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
         return {"observation": np.array([[place]], np.float32), "desired_goal": wanted}
 
     memory.add(
-        Transition(
-            rows=np.array([0]),
-            observation=seen(0.0),
-            action=np.array([[3.0]], np.float32),
-            reward=np.array([-7.0]),
-            next_observation=seen(1.0),
-            terminated=np.array([True]),
-            truncated=np.array([False]),
-            duration=np.array([5]),
+        transition(
+            seen(0.0),
+            np.array([[3.0]], np.float32),
+            seen(1.0),
+            reward=-7.0,
+            terminated=True,
+            duration=5,
             below=np.array([End.HORIZON], np.uint8),
             tested=np.array([False]),
         )

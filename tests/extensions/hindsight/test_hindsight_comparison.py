@@ -7,17 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coach_rl import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    DDPGAgentParameters,
-    EnvironmentSteps,
-    GoalPointMassParameters,
-    HindsightParameters,
-    LearningParameters,
-    ReplayMemoryParameters,
-)
-from coach_rl.core.errors import CoachWarning
+import coach_rl as rl
 from coach_rl.core.records import End, Transition
 from coach_rl.extensions.hindsight.hindsight import Hindsight, HindsightPart
 from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
@@ -58,7 +48,7 @@ def warned(*stored, **hindsight):
         warnings.simplefilter("always")
         for each in stored:
             comparison.compare(each)
-    assert all(each.category is CoachWarning for each in caught)
+    assert all(each.category is rl.CoachWarning for each in caught)
     return [str(each.message) for each in caught]
 
 
@@ -139,7 +129,7 @@ def test_comparison_failures_are_not_compared():
     )
     missed = np.array([End.HORIZON, End.GOAL], np.uint8)
     comparison.compare(transitions([2.0, 0.1], [-7.0, 0.0], True, below=missed))
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         comparison.compare(transitions([2.0], [-7.0], True, below=missed[1:]))
 
 
@@ -157,22 +147,22 @@ def test_comparison_run_contradicting_environment_warns(environment, ends, messa
     goal = replace(
         GOAL, low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.5, 0.5), reached_within="ball"
     )
-    hindsight = HindsightParameters(goal=goal, goal_ends_episode=ends)
-    manager = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=DDPGAgentParameters(
-                memory=ReplayMemoryParameters(capacity=2_000, relabelling=hindsight),
-                learning=LearningParameters(batch=8, learning_starts=100),
+    hindsight = rl.HindsightParameters(goal=goal, goal_ends_episode=ends)
+    manager = rl.BasicRLGraphManager(
+        rl.BasicGraphParameters(
+            agent=rl.DDPGAgentParameters(
+                memory=rl.ReplayMemoryParameters(capacity=2_000, relabelling=hindsight),
+                learning=rl.LearningParameters(batch=8, learning_starts=100),
                 update_mode="eager",
             ),
-            environment=GoalPointMassParameters(**{"threshold": 0.5, **environment}),
+            environment=rl.GoalPointMassParameters(**{"threshold": 0.5, **environment}),
             num_envs=4,
         )
     )
     with manager, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         manager.create_graph()
-        list(manager.heatup(EnvironmentSteps(1_000)))
+        list(manager.heatup(rl.EnvironmentSteps(1_000)))
     texts = [str(each.message) for each in caught if "hindsight" in str(each.message)]
     assert len(texts) == (message is not None)
     assert message is None or re.search(f"agent 'agent' of level 'main': .*{message}", texts[0])

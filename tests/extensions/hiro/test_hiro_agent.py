@@ -1,7 +1,7 @@
 """HIRO's upper level: candidates, the steps below, and which candidate explains them best."""
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -9,33 +9,11 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
+import coach_rl as rl
 from coach_rl.core.agents import LevelPlace
-from coach_rl.core.clock import ConstantSchedule
-from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import End
-from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.exploration_policies import GaussianNoise
-from coach_rl.extensions.hiro.hiro_agent import (
-    HIROAgentParameters,
-    SubGoalCorrectionParameters,
-)
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.filters import (
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationClippingFilter,
-    OutputFilter,
-    RewardRescaleFilter,
-)
-from coach_rl.graph_managers import (
-    LevelParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
 from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
 from coach_rl.memories.samplers import UnitContext
 from tests.agents.decisions import context, transition
@@ -45,28 +23,28 @@ from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created, graph
 
 SETTINGS = {
-    "learning": LearningParameters(
+    "learning": rl.LearningParameters(
         batch=16, updates_per_step=0.5, learning_starts=20, report_every=5
     ),
-    "exploration": GaussianNoise(scale=ConstantSchedule(value=0.3)),
-    "actor": ActorParameters(torso=TORSO),
-    "critic": CriticParameters(torso=TORSO),
+    "exploration": rl.GaussianNoise(scale=rl.ConstantSchedule(value=0.3)),
+    "actor": rl.ActorParameters(torso=TORSO),
+    "critic": rl.CriticParameters(torso=TORSO),
     "update_mode": "eager",
 }
 
 
 def low_agent(capacity=2_000, **changes):
-    return TD3AgentParameters(
-        **{**SETTINGS, "memory": ReplayMemoryParameters(capacity=capacity), **changes}
+    return rl.TD3AgentParameters(
+        **{**SETTINGS, "memory": rl.ReplayMemoryParameters(capacity=capacity), **changes}
     )
 
 
 def top_agent(capacity=500, **changes):
-    return HIROAgentParameters(
+    return rl.HIROAgentParameters(
         **{
             **SETTINGS,
-            "memory": ReplayMemoryParameters(capacity=capacity),
-            "input_filter": InputFilter(reward=(RewardRescaleFilter(factor=0.1),)),
+            "memory": rl.ReplayMemoryParameters(capacity=capacity),
+            "input_filter": rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=0.1),)),
             **changes,
         }
     )
@@ -76,9 +54,9 @@ def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=
     """Rows out of phase: sub-goals are reached early, episodes end at their goal or step 23."""
     level = {"goal_space": goals, "horizon": 7, **low_level}
     return graph(
-        LevelParameters(name="top", agent=top or top_agent()),
-        LevelParameters(name="low", agent=low or low_agent(), **level),
-        environment=GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
+        rl.LevelParameters(name="top", agent=top or top_agent()),
+        rl.LevelParameters(name="low", agent=low or low_agent(), **level),
+        environment=rl.GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
         num_envs=num_envs,
         heatup=heatup,
         training=training,
@@ -126,7 +104,7 @@ def slow_log_prob(low, goal, row, begin, end):
             key: torch.from_numpy(store.read(f"/observations/{key}", position))
             for key in low.observation_space.spaces
         }
-        seen[GOAL_KEY] = torch.from_numpy(wanted - seen["achieved_goal"].numpy()).float()
+        seen[rl.GOAL_KEY] = torch.from_numpy(wanted - seen["achieved_goal"].numpy()).float()
         with torch.no_grad():
             now = low.learner.actor.module(seen)[0].double().numpy()
         done = store.read("/actions", position)[0].astype(np.float64)
@@ -174,13 +152,13 @@ def test_the_likeliest_are_found_without_passing_all_through_the_network(ran, mo
     candidates = correction.candidates(steps)
 
     def policy(seen):
-        passed.append(len(seen[GOAL_KEY]))
-        return np.tanh(5 * seen[GOAL_KEY])
+        passed.append(len(seen[rl.GOAL_KEY]))
+        return np.tanh(5 * seen[rl.GOAL_KEY])
 
     passed = []
     monkeypatch.setattr(low, "policy_actions", policy)
     noise = np.random.default_rng(0).normal(0, 0.3, steps.action.shape)
-    steps = replace(steps, action=np.tanh(5 * steps.observation[GOAL_KEY]) + noise)
+    steps = replace(steps, action=np.tanh(5 * steps.observation[rl.GOAL_KEY]) + noise)
     log_probs = correction.log_likelihood(candidates, steps)
     every = passed.pop()
     likeliest = correction.likeliest(candidates, steps)
@@ -203,11 +181,11 @@ def test_one_step_a_decision_leaves_nothing_to_compare_twice():
 
 def test_log_probs_are_in_the_units_the_level_below_acts_in():
     low = low_agent(
-        exploration=GaussianNoise(scale=ConstantSchedule(value=9.0), unit="raw"),
-        critic=CriticParameters(
+        exploration=rl.GaussianNoise(scale=rl.ConstantSchedule(value=9.0), unit="raw"),
+        critic=rl.CriticParameters(
             torso=SETTINGS["critic"].torso, action_layers=(0, 1), action_unit="raw"
         ),
-        output_filter=OutputFilter(action=(LinearBoxToBoxMap(low=-30.0, high=30.0),)),
+        output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-30.0, high=30.0),)),
     )
     manager = created(stack(low=low))
     manager.run()
@@ -258,27 +236,49 @@ def test_what_was_asked_for_is_what_the_level_below_was_shown(ran):
     top, _ = agents_of(ran)
     steps = top.correction.steps_of(drawn(top, 200)[0])
     wanted = GOALS.target(steps.sent, steps.seen) - steps.seen["achieved_goal"]
-    np.testing.assert_allclose(steps.observation[GOAL_KEY][:, 0], wanted, atol=1e-6)
+    np.testing.assert_allclose(steps.observation[rl.GOAL_KEY][:, 0], wanted, atol=1e-6)
     assert (np.abs(wanted - steps.sent) > 1e-3).any()  # some were clipped
 
 
+@dataclass
+class Decision:
+    """A decision of the upper level as it was stored, and what happened below meanwhile."""
+
+    begun: np.ndarray
+    """What was achieved when it began, [2]."""
+    sent: np.ndarray
+    """The sub-goal, [2]."""
+    below: End
+    end: End
+    steps: list[tuple[dict[str, np.ndarray], np.ndarray]]
+    """Observations and actions of the level below."""
+
+
 def recorded(params, monkeypatch):
-    """Run it; what the level below stored during each decision above, by row, as it happened."""
+    """A stack after a run, and the decisions of each row in their order."""
     manager = created(params)
     top, low = agents_of(manager)
-    during, decisions = defaultdict(list), []
-    store_low, store_top = low.store, top.store
+    steps = defaultdict(list)
+    decisions = defaultdict(list)
+    store_low = low.store
+    store_top = top.store
 
     def note_low(transition):
-        for index, row in enumerate(transition.rows):
-            during[int(row)].append(
-                (transition.observation["observation"][index].copy(), transition.action[index])
-            )
+        for index, row in enumerate(transition.rows.tolist()):
+            seen = {key: values[index].copy() for key, values in transition.observation.items()}
+            steps[row].append((seen, transition.action[index].copy()))
         store_low(transition)
 
     def note_top(transition):
-        for index, row in enumerate(transition.rows):
-            decisions.append((int(row), transition.below[index], during.pop(int(row))))
+        for index, row in enumerate(transition.rows.tolist()):
+            decision = Decision(
+                begun=transition.observation["achieved_goal"][index].copy(),
+                sent=transition.action[index].copy(),
+                below=End(int(transition.below[index])),
+                end=End(int(transition.end[index])),
+                steps=steps.pop(row),
+            )
+            decisions[row].append(decision)
         store_top(transition)
 
     monkeypatch.setattr(low, "store", note_low)
@@ -291,24 +291,24 @@ def test_intervals_are_the_steps_of_each_decision(monkeypatch):
     """Heat-up, sub-goals reached early and real ends included; rows are out of phase."""
     manager, decisions = recorded(stack(), monkeypatch)
     top, low = agents_of(manager)
-    upper, lower = top.memory.store, low.memory.store
-    ends, lengths = set(), set()
-    number = defaultdict(int)
-    for row, below, steps in decisions:
-        at = upper.positions_of(np.array([row]), np.array([number[row]]))
-        number[row] += 1
+    upper = top.memory.store
+    lower = low.memory.store
+    everything = [
+        (row, number, each) for row, kept in decisions.items() for number, each in enumerate(kept)
+    ]
+    for row, number, each in everything:
+        at = upper.positions_of(np.array([row]), np.array([number]))
         begin, end = (int(upper.read(name, at)[0]) for name in (LOW_BEGIN, LOW_END))
-        assert end - begin == len(steps)
-        where = lower.positions_of(np.full(len(steps), row), np.arange(begin, end))
-        seen, done = (np.array(column) for column in zip(*steps, strict=True))
+        assert end - begin == len(each.steps)
+        where = lower.positions_of(np.full(len(each.steps), row), np.arange(begin, end))
+        seen = [shown["observation"] for shown, _ in each.steps]
+        done = [action for _, action in each.steps]
         np.testing.assert_array_equal(lower.read("/observations/observation", where), seen)
         np.testing.assert_array_equal(lower.read("/actions", where), done)
-        ends.add(End(int(below)))
-        lengths.add(len(steps))
-    assert len(decisions) > 60
-    assert len(lengths) >= 4
-    assert End.HORIZON in ends
-    assert End.GOAL in ends
+    ends = {each.below for *_, each in everything}
+    assert len(everything) > 60
+    assert len({len(each.steps) for *_, each in everything}) >= 4
+    assert {End.HORIZON, End.GOAL} <= ends
     assert any(end & End.TERMINATED for end in ends)
     assert any(end & End.TRUNCATED for end in ends)
     assert len(set(upper.counts.tolist())) > 1  # some rows have made more decisions than others
@@ -338,7 +338,7 @@ def test_overwritten_steps_are_counted_and_their_sub_goals_left():
     manager.close()
 
 
-LINE = GoalSpace(
+LINE = rl.GoalSpace(
     key="place", low=(-9.0,), high=(9.0,), threshold=(0.0,), relative=True, reach=(1.0,),
     observed="relative",
 )  # fmt: skip
@@ -347,16 +347,16 @@ LINE = GoalSpace(
 def on_a_line(goals=LINE, candidates=2):
     """A level below that walks 0.3 to the right in three steps, asked to go 1.0 to the left."""
     place = spaces.Box(-9, 9, (1,), np.float32)
-    low = low_agent(learning=LearningParameters(learning_starts=10), capacity=10).build(
+    low = low_agent(learning=rl.LearningParameters(learning_starts=10), capacity=10).build(
         context({"place": place, **goals.shown}, spaces.Box(-2, 2, (1,), np.float32), num_envs=1)
     )
     for step in range(3):
         before, after = 2 + 0.1 * step, 2 + 0.1 * (step + 1)
-        seen, then = ({"place": row(each), GOAL_KEY: row(1 - each)} for each in (before, after))
+        seen, then = ({"place": row(each), rl.GOAL_KEY: row(1 - each)} for each in (before, after))
         low.store(transition(seen, row(0.1), then, reward=0.0, truncated=step == 2))
     # It goes right where that leads nearer to what it is told, unless that is too far.
     low.learner.acting.outputs = lambda seen: np.where(
-        (seen[GOAL_KEY] > 0.05) & (seen[GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)
+        (seen[rl.GOAL_KEY] > 0.05) & (seen[rl.GOAL_KEY] < 0.35), np.float32(0.1), np.float32(-0.1)
     )
     context_of = UnitContext(
         store=low.memory.store,
@@ -375,7 +375,7 @@ def on_a_line(goals=LINE, candidates=2):
         LOW_END: torch.tensor([3]),
         "/observations/place": torch.tensor([[2.0]]),
     }
-    return low, SubGoalCorrectionParameters(candidates=candidates).build(context_of), columns
+    return low, rl.SubGoalCorrectionParameters(candidates=candidates).build(context_of), columns
 
 
 def row(*values):
@@ -402,7 +402,7 @@ def test_by_hand_the_achieved_difference_explains_the_steps(candidates):
 
 def test_equally_likely_candidates_leave_the_sub_goal_as_it_was():
     low, correction, columns = on_a_line(candidates=10)
-    low.learner.acting.outputs = lambda seen: np.zeros_like(seen[GOAL_KEY])
+    low.learner.acting.outputs = lambda seen: np.zeros_like(seen[rl.GOAL_KEY])
     assert correction(columns, 1)[ACTIONS].tolist() == [[-1.0]]
     assert correction.metrics()["train/subgoals_replaced"] == 0.0
 
@@ -410,7 +410,7 @@ def test_equally_likely_candidates_leave_the_sub_goal_as_it_was():
 def test_goals_beyond_the_bounds_are_judged_where_they_were_clipped():
     """From 2.0, both -0.9 and -1.0 lead to a lowest bound of 1.5: they are the same goal."""
     low, correction, columns = on_a_line(replace(LINE, low=(1.5,)))
-    low.learner.acting.outputs = lambda seen: seen[GOAL_KEY]
+    low.learner.acting.outputs = lambda seen: seen[rl.GOAL_KEY]
     three = np.array([[[-1.0], [-0.9], [-0.4]]], np.float32)
     one, same, other = correction.log_likelihood(three, correction.steps_of(columns))[0]
     assert one == same
@@ -423,11 +423,14 @@ def test_angles_are_judged_around_the_circle():
     low, correction, columns = on_a_line(circle)
     shown = []
     low.learner.acting.outputs = lambda seen: (
-        shown.append(seen[GOAL_KEY].copy()) or seen[GOAL_KEY] * 0
+        shown.append(seen[rl.GOAL_KEY].copy()) or seen[rl.GOAL_KEY] * 0
     )
     steps = replace(
         correction.steps_of(columns),
-        observation={"place": np.zeros((1, 3, 1)), GOAL_KEY: np.float32([[[3.0], [2.9], [2.8]]])},
+        observation={
+            "place": np.zeros((1, 3, 1)),
+            rl.GOAL_KEY: np.float32([[[3.0], [2.9], [2.8]]]),
+        },
         last_goal=np.float32([[-3.0]]),
         sent=row(3.0),
     )
@@ -460,7 +463,7 @@ def test_batches_hold_the_corrected_sub_goals(ran):
 
 
 def test_sub_goals_go_through_the_output_filter_and_back():
-    filtered = top_agent(output_filter=OutputFilter(action=(LinearBoxToBoxMap(),)))
+    filtered = top_agent(output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(),)))
     manager = created(stack(filtered))
     manager.run()
     top, _ = agents_of(manager)
@@ -468,7 +471,7 @@ def test_sub_goals_go_through_the_output_filter_and_back():
     assert (np.abs(actions) <= 1 + 1e-6).all()
     assert np.abs(actions[:, 1]).max() > 0.5  # a quarter in the sub-goal's own units
     columns, _ = drawn(top, 200)
-    begun = top.correction.steps_of(columns).observation[GOAL_KEY][:, 0]
+    begun = top.correction.steps_of(columns).observation[rl.GOAL_KEY][:, 0]
     inside = (np.abs(begun) > 0.01).all(axis=1)
     # Less than the reach where the bounds were nearer.
     ratio = begun[inside] / columns[ACTIONS].numpy()[inside]
@@ -480,8 +483,8 @@ def test_sub_goals_go_through_the_output_filter_and_back():
 def test_the_level_below_need_not_see_where_it_is():
     """What is left to go is kept; so the places themselves may be hidden from its networks."""
     blind = low_agent(
-        input_filter=InputFilter(
-            observation={"achieved_goal": (ObservationClippingFilter(low=0.0, high=0.0),)}
+        input_filter=rl.InputFilter(
+            observation={"achieved_goal": (rl.ObservationClippingFilter(low=0.0, high=0.0),)}
         )
     )
     manager = created(stack(low=blind))
@@ -507,8 +510,8 @@ def test_the_level_below_need_not_see_where_it_is():
 def test_three_levels_and_sac_below():
     """A HIRO level is itself a level below that can be corrected by."""
     params = stack()
-    middle = LevelParameters(name="middle", agent=top_agent(), goal_space=GOALS, horizon=3)
-    low = replace(params.levels[1], agent=SACAgentParameters(
+    middle = rl.LevelParameters(name="middle", agent=top_agent(), goal_space=GOALS, horizon=3)
+    low = replace(params.levels[1], agent=rl.SACAgentParameters(
         **{key: value for key, value in SETTINGS.items() if key != "exploration"}
     ))  # fmt: skip
     manager = created(replace(params, levels=(params.levels[0], middle, low)))
@@ -523,7 +526,7 @@ def test_three_levels_and_sac_below():
 
 
 def test_without_correction_it_is_td3():
-    plain = TD3AgentParameters(
+    plain = rl.TD3AgentParameters(
         **{field: getattr(top_agent(), field) for field in (*SETTINGS, "memory", "input_filter")}
     )
     states = []

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 from coach_rl.agents.stages.stage import Stages
@@ -15,8 +14,8 @@ from coach_rl.extensions.hiro.landmarks import (
     Novelty,
     NoveltyParameters,
 )
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents.decisions import transition
+from tests.memories import replay_worlds
 
 BOX = spaces.Box(-9, 9, (2,), np.float32)
 SEEN = spaces.Dict({"place": BOX, GOAL_KEY: BOX})
@@ -55,14 +54,7 @@ def cost(here, there):
 
 
 def planner(places=PLACES, novelty=None, **changes):
-    memory = ReplayMemoryParameters(capacity=100).build(
-        observation_space=SEEN,
-        action_space=BOX,
-        num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=0.9,
-    )
+    memory = replay_worlds.build(num_envs=1, observed=SEEN, acted=BOX, capacity=100)
     for place in places:
         seen = {"place": place[None], GOAL_KEY: np.zeros((1, 2), np.float32)}
         memory.add(transition(seen, np.zeros((1, 2), np.float32), seen))

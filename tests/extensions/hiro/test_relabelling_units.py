@@ -1,6 +1,5 @@
 """A sampler unit of a user that relabels sub-goals by the likelihood of the steps below."""
 
-from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +17,7 @@ from coach_rl.memories.batches import LOW_BEGIN
 from coach_rl.memories.samplers import SamplerUnit
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
-from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, stack
+from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, recorded, stack
 
 
 class Halves(SubGoalRelabelling):
@@ -48,32 +47,6 @@ WITHOUT_NOISE = {key: value for key, value in SETTINGS.items() if key != "explor
 def above(kind=rl.TD3AgentParameters, **changes):
     settings = WITHOUT_NOISE if kind is rl.SACAgentParameters else SETTINGS
     return kind(**{**settings, "memory": UNIT, **changes})
-
-
-def recorded(params, monkeypatch):
-    """A stack after a run, and of each row of it the decisions, each with the steps below."""
-    manager = created(params)
-    top, low = agents_of(manager)
-    during, decisions = defaultdict(list), defaultdict(list)
-    store_low, store_top = low.store, top.store
-
-    def note_low(transition):
-        for index, row in enumerate(transition.rows):
-            seen = {key: values[index].copy() for key, values in transition.observation.items()}
-            during[row].append((seen, transition.action[index].copy()))
-        store_low(transition)
-
-    def note_top(transition):
-        for index, row in enumerate(transition.rows):
-            begun = transition.observation["achieved_goal"][index].copy()
-            decision = begun, transition.action[index].copy(), during.pop(row)
-            decisions[row].append((*decision, End(int(transition.end[index]))))
-        store_top(transition)
-
-    monkeypatch.setattr(low, "store", note_low)
-    monkeypatch.setattr(top, "store", note_top)
-    manager.run()
-    return manager, decisions
 
 
 def plain_log_likelihood(low, goals, sub_goal, begun, steps):
@@ -106,9 +79,11 @@ def test_unit_relabels_by_the_steps_below_as_plain_lists_do(kind, goals, monkeyp
     halved = clear = 0
     for index, position in enumerate(batch.position.numpy()):
         row, step = store.rows_of(position), store.steps_of(position)
-        begun, sent, steps, _ = decisions[row][step]
+        made = decisions[row][step]
+        sent = made.sent
         whole, half = (
-            plain_log_likelihood(low, goals, goal, begun, steps) for goal in (sent, 0.5 * sent)
+            plain_log_likelihood(low, goals, goal, made.begun, made.steps)
+            for goal in (sent, 0.5 * sent)
         )
         if abs(whole - half) > 1e-5:
             clear += 1
@@ -127,7 +102,7 @@ def test_unit_reads_ends_that_are_kept_for_it(monkeypatch):
     batch = top.memory.sample(200)
     store, found = top.memory.store, set()
     for index, position in enumerate(batch.position.numpy()):
-        end = decisions[store.rows_of(position)][store.steps_of(position)][3]
+        end = decisions[store.rows_of(position)][store.steps_of(position)].end
         assert batch.extras["was_end"][index] == end
         found.add(end)
     assert set(batch.extras) == {"was_end", "below"}

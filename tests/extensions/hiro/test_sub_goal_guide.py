@@ -11,39 +11,30 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
+import coach_rl as rl
 from coach_rl.core.runtime import compiler_present
-from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
-from coach_rl.extensions.hiro.landmarks import LandmarkParameters, NoveltyParameters
-from coach_rl.extensions.hiro.sub_goal_guide import (
-    LANDMARK,
-    AdjacencyParameters,
-    SubGoalGuideParameters,
-    trajectories,
-)
+from coach_rl.extensions.hiro.sub_goal_guide import LANDMARK, trajectories
 from tests.agents.goal_stacks import ABSOLUTE, RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
 
-ADJACENT = AdjacencyParameters(cell=0.2, every=60, epochs=2, layers=(16,), embedding=4)
-HRAC = SubGoalGuideParameters(adjacency=ADJACENT)
-HIGL = SubGoalGuideParameters(
+ADJACENT = rl.AdjacencyParameters(cell=0.2, every=60, epochs=2, layers=(16,), embedding=4)
+HRAC = rl.SubGoalGuideParameters(adjacency=ADJACENT)
+HIGL = rl.SubGoalGuideParameters(
     adjacency=ADJACENT,
-    landmarks=LandmarkParameters(
+    landmarks=rl.LandmarkParameters(
         coverage=5,
         candidates=40,
         starts=100,
         shift=0.2,
         longest_edge=2.0,
         near_goal=0.5,
-        novelty=NoveltyParameters(count=4, every=30, layers=(8,), features=4, batch=8),
+        novelty=rl.NoveltyParameters(count=4, every=30, layers=(8,), features=4, batch=8),
     ),
 )
 
 
-def top_agent(kind=TD3AgentParameters, guide=(HIGL,), **changes):
+def top_agent(kind=rl.TD3AgentParameters, guide=(HIGL,), **changes):
     learning = replace(SETTINGS["learning"], updates_per_step=0.5)
     return kind(**{**SETTINGS, "learning": learning, "actor_terms": guide, **changes})
 
@@ -195,16 +186,16 @@ def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
 def guided_stacks(draw):
     """Any agents with any guide above TD3, in stacks of any size."""
     kinds = [
-        (TD3AgentParameters, HIGL),
-        (SACAgentParameters, HIGL),
-        (HIROAgentParameters, HRAC),
-        (DDPGAgentParameters, HRAC),
+        (rl.TD3AgentParameters, HIGL),
+        (rl.SACAgentParameters, HIGL),
+        (rl.HIROAgentParameters, HRAC),
+        (rl.DDPGAgentParameters, HRAC),
     ]
     kind, guide = draw(st.sampled_from(kinds))
     return stack(
         top_agent(kind, guide=(guide,)),
         goals=RELATIVE
-        if kind is HIROAgentParameters
+        if kind is rl.HIROAgentParameters
         else draw(st.sampled_from([RELATIVE, ABSOLUTE])),
         num_envs=draw(st.integers(1, 4)),
         horizon=draw(st.integers(3, 9)),
@@ -225,7 +216,7 @@ def test_a_guide_of_no_weight_changes_nothing(params):
     top, low = params.levels
     (guide,) = top.agent.actor_terms
     landmarks = guide.landmarks and replace(guide.landmarks, weight=0.0)
-    weightless = SubGoalGuideParameters(
+    weightless = rl.SubGoalGuideParameters(
         adjacency=replace(guide.adjacency, weight=0.0), landmarks=landmarks
     )
     networks = []

@@ -18,7 +18,7 @@ from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import LevelParameters
-from coach_rl.memories import ReplayMemoryParameters
+from tests.memories import replay_worlds
 from tests.refusals import check_refused
 
 LONGEST, ASKED = 20, 12
@@ -31,20 +31,11 @@ DURATIONS = (1, 3, 2, 4, 2)
 def build(
     *, goal=LINE, observed=SEEN, ratio=1e9, strategy="future", ends=True, place=ALONE, **changes
 ):
-    return ReplayMemoryParameters(
-        capacity=40,
-        relabelling=HindsightParameters(
-            goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=ends
-        ),
-        **changes,
-    ).build(
-        observation_space=observed,
-        action_space=spaces.Box(-1, 1, (1,), np.float32),
-        num_envs=1,
-        device=torch.device("cpu"),
-        seed=0,
-        discount=0.5,
-        place=place,
+    hindsight = HindsightParameters(
+        goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=ends
+    )
+    return replay_worlds.build(
+        num_envs=1, observed=observed, capacity=40, relabelling=hindsight, place=place, **changes
     )
 
 

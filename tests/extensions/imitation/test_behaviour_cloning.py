@@ -8,9 +8,7 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.records import Transition
-from coach_rl.memories import TransitionBatch
-from tests.agents.decisions import context, request
+from tests.agents.decisions import context, request, transition, transition_batch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SMALL = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
@@ -80,15 +78,7 @@ def test_it_learns_as_a_plain_program_does(case):
     for _ in range(8):
         observation = torch.randn(16, 3, generator=rng)
         action = actions_of(space, 16, rng)
-        batch = TransitionBatch(
-            observation={"x": observation},
-            action=action,
-            reward=torch.zeros(16),
-            next_observation={"x": observation},
-            discount=torch.zeros(16),
-            weight=torch.ones(16),
-            position=torch.arange(16),
-        )
+        batch = transition_batch({"x": observation}, action, {"x": observation})
         agent.learn_from_batch(batch)
         found = agent.learner.engine.drain_metrics()["cloning_loss"]
         expected = plain_loss(named, observation.double(), action).mean()
@@ -137,15 +127,12 @@ def test_it_clones_a_teacher_in_every_space(name):
         here = slice(start, start + 2)
         before = {"x": seen["x"][here]}
         agent.store(
-            Transition(
-                rows=np.arange(2),
-                observation=before,
-                action=action[here],
-                reward=np.zeros(2),
-                next_observation=before,
-                terminated=np.ones(2, np.bool_),
-                truncated=np.zeros(2, np.bool_),
-                duration=np.ones(2, np.int64),
+            transition(
+                before,
+                action[here],
+                before,
+                reward=0.0,
+                terminated=True,
                 end=np.ones(2, np.uint8),
                 below=np.zeros(2, np.uint8),
                 tested=np.zeros(2, np.bool_),

@@ -53,7 +53,7 @@ def drawn(rng, run=CART_POLE):
     return found
 
 
-def lived(agent, rows, seen, clock=TRAIN, *, is_first=True, greedy=False):
+def acted(agent, rows, seen, clock=TRAIN, *, is_first=True, greedy=False):
     """Actions, and the teacher's, [T, 2] each, in the observations seen[:-1]."""
     actions = []
     labels = []
@@ -67,7 +67,7 @@ def lived(agent, rows, seen, clock=TRAIN, *, is_first=True, greedy=False):
 
 def taught(agent):
     """Make one decision in training."""
-    lived(agent, agent.new_rows(2, 0), observations(2))
+    acted(agent, agent.new_rows(2, 0), observations(2))
 
 
 def observations(count, run=CART_POLE, seed=0):
@@ -80,7 +80,7 @@ def observations(count, run=CART_POLE, seed=0):
 def test_labels_are_actions_that_teacher_takes_in_observations_of_student(run, phase):
     agent = student(run)
     seen = observations(30, run)
-    actions, labels = lived(agent, agent.new_rows(2, 0), seen, Clock(phase=phase))
+    actions, labels = acted(agent, agent.new_rows(2, 0), seen, Clock(phase=phase))
     alone = load(run)
     expected = [alone.act(each) for each in seen[:-1]]
     np.testing.assert_array_equal(labels, expected)
@@ -97,7 +97,7 @@ def test_teacher_sees_what_input_filter_hides_from_student():
     agent = student(input_filter=rl.InputFilter(observation={"observation": (hidden,)}))
     assert agent.observation_space["observation"].shape == (2,)
     seen = observations(30)
-    _, labels = lived(agent, agent.new_rows(2, 0), seen)
+    _, labels = acted(agent, agent.new_rows(2, 0), seen)
     np.testing.assert_array_equal(labels, [load(CART_POLE).act(each) for each in seen[:-1]])
 
 
@@ -105,7 +105,7 @@ def test_student_may_see_keys_that_teacher_does_not():
     agent = student(more={"noise": spaces.Box(-1, 1, (1,), np.float32)})
     plain = observations(10)
     seen = [{**each, "noise": np.ones((2, 1), np.float32)} for each in plain]
-    _, labels = lived(agent, agent.new_rows(2, 0), seen)
+    _, labels = acted(agent, agent.new_rows(2, 0), seen)
     np.testing.assert_array_equal(labels, [load(CART_POLE).act(each) for each in plain[:-1]])
 
 
@@ -114,8 +114,8 @@ def test_share_of_teachers_decisions_is_beta(beta):
     agent = student(beta=ConstantSchedule(value=beta))
     alone = student(beta=ConstantSchedule(value=0.0))
     seen = observations(501)
-    actions, labels = lived(agent, agent.new_rows(2, 0), seen)
-    own, _ = lived(alone, alone.new_rows(2, 0), seen)
+    actions, labels = acted(agent, agent.new_rows(2, 0), seen)
+    own, _ = acted(alone, alone.new_rows(2, 0), seen)
     differs = own != labels
     assert differs.sum() > 200
     share = (actions == labels)[differs].mean()
@@ -126,7 +126,7 @@ def test_share_of_teachers_decisions_is_beta(beta):
 def test_greedy_decisions_are_the_students():
     agent = student(beta=ConstantSchedule(value=1.0))
     seen = observations(40)
-    actions, labels = lived(agent, agent.new_rows(2, 0), seen, greedy=True)
+    actions, labels = acted(agent, agent.new_rows(2, 0), seen, greedy=True)
     greedy = [agent.policy_actions(each) for each in seen[:-1]]
     np.testing.assert_array_equal(actions, greedy)
     assert (actions != labels).any()
@@ -142,7 +142,7 @@ def test_evaluations_need_no_teacher():
 
 def test_loss_is_of_teachers_actions():
     agent = student()
-    lived(agent, agent.new_rows(2, 0), observations(60))
+    acted(agent, agent.new_rows(2, 0), observations(60))
     batch = agent.memory.sample(16)
     label = batch.extras[TEACHER_ACTION]
     assert (label != batch.action).any()
@@ -156,15 +156,15 @@ def test_loss_is_of_teachers_actions():
 def test_saved_rows_continue_with_the_hidden_state_of_the_teacher():
     agent, again = student(MAZE), student(MAZE)
     rows, seen = agent.new_rows(2, 0), observations(41, MAZE)
-    lived(agent, rows, seen[:21])
+    acted(agent, rows, seen[:21])
     other = again.new_rows(2, 5)
     other.load_state_dict(rows.state_dict())
     again.load_state_dict(agent.state_dict())
     assert_same_state(other.state_dict(), rows.state_dict())
-    found = [lived(*each, seen[20:], is_first=False) for each in ((agent, rows), (again, other))]
+    found = [acted(*each, seen[20:], is_first=False) for each in ((agent, rows), (again, other))]
     for one, two in zip(*found, strict=True):
         np.testing.assert_array_equal(one, two)
-    _, forgetful = lived(again, again.new_rows(2, 0), seen[20:])
+    _, forgetful = acted(again, again.new_rows(2, 0), seen[20:])
     assert (forgetful != found[0][1]).any()
 
 

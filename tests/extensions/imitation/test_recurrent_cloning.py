@@ -16,8 +16,7 @@ import coach_rl as rl
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.extensions.data.recorded import Recorded, read_into
-from coach_rl.memories import TransitionBatch
-from tests.agents.decisions import context, outcome, request
+from tests.agents.decisions import context, outcome, request, transition_batch
 
 SEEN = {"x": spaces.Box(-99, 99, (3,), np.float32)}
 BOX = spaces.Box(-1, 1, (2,), np.float32)
@@ -82,14 +81,8 @@ def test_policy_acts_and_learns_in_the_same_hidden_states():
     plain = PlainRecurrentNetwork(network, network.online, slice(0, 4), "torso.embedder")
     seen = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     found = plain_parameters(plain, torch.zeros(4), [], list(seen.double()))
-    batch = TransitionBatch(
-        observation={"x": seen, HIDDEN_STATE: torch.zeros(1, 4)},
-        action=torch.full((5, 2), 0.3),
-        reward=torch.zeros(5),
-        next_observation={},
-        discount=torch.zeros(5),
-        weight=torch.ones(5),
-        position=torch.arange(5),
+    batch = transition_batch(
+        {"x": seen, HIDDEN_STATE: torch.zeros(1, 4)}, torch.full((5, 2), 0.3), {}
     )
     loss, _ = agent.learner.loss(network.online, batch, {})
     action = torch.full((2,), 0.3).double()

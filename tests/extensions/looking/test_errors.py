@@ -10,35 +10,26 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
 
-from coach_rl import PointMassParameters, SourceParameters, TickSource
+import coach_rl as rl
 from coach_rl.core import parameter_class
-from coach_rl.core.errors import (
-    CoachWarning,
-    ConfigurationError,
-    ParameterError,
-    UnknownNameError,
-)
 from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
-from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import InspectionError
-from coach_rl.extensions.looking.notebook import NotebookSink
-from coach_rl.extensions.looking.trackers.tracker import TrackerParameters
 from tests.extensions.looking.inspected_runs import SpoilsParameters, ddpg, manager, records_of
 from tests.extensions.looking.test_inspector import BAD, inspect, inspector
 from tests.refusals import check_refused
 
-C, P, U = ConfigurationError, ParameterError, UnknownNameError
+C, P, U = rl.ConfigurationError, rl.ParameterError, rl.UnknownNameError
 
 
-class Elsewhere(TickSource):
+class Elsewhere(rl.TickSource):
     """Ticks whose decisions are made in other processes."""
 
     acts_here = False
 
 
 @parameter_class
-class ElsewhereParameters(SourceParameters):
+class ElsewhereParameters(rl.SourceParameters):
     def build(self, context, clock):
         return replace(super().build(context, clock), source=Elsewhere())
 
@@ -58,7 +49,7 @@ def inspected(text, *given, **changes):
     return lambda: records_of(manager(text, *given, **changes))
 
 
-class Shifted(PointMassParameters):
+class Shifted(rl.PointMassParameters):
     """A point mass whose observations are outside their space."""
 
     def build(self, *, num_envs):
@@ -85,8 +76,8 @@ TEXTS = [
     ),
     (partial(parse_inspections, "batch:stat"), U, "check 'stat' in 'batch:stat' ... 'stats'"),
     (partial(parse_inspections, "batch:nan:stp"), U, "'stp' in 'batch:nan:stp' ... 'stop'"),
-    (partial(InspectParameters, checks=("nans",)), P, "got ('nans',); did you mean 'nan'?"),
-    (partial(InspectParameters, checks=("nan",), within=(0.0, 1.0)), P, "within ... 'range'"),
+    (partial(rl.InspectParameters, checks=("nans",)), P, "got ('nans',); did you mean 'nan'?"),
+    (partial(rl.InspectParameters, checks=("nan",), within=(0.0, 1.0)), P, "within ... 'range'"),
 ]
 TWO = [{"x": np.zeros((4, 2))}, {"x": np.zeros((8, 2))}]  # other numbers of rows are no change
 OF_ACTIONS = DataPoint(name="memory", watch=lambda look: None, spaces={"action": Discrete(3)})
@@ -118,19 +109,19 @@ FINDINGS = [
     ),
     (
         checked("range", columns=[{"x": [-1.0, 1.0, 1.5]}], within=(-1.0, 1.0), reaction="warn"),
-        CoachWarning,
+        rl.CoachWarning,
         "'x' is outside [-1, 1] in 1 of 3 rows ... the run continues",
     ),
     (
         checked(
             "staleness", columns=[{"age": [10, 12]}], point=OF_AGES, oldest=10, reaction="warn"
         ),
-        CoachWarning,
+        rl.CoachWarning,
         "'age' is above 10 in 1 of 2 rows",
     ),
     (
         checked("stats", columns=[{"reward": [1.0]}], column="rewrd"),
-        UnknownNameError,
+        rl.UnknownNameError,
         "column 'rewrd' of 'batch'; did you mean 'reward'",
     ),
 ]
@@ -166,11 +157,11 @@ RUNS = [
 ]
 PACKAGES = [
     *(
-        (service, TrackerParameters(service=service).check, f"package {service} ... [{service}]")
+        (service, rl.TrackerParameters(service=service).check, f"package {service} ... [{service}]")
         for service in ("wandb", "trackio", "mlflow")
     ),
-    ("IPython.display", NotebookSink, "with IPython and matplotlib ... IPython.display"),
-    ("matplotlib.figure", NotebookSink, "with IPython and matplotlib ... matplotlib.figure"),
+    ("IPython.display", rl.NotebookSink, "with IPython and matplotlib ... IPython.display"),
+    ("matplotlib.figure", rl.NotebookSink, "with IPython and matplotlib ... matplotlib.figure"),
 ]
 """Packages, calls that need them, and parts of the message without them."""
 
@@ -188,4 +179,4 @@ def test_looking_missing_package_error(monkeypatch, package, call, message):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == package else find_spec(name)
     )
-    check_refused(call, ConfigurationError, message)
+    check_refused(call, rl.ConfigurationError, message)

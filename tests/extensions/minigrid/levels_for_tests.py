@@ -66,13 +66,3 @@ def start(env, seed):
 
 def build(num_envs=1, **fields):
     return MiniGridParameters(**fields).build(num_envs=num_envs)
-
-
-def play(environment, steps, seed=0):
-    """Answers to random actions."""
-    rng = np.random.default_rng(seed)
-    answers = []
-    for _ in range(steps):
-        environment.send(rng.integers(environment.spaces.action.n, size=environment.num_envs))
-        answers.append(environment.recv())
-    return answers

@@ -9,7 +9,8 @@ from coach_rl.environments.minigrid.levels import IDS
 from coach_rl.environments.minigrid.missions import WORDS, BagOfWords
 from coach_rl.environments.minigrid.symbols import AGENT, ONE_HOT, symbol_of
 from coach_rl.environments.minigrid.world import package
-from tests.extensions.minigrid.levels_for_tests import SAMPLE, build, play, world
+from tests.environments.walks import random_actions, walk
+from tests.extensions.minigrid.levels_for_tests import SAMPLE, build, world
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
 
@@ -95,11 +96,11 @@ def test_lava_is_no_success():
 def test_limit_of_steps_truncates_beside_that_of_the_level():
     environment = build(level="DoorKey-8x8", max_episode_steps=7)
     environment.reset(seed=0)
-    ends = [bool(answer.truncated[0]) for answer in play(environment, 14)]
+    ends = [bool(answer.truncated[0]) for answer in walk(environment, 14)]
     assert ends == ([False] * 6 + [True]) * 2
     longer = build(level="Empty-5x5", max_episode_steps=1_000, kwargs={"max_steps": 9})
     longer.reset(seed=0)
-    ended = [bool(each.truncated[0] | each.terminated[0]) for each in play(longer, 9)]
+    ended = [bool(each.truncated[0] | each.terminated[0]) for each in walk(longer, 9)]
     assert any(ended)
 
 
@@ -175,13 +176,12 @@ def test_missing_package_is_named_with_its_extra(monkeypatch):
 def test_rows_are_those_of_single_levels():
     together = build(3, level="KeyCorridorS3R3", mission="hidden")
     together.reset(seed=11)
-    answers = play(together, 60)
+    answers = walk(together, 60)
     for row in range(3):
         alone = build(level="KeyCorridorS3R3", mission="hidden")
         alone.reset(seed=11 + row)
-        rng = np.random.default_rng(0)
-        for answer in answers:
-            alone.send(rng.integers(7, size=3)[row : row + 1])
+        for action, answer in zip(random_actions(together, 60), answers, strict=True):
+            alone.send(action[row : row + 1])
             single = alone.recv()
             np.testing.assert_array_equal(
                 single.observation["view"][0], answer.observation["view"][row]

@@ -9,96 +9,44 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNLearner
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
-from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.clock import Clock, ConstantSchedule, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.core.records import ALLOWED
-from coach_rl.core.runtime import Runtime, compiler_present
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import ChainParameters
-from coach_rl.exploration_policies import EpsilonGreedy
-from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
-from coach_rl.extensions.noisy import NoisyLinear, NoisyNet
+import coach_rl as rl
+from coach_rl.agents.dqn_agent import DQNLearner
+from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import SpaceError
+from coach_rl.core.runtime import compiler_present
+from coach_rl.extensions.noisy import NoisyLinear
 from coach_rl.extensions.noisy.noisy_layers import NOISE
 from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
-from coach_rl.extensions.own_modules.user_module import ModuleParameters
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
-from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
+from tests.agents import small_dqns
 from tests.agents.decisions import context, request
 from tests.agents.resuming import after, assert_resumes
+from tests.agents.small_dqns import HEADS, batches
+from tests.builders import created, flat
 from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN, scaled
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 ACTIONS = spaces.Discrete(3, start=5)
 TRAIN = Clock(phase=Phase.TRAIN)
 TEST = Clock(phase=Phase.TEST)
-HEADS = {
-    "mean": MeanHead(),
-    "quantiles": QuantileHead(count=5),
-    "categorical": CategoricalHead(atoms=11, low=-1.5, high=2.5),
-}
-NETWORKS = {"plain": {}, "dueling streams": {"dueling": True, "streams": (5,)}}
+NETWORKS = ("plain", "dueling streams")
+DUELING = small_dqns.NETWORKS["dueling streams"]
 SETTINGS = [
-    {"double": False, "huber": 1.0, "target_sync": TargetSync(every=2)},
-    {"double": True, "huber": 0.4, "target_sync": TargetSync(rate=0.3)},
+    {"double": False, "huber": 1.0, "target_sync": rl.TargetSync(every=2)},
+    {"double": True, "huber": 0.4, "target_sync": rl.TargetSync(rate=0.3)},
 ]
 
 
-def parameters(
-    head="mean", network=None, *, exploration=None, recurrence=None, mode="eager", **changes
-):
-    algorithm = changes.pop("algorithm", {})
+def parameters(head="mean", network=None, **changes):
     given = {
-        "memory": ReplayMemoryParameters(capacity=2_000),
-        "learning": LearningParameters(batch=12, learning_starts=20, report_every=10),
-        "optimizer": AdamParameters(learning_rate=0.02, epsilon=1e-4),
+        "exploration": rl.NoisyNet(initial_noise=1.5),
+        "learning": rl.LearningParameters(batch=12, learning_starts=20, report_every=10),
+        **changes,
     }
-    torso = TorsoParameters(middleware=(7, 6), activation="relu", recurrence=recurrence)
-    return DQNAgentParameters(
-        algorithm=DQNAlgorithmParameters(**algorithm),
-        network=QNetworkParameters(torso=torso, head=HEADS[head], **(network or {})),
-        exploration=exploration or NoisyNet(initial_noise=1.5),
-        update_mode=mode,
-        **{**given, **changes},
-    )
+    return small_dqns.parameters(head, network, **given)
 
 
-def build(params=None, actions=ACTIONS, *, seen=SEEN, num_envs=1, seed=0):
-    return (params or parameters()).build(context(seen, actions, num_envs=num_envs, seed=seed))
-
-
-def batches(count, *, seed=0, size=12, actions=ACTIONS, masked=False):
-    """As a memory with n-step returns and priorities gives them."""
-    rng = np.random.default_rng(seed)
-    sizes = np.atleast_1d(actions.nvec if isinstance(actions, spaces.MultiDiscrete) else actions.n)
-
-    def seen():
-        shown = {"x": torch.from_numpy(rng.normal(size=(size, 3)).astype(np.float32))}
-        if masked:
-            mask = rng.random((size, sum(sizes))) < 0.5
-            mask[np.arange(size), rng.integers(sum(sizes), size=size)] = True
-            shown[ALLOWED] = torch.from_numpy(mask)
-        return shown
-
-    for _ in range(count):
-        shape = (size, *actions.shape)
-        yield TransitionBatch(
-            observation=seen(),
-            action=torch.from_numpy(actions.start + rng.integers(0, sizes, shape)),
-            reward=torch.from_numpy((rng.integers(-15, 16, size) / 5).astype(np.float32)),
-            next_observation=seen(),
-            discount=torch.from_numpy(rng.choice([0.9, 0.0, 0.9**3], size).astype(np.float32)),
-            weight=torch.from_numpy((0.2 + rng.random(size)).astype(np.float32)),
-            position=torch.arange(size),
-        )
+def build(params=None, actions=ACTIONS, *, seen=SEEN, num_envs=1):
+    return (params or parameters()).build(context(seen, actions, num_envs=num_envs))
 
 
 # Layers.
@@ -130,9 +78,9 @@ def test_noisy_layer_equals_whole_matrices_with_noise():
 
 
 def test_network_begins_with_the_weights_of_a_plain_one_and_the_noise_of_the_paper():
-    params = parameters("categorical", NETWORKS["dueling streams"], exploration=NoisyNet())
+    params = parameters("categorical", DUELING, exploration=rl.NoisyNet())
     noisy = build(params).learner.network.module
-    plain = build(replace(params, exploration=EpsilonGreedy())).learner.network.module
+    plain = build(replace(params, exploration=rl.EpsilonGreedy())).learner.network.module
     means = {name: value for name, value in noisy.named_parameters() if "noise" not in name}
     for name, value in plain.named_parameters():
         assert torch.equal(means.pop(name), value)
@@ -155,18 +103,18 @@ def test_network_begins_with_the_weights_of_a_plain_one_and_the_noise_of_the_pap
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradient_steps_equal_those_of_a_plain_program(head, network, number, masked):
-    params = parameters(head, NETWORKS[network], algorithm=SETTINGS[number])
+    params = parameters(head, small_dqns.NETWORKS[network], algorithm=SETTINGS[number])
     masks = {"action_mask": spaces.MultiBinary(3)} if masked else {}
     agent = build(params, seen={**SEEN.spaces, **masks})
     plain = PlainNoisyDQN(params, agent)
     wrapped = agent.learner.network
     start = wrapped.online.clone()
-    for batch in batches(4, seed=number, masked=masked):
+    for batch in batches(4, ACTIONS, seed=number, masked=masked):
         expected = plain.step(batch)
         found = agent.learn_from_batch(batch)["td_error"]
         assert found.tolist() == pytest.approx(expected, rel=2e-4, abs=5e-5)
-        for flat, own in ((wrapped.online, plain.online), (wrapped.target, plain.target)):
-            for name, value in wrapped.named(flat).items():
+        for weights, own in ((wrapped.online, plain.online), (wrapped.target, plain.target)):
+            for name, value in wrapped.named(weights).items():
                 torch.testing.assert_close(
                     value.double(), own.named[name].detach(), rtol=0, atol=5e-5
                 )
@@ -177,10 +125,10 @@ def test_gradient_steps_equal_those_of_a_plain_program(head, network, number, ma
 @pytest.mark.parametrize("head", HEADS)
 def test_branches_without_scales_learn_as_those_without_noise(head):
     actions = spaces.MultiDiscrete([2, 3])
-    params = parameters(head, NETWORKS["dueling streams"], exploration=NoisyNet(initial_noise=0.0))
+    params = parameters(head, DUELING, exploration=rl.NoisyNet(initial_noise=0.0))
     noisy = build(params, actions)
-    plain = build(replace(params, exploration=EpsilonGreedy()), actions)
-    (batch,) = batches(1, actions=actions)
+    plain = build(replace(params, exploration=rl.EpsilonGreedy()), actions)
+    (batch,) = batches(1, actions)
     found = noisy.learn_from_batch(batch)["td_error"]
     assert torch.allclose(found, plain.learn_from_batch(batch)["td_error"], atol=1e-6)
     wrapped = plain.learner.network
@@ -194,14 +142,14 @@ def test_branches_learn_with_noise_of_their_own():
     actions = spaces.MultiDiscrete([2, 3])
     agents = [build(parameters(), actions) for _ in range(2)]
     agents[1].noise_rng.manual_seed(7)
-    (batch,) = batches(1, actions=actions)
+    (batch,) = batches(1, actions)
     errors = [agent.learn_from_batch(batch)["td_error"] for agent in agents]
     assert not torch.allclose(*errors)
 
 
 def test_every_step_and_every_network_has_fresh_noise():
     agent = build(parameters())
-    first, second = [agent.learner.with_noise(batch) for batch in batches(2)]
+    first, second = [agent.learner.with_noise(batch) for batch in batches(2, ACTIONS)]
     drawn = [
         shown[key]
         for batch in (first, second)
@@ -219,8 +167,8 @@ def test_every_step_and_every_network_has_fresh_noise():
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
 def test_compiled_steps_equal_eager_ones_to_rounding(compiler):
     def trained(mode):
-        agent = build(parameters("categorical", NETWORKS["dueling streams"], mode=mode))
-        for batch in batches(6):
+        agent = build(parameters("categorical", DUELING, update_mode=mode))
+        for batch in batches(6, ACTIONS):
             errors = agent.learn_from_batch(batch)["td_error"]
         return agent.learner.network.online, errors
 
@@ -231,11 +179,11 @@ def test_compiled_steps_equal_eager_ones_to_rounding(compiler):
 @pytest.mark.gpu
 def test_captured_steps_equal_eager_ones_on_the_cpu():
     def trained(mode, device):
-        params = parameters("categorical", NETWORKS["dueling streams"], mode=mode)
-        given = replace(context(SEEN, ACTIONS), runtime=Runtime(device=device, seed=0))
+        params = parameters("categorical", DUELING, update_mode=mode)
+        given = replace(context(SEEN, ACTIONS), runtime=rl.Runtime(device=device, seed=0))
         agent = params.build(given)
         rows = agent.new_rows(2, 0)
-        for batch in batches(6):
+        for batch in batches(6, ACTIONS):
             moved = batch._replace(
                 **{
                     name: {key: each.to(device) for key, each in value.items()}
@@ -313,8 +261,8 @@ def test_evaluations_and_greedy_rows_act_with_mean_weights_and_draw_nothing():
 
 
 def test_policy_chooses_by_values_with_noise():
-    always = EpsilonGreedy(epsilon=ConstantSchedule(value=1.0))
-    agent = build(parameters(exploration=NoisyNet(policy=always)), num_envs=2)
+    always = rl.EpsilonGreedy(epsilon=rl.ConstantSchedule(value=1.0))
+    agent = build(parameters(exploration=rl.NoisyNet(policy=always)), num_envs=2)
     rows = agent.new_rows(2, 0)
     seen = np.ones((2, 3), np.float32)
     actions = {int(a) for _ in range(40) for a in acted(agent, rows, seen)[1]}
@@ -323,7 +271,7 @@ def test_policy_chooses_by_values_with_noise():
 
 
 def test_metric_is_the_mean_scale():
-    agent = build(parameters(exploration=NoisyNet(initial_noise=0.7)))
+    agent = build(parameters(exploration=rl.NoisyNet(initial_noise=0.7)))
     assert agent.metrics(TRAIN)["exploration/network_noise"] == pytest.approx(0.7, rel=1e-5)
 
 
@@ -371,53 +319,41 @@ def test_noise_joins_a_variant_with_the_usual_network(monkeypatch):
 def test_noise_is_refused_where_it_cannot_be(monkeypatch):
     with monkeypatch.context() as patch:
         with_dials(patch, DialLearner)
-        with pytest.raises(ConfigurationError, match="leave out NoisyNet"):
+        with pytest.raises(rl.ConfigurationError, match="leave out NoisyNet"):
             build(actions=Dial(3))
     box = spaces.Box(-1, 1, (2,), np.float32)
     with pytest.raises(SpaceError, match="NoisyNet explores by the action values of a DQN"):
-        DDPGAgentParameters(exploration=NoisyNet()).build(context(SEEN, box))
+        rl.DDPGAgentParameters(exploration=rl.NoisyNet()).build(context(SEEN, box))
     with pytest.raises(SpaceError, match="observes a 'network_noise', the name of its network's"):
         build(seen={NOISE: SEEN["x"]})
-    own = ModuleParameters(module=f"{__name__}:Table", last_layer=False)
-    params = replace(parameters(), network=QNetworkParameters(torso=own))
-    with pytest.raises(ConfigurationError, match="no layer of ours"):
+    own = rl.ModuleParameters(module=f"{__name__}:Table", last_layer=False)
+    params = replace(parameters(), network=rl.QNetworkParameters(torso=own))
+    with pytest.raises(rl.ConfigurationError, match="no layer of ours"):
         build(params)
 
 
 # Runs.
 
 
-def manager(params, seed=0, *, steps=240, num_envs=2, length=4):
-    schedule = ScheduleParameters(
-        heatup=EnvironmentSteps(20),
-        training=EnvironmentSteps(steps),
-        evaluation_interval=EnvironmentSteps(80),
-        evaluation_episodes=EnvironmentEpisodes(2),
-        progress_interval=EnvironmentSteps(1_000),
+def manager(params, seed=0, *, steps=240, num_envs=2):
+    schedule = {"heatup": 20, "training": steps, "evaluation_interval": 80}
+    chain = rl.ChainParameters(length=4, observation="one_hot")
+    return created(
+        flat(params, chain, num_envs=num_envs, progress_interval=1_000, **schedule), seed
     )
-    made = BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=params,
-            environment=ChainParameters(length=length, observation="one_hot"),
-            schedule=schedule,
-            num_envs=num_envs,
-        )
-    )
-    made.create_graph(Runtime(seed=seed, device="cpu"))
-    return made
 
 
 RAINBOW = {
-    "algorithm": {"double": True, "target_sync": TargetSync(every=7)},
-    "memory": ReplayMemoryParameters(
-        capacity=300, n_step=3, prioritised=PrioritisedParameters(alpha=0.5)
+    "algorithm": {"double": True, "target_sync": rl.TargetSync(every=7)},
+    "memory": rl.ReplayMemoryParameters(
+        capacity=300, n_step=3, prioritised=rl.PrioritisedParameters(alpha=0.5)
     ),
 }
 RUNS = {
-    "rainbow": parameters("categorical", NETWORKS["dueling streams"], **RAINBOW),
+    "rainbow": parameters("categorical", DUELING, **RAINBOW),
     "recurrent": parameters(
-        recurrence=GRU(size=4),
-        memory=ReplayMemoryParameters(capacity=300, draws=SequenceParameters(length=4)),
+        recurrence=rl.GRU(size=4),
+        memory=rl.ReplayMemoryParameters(capacity=300, draws=rl.SequenceParameters(length=4)),
     ),
 }
 
@@ -437,9 +373,9 @@ def test_resumed_run_continues_bit_for_bit(name, tmp_path):
 def test_a_chain_is_learned_without_random_actions(name):
     params = replace(
         RUNS[name],
-        exploration=NoisyNet(),
-        learning=LearningParameters(batch=32, learning_starts=50, updates_per_step=0.5),
-        algorithm=DQNAlgorithmParameters(discount=0.9, target_sync=TargetSync(every=20)),
+        exploration=rl.NoisyNet(),
+        learning=rl.LearningParameters(batch=32, learning_starts=50, updates_per_step=0.5),
+        algorithm=rl.DQNAlgorithmParameters(discount=0.9, target_sync=rl.TargetSync(every=20)),
     )
     with manager(params, steps=2_000, num_envs=4) as made:
         records = [record for record in made.improve() if record.kind == "evaluation"]

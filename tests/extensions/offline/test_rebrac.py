@@ -1,35 +1,18 @@
 """ReBRAC against a plain torch program in double precision, and the actions that follow."""
 
-import copy
-
 import pytest
 import torch
 from decisions import context
-from plain_learners import (
-    BOX,
-    HALF,
-    MIDDLE,
-    SEEN,
-    SMALL,
-    assert_same_network,
-    batches,
-    doubles,
-    follow,
-    plain_actor,
-    plain_critics,
-    values_of,
-)
+from plain_actor_critics import PlainTD3, learn_alike
+from plain_learners import BOX, HALF, MIDDLE, SEEN, SMALL, batches, doubles, values_of
 
 import coach_rl as rl
 from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.presets.Mujoco_ReBRAC import Panel, graph_manager
+from tests.extensions.offline.plain_iql import ADAM
 from tests.memories.replay_worlds import Stream, build
 
-RATE = 0.01
-EPSILON = 1e-4
-"""Large beside rounding, so that single and double precision stay together."""
-ADAM = rl.AdamParameters(learning_rate=RATE, epsilon=EPSILON)
 MEMORY = rl.ReplayMemoryParameters(capacity=200, units=(rl.NextActionsParameters(),))
 
 
@@ -56,66 +39,26 @@ def followed_batches(count):
         yield batch._replace(extras=extras)
 
 
-def adam(network):
-    return torch.optim.Adam(network.parameters(), RATE, eps=EPSILON)
-
-
-def take_step(optimizer, loss):
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
-class PlainReBRAC:
+class PlainReBRAC(PlainTD3):
     """Tarasov et al. 2023, section 3: both penalties, on TD3."""
 
-    def __init__(self, agent):
-        self.settings = agent.params.algorithm
-        self.actor = plain_actor(agent.learner.actor)
-        self.critics = plain_critics(agent.learner.critics)
-        self.actor_target = copy.deepcopy(self.actor)
-        self.critics_target = copy.deepcopy(self.critics)
-        self.actor_adam = adam(self.actor)
-        self.critics_adam = adam(self.critics)
-        self.noise = torch.Generator()
-        self.noise.set_state(agent.noise_rng.get_state())
-        self.taken = 0
-
-    def critic_loss(self, batch):
-        plain, share = doubles(batch._replace(extras={}))
-        settings = self.settings
-        noise = torch.randn(share.shape, generator=self.noise).double() * settings.target_noise
-        limit = settings.target_noise_clip
+    def next_value(self, plain):
         after = plain.next_observation["x"]
-        following = (batch.extras["next_action"].double() - MIDDLE) / HALF
-        with torch.no_grad():
-            chosen = torch.tanh(self.actor_target(after)) + noise.clamp(-limit, limit)
-            chosen = chosen.clamp(-1, 1)
-            penalty = ((chosen - following) ** 2).sum(dim=1)
-            penalty = penalty * batch.extras["has_next_action"]
-            lower = values_of(self.critics_target, after, chosen).amin(dim=0)
-            value = lower - settings.critic_penalty * penalty
-            target = plain.reward + plain.discount * value
-        error = values_of(self.critics, plain.observation["x"], share) - target
-        return (plain.weight * 0.5 * error**2).mean(dim=1).sum()
+        chosen = self.next_share(after)
+        following = (plain.extras["next_action"] - MIDDLE) / HALF
+        penalty = ((chosen - following) ** 2).sum(dim=1) * plain.extras["has_next_action"]  # [B]
+        lower = values_of(self.critics_target, after, chosen).amin(dim=0)
+        return lower - self.settings.critic_penalty * penalty
 
     def actor_loss(self, batch):
-        plain, share = doubles(batch._replace(extras={}))
+        plain, share = doubles(batch)
         before = plain.observation["x"]
         chosen = torch.tanh(self.actor(before))
         values = values_of(self.critics, before, chosen).amin(dim=0)
         scale = 1 / values.abs().mean().detach()
         cloning = ((chosen - share) ** 2).sum(dim=1).mean()
+        self.metrics["cloning_loss"] = cloning.item()
         return self.settings.actor_penalty * cloning - scale * values.mean()
-
-    def step(self, batch):
-        take_step(self.critics_adam, self.critic_loss(batch))
-        self.taken += 1
-        if self.taken % self.settings.policy_delay:
-            return
-        take_step(self.actor_adam, self.actor_loss(batch))
-        follow(self.actor_target, self.actor, self.settings.target_sync.rate)
-        follow(self.critics_target, self.critics, self.settings.target_sync.rate)
 
 
 @pytest.mark.parametrize(
@@ -125,15 +68,7 @@ class PlainReBRAC:
 )
 def test_rebrac_equals_a_plain_program(algorithm):
     agent = rebrac(**algorithm).build(context(SEEN, BOX))
-    plain = PlainReBRAC(agent)
-    for batch in followed_batches(8):
-        plain.step(batch)
-        agent.learn_from_batch(batch)
-    assert_same_network(plain_actor(agent.learner.actor), plain.actor)
-    assert_same_network(plain_critics(agent.learner.critics), plain.critics)
-    assert_same_network(
-        plain_critics(agent.learner.critics, agent.learner.critics.target), plain.critics_target
-    )
+    learn_alike(agent, PlainReBRAC(agent), followed_batches(8))
 
 
 def test_rebrac_losses_equal_a_plain_program_to_a_millionth():
@@ -141,7 +76,7 @@ def test_rebrac_losses_equal_a_plain_program_to_a_millionth():
     plain = PlainReBRAC(agent)
     learner = agent.learner
     for batch in followed_batches(3):
-        wanted = plain.critic_loss(batch).item()
+        wanted = plain.critic_loss(batch)[0].item()
         noisy = TD3Batch(batch, noise=agent.noise(16, 2))
         loss, _ = learner.critic_loss(learner.critics.online, noisy, {})
         assert loss.item() == pytest.approx(wanted, rel=1e-6)

@@ -4,46 +4,36 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl import (
-    CriticSteps,
-    DDPGAgentParameters,
-    DDPGAlgorithmParameters,
-    EdgeLengths,
-    FarthestPoints,
-    GoalSpace,
-    GraphAgentParameters,
-    LevelParameters,
-    ScriptedAgentParameters,
-)
+import coach_rl as rl
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.planning.edge_costs import expected_steps
 from coach_rl.extensions.planning.roadmap import Roadmap
 from tests.agents.decisions import outcome, request
 
-PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
+PLACES = rl.GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
 BOX = spaces.Box(0, 4, (2,), np.float32)
 SPACES = EnvironmentSpaces(
-    observation=spaces.Dict({"x": BOX, GOAL_KEY: BOX}), action=spaces.Box(-1, 1, (2,), np.float32)
+    observation=spaces.Dict({"x": BOX, rl.GOAL_KEY: BOX}),
+    action=spaces.Box(-1, 1, (2,), np.float32),
 )
 ROADMAP = Roadmap.of_neighbours(np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]]), 2)
 EDGES = np.arange(len(ROADMAP.begins))
 
 
 def critic_agent(goal=PLACES, discount=0.9):
-    low = DDPGAgentParameters(algorithm=DDPGAlgorithmParameters(discount=discount))
-    below = LevelParameters(name="low", agent=low, goal_space=goal, horizon=9)
+    low = rl.DDPGAgentParameters(algorithm=rl.DDPGAlgorithmParameters(discount=discount))
+    below = rl.LevelParameters(name="low", agent=low, goal_space=goal, horizon=9)
     context = AgentContext(spaces=SPACES, num_envs=1, place=LevelPlace(level=below))
     return below, low.build(context)
 
 
 def at(goal=PLACES, **settings):
     below, agent = critic_agent(goal, **settings)
-    level = LevelParameters(
-        name="top", agent=ScriptedAgentParameters(policy="still"), goal_space=PLACES
+    level = rl.LevelParameters(
+        name="top", agent=rl.ScriptedAgentParameters(policy="still"), goal_space=PLACES
     )
     return LevelPlace(level=level, below=below, agent_below=agent)
 
@@ -51,8 +41,8 @@ def at(goal=PLACES, **settings):
 def by_value(place, values, **settings):
     """Costs where the critic says that states are worth `values(state, goal)`."""
     learner = place.agent_below.learner
-    learner.values = lambda seen, action: values(seen["x"], seen[GOAL_KEY])
-    return CriticSteps(**settings).build("agent", place, ())
+    learner.values = lambda seen, action: values(seen["x"], seen[rl.GOAL_KEY])
+    return rl.CriticSteps(**settings).build("agent", place, ())
 
 
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.998, 1.0])
@@ -69,7 +59,7 @@ def test_values_that_no_steps_can_have_are_taken_for_none_and_for_very_many():
 
 
 def test_lengths_are_euclidean():
-    costs = EdgeLengths().build("agent", at(), ())
+    costs = rl.EdgeLengths().build("agent", at(), ())
     lengths = costs.of(ROADMAP, {}, EDGES)
     found = dict(zip(zip(ROADMAP.begins, ROADMAP.ends, strict=True), lengths, strict=True))
     assert found[0, 1] == found[1, 0] == 3.0
@@ -99,10 +89,14 @@ def test_new_edges_are_priced_at_once_and_old_ones_as_often_as_asked_for(every, 
     place, worth = at(), [-0.4]
     learner = place.agent_below.learner
     learner.values = lambda seen, action: np.full(len(action), worth[0])
-    settings = {"places": FarthestPoints(), "costs": CriticSteps(every=every), "forgetting": 0.0}
+    settings = {
+        "places": rl.FarthestPoints(),
+        "costs": rl.CriticSteps(every=every),
+        "forgetting": 0.0,
+    }
     context = AgentContext(spaces=SPACES, num_envs=2, place=place)
-    agent, clock = GraphAgentParameters(**settings).build(context), Clock(phase=Phase.TRAIN)
-    seen = {"x": np.float32([[0, 0], [3, 4]]), GOAL_KEY: np.float32([[3, 0]] * 2)}
+    agent, clock = rl.GraphAgentParameters(**settings).build(context), Clock(phase=Phase.TRAIN)
+    seen = {"x": np.float32([[0, 0], [3, 4]]), rl.GOAL_KEY: np.float32([[3, 0]] * 2)}
     rows = agent.new_rows(2, 0)
     agent.act(rows, request(seen), clock)
     assert agent.graph.try_costs == pytest.approx(expected_steps(np.full(2, -0.4), 0.9))

@@ -9,97 +9,74 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl import (
-    ActorParameters,
-    AntSymmetry,
-    CriticParameters,
-    CriticSteps,
-    DDPGAgentParameters,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    FarthestPoints,
-    GoalSpace,
-    GoalWorldParameters,
-    GraphAgentParameters,
-    GraphParameters,
-    GridPlaces,
-    HACAgentParameters,
-    HRLGraphManager,
-    LearningParameters,
-    LevelParameters,
-    Runtime,
-    ScheduleParameters,
-    ScriptedAgentParameters,
-    TorsoParameters,
-    UniformAgentParameters,
-)
+import coach_rl as rl
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import find_preset
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.records import End
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.films.camera import Camera, marks_of
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing import assert_same_state
 from tests.agents import decisions
 from tests.agents.resuming import after, assert_resumes
 from tests.builders import created, graph
 
-PLACES = GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
+PLACES = rl.GoalSpace(low=(0.0, 0.0), high=(4.0, 4.0), threshold=(0.3, 0.3), key="x")
 
 
 def straight(observation, space):
     """Walks towards the goal and knows nothing of walls."""
-    away = observation[GOAL_KEY] - observation["observation"][:, :2]
+    away = observation[rl.GOAL_KEY] - observation["observation"][:, :2]
     return np.clip(3 * away, -1, 1).astype(np.float32)
 
 
-SCRIPT = ScriptedAgentParameters(policy=straight)
-LEARNER = HACAgentParameters(
-    learner=DDPGAgentParameters(
-        learning=LearningParameters(batch=32, updates_per_step=0.05, learning_starts=100),
-        actor=ActorParameters(torso=TorsoParameters(middleware=(16,))),
-        critic=CriticParameters(torso=TorsoParameters(middleware=(16,))),
+SCRIPT = rl.ScriptedAgentParameters(policy=straight)
+LEARNER = rl.HACAgentParameters(
+    learner=rl.DDPGAgentParameters(
+        learning=rl.LearningParameters(batch=32, updates_per_step=0.05, learning_starts=100),
+        actor=rl.ActorParameters(torso=rl.TorsoParameters(middleware=(16,))),
+        critic=rl.CriticParameters(torso=rl.TorsoParameters(middleware=(16,))),
     )
 )
 
 
 def experiment(steps, level="point_maze_u", low=SCRIPT, **fields):
-    world = GoalWorldParameters(level=level)
-    planner = GraphAgentParameters(
-        **{"places": GridPlaces(spacing=0.5), "report_every": 100, **fields}
+    world = rl.GoalWorldParameters(level=level)
+    planner = rl.GraphAgentParameters(
+        **{"places": rl.GridPlaces(spacing=0.5), "report_every": 100, **fields}
     )
     sub_goals = world.task.subgoal_space
     params = graph(
-        LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
-        LevelParameters(name="low", agent=low, goal_space=sub_goals, horizon=15),
+        rl.LevelParameters(name="graph", agent=planner, goal_space=world.task.goal_space),
+        rl.LevelParameters(name="low", agent=low, goal_space=sub_goals, horizon=15),
         environment=world,
         num_envs=8,
         training=steps,
     )
-    return HRLGraphManager(params)
+    return rl.HRLGraphManager(params)
 
 
 def at(own=PLACES, sub_goal=PLACES):
-    agent = ScriptedAgentParameters(policy="still")
+    agent = rl.ScriptedAgentParameters(policy="still")
     return LevelPlace(
-        level=LevelParameters(name="top", agent=agent, goal_space=own),
-        below=LevelParameters(name="low", agent=agent, goal_space=sub_goal, horizon=9),
+        level=rl.LevelParameters(name="top", agent=agent, goal_space=own),
+        below=rl.LevelParameters(name="low", agent=agent, goal_space=sub_goal, horizon=9),
     )
 
 
 def build(place=None, observed=None, **fields):
     """The agent at a place; `observed` has the sizes of observations."""
-    params = GraphAgentParameters(**{"places": GridPlaces(spacing=1.0), "exploring": 0.0, **fields})
+    params = rl.GraphAgentParameters(
+        **{"places": rl.GridPlaces(spacing=1.0), "exploring": 0.0, **fields}
+    )
     boxes = {key: spaces.Box(-9, 9, (size,)) for key, size in (observed or {}).items()}
     seen = EnvironmentSpaces(observation=spaces.Dict(boxes), action=spaces.Box(-9, 9, (2,)))
     return params.build(AgentContext(spaces=seen, num_envs=3, place=place or at()))
 
 
 def request(positions, goals, starts=False, greedy=False):
-    seen = {"x": np.float32(positions), GOAL_KEY: np.float32(goals)}
+    seen = {"x": np.float32(positions), rl.GOAL_KEY: np.float32(goals)}
     return decisions.request(seen, starts=starts, greedy=greedy)
 
 
@@ -112,22 +89,22 @@ def outcome(ends, positions=None):
 
 
 def success_rate(manager, episodes=40):
-    evaluation = manager.evaluate(EnvironmentEpisodes(episodes))
+    evaluation = manager.evaluate(rl.EnvironmentEpisodes(episodes))
     return evaluation.scalars["evaluation/success_rate"]
 
 
 @pytest.mark.parametrize(
     "places",
     [
-        GridPlaces(spacing=0.5),
-        GridPlaces(spacing=0.5, visited=True),
-        FarthestPoints(spacing=0.5),
+        rl.GridPlaces(spacing=0.5),
+        rl.GridPlaces(spacing=0.5, visited=True),
+        rl.FarthestPoints(spacing=0.5),
     ],
     ids=["grid", "visited_grid", "visited"],
 )
 def test_a_walker_that_knows_nothing_of_walls_finds_its_way_through_a_maze(places):
     manager = experiment(8_000, level="point_maze_medium", places=places, retry_discount=0.0)
-    manager.create_graph(Runtime(seed=1))
+    manager.create_graph(rl.Runtime(seed=1))
     before = success_rate(manager)
     list(manager.improve())
     assert before < 0.7
@@ -139,7 +116,7 @@ def test_who_remembers_what_it_missed_finds_its_way_though_nothing_was_learned()
     rates = []
     for doubt in (0.0, 0.5):
         manager = experiment(8_000, level="point_maze_medium", retry_discount=doubt)
-        manager.create_graph(Runtime(seed=1))
+        manager.create_graph(rl.Runtime(seed=1))
         rates.append(success_rate(manager))
         manager.close()
     assert rates[0] < 0.7
@@ -217,16 +194,16 @@ def test_a_graph_finds_its_way_above_a_level_that_stops_on_failure(stops):
     manager = experiment(8_000, level="point_maze_medium", retry_discount=0.0)
     graph, low = manager.parameters.levels
     goals = low.goal_space
-    passes_on = ScriptedAgentParameters(policy=lambda seen, _: seen[GOAL_KEY])
-    middle = LevelParameters(
+    passes_on = rl.ScriptedAgentParameters(policy=lambda seen, _: seen[rl.GOAL_KEY])
+    middle = rl.LevelParameters(
         name="middle",
         agent=passes_on,
         goal_space=goals,
         horizon=2,
-        parts=(StopOnFailure(when=stops),),
+        parts=(rl.StopOnFailure(when=stops),),
     )
-    manager = HRLGraphManager(replace(manager.parameters, levels=(graph, middle, low)))
-    manager.create_graph(Runtime(seed=1))
+    manager = rl.HRLGraphManager(replace(manager.parameters, levels=(graph, middle, low)))
+    manager.create_graph(rl.Runtime(seed=1))
     list(manager.improve())
     assert success_rate(manager) > 0.9
     assert manager.graph.training.levels[0].agent.graph.passed.min() < 0.5, "it knows of walls"
@@ -261,9 +238,9 @@ def test_in_heatup_goals_are_random_and_teach_nothing():
 def test_while_the_level_below_warms_up_a_graph_asks_at_random():
     manager = experiment(6_000, low=LEARNER)
     graph, low = manager.parameters.levels
-    warms_up = replace(low, warmup=EnvironmentSteps(4_000))
-    manager = HRLGraphManager(replace(manager.parameters, levels=(graph, warms_up)))
-    manager.create_graph(Runtime(seed=1))
+    warms_up = replace(low, warmup=rl.EnvironmentSteps(4_000))
+    manager = rl.HRLGraphManager(replace(manager.parameters, levels=(graph, warms_up)))
+    manager.create_graph(rl.Runtime(seed=1))
     agent = manager.graph.training.levels[0].agent
     for _ in manager.improve():
         tries, steps = int(agent.graph.tries.sum()), manager.graph.clock.environment_steps
@@ -273,7 +250,9 @@ def test_while_the_level_below_warms_up_a_graph_asks_at_random():
 
 
 def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goals():
-    pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x")
+    pose = rl.GoalSpace(
+        low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 1.0), key="x"
+    )
     agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), fixed_goal=(0.75,))
     asked = request([(0.5, 0.5, -0.2), (3.5, 3.5, 1.0)], [(3.5, 3.5)] * 2)
     found = agent.act(agent.new_rows(2, seed=0), asked, Clock(phase=Phase.TEST))
@@ -282,9 +261,9 @@ def test_way_points_ask_for_more_than_a_place_where_the_level_below_has_such_goa
 
 
 def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met_too():
-    own = GoalSpace(low=(0.0, 0.0, 0.0), high=(4.0, 1.0, 1.0), threshold=(0.3,) * 3, key="x")
+    own = rl.GoalSpace(low=(0.0, 0.0, 0.0), high=(4.0, 1.0, 1.0), threshold=(0.3,) * 3, key="x")
     walk = replace(PLACES, high=(4.0, 1.0), elements=(0, 1))
-    agent = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=(1.0, 1.0, 0.5)))
+    agent = build(at(own=own, sub_goal=walk), places=rl.GridPlaces(spacing=(1.0, 1.0, 0.5)))
     rows, clock = agent.new_rows(3, 0), Clock(phase=Phase.TRAIN)
     seen = request([(0.5, 0.5, 0.0)] * 3, [(3.5, 0.5, 1.0)] * 3)
     asked = agent.act(rows, seen, clock)
@@ -305,9 +284,9 @@ def test_a_place_of_more_than_way_points_ask_for_is_passed_where_the_rest_is_met
 
 
 def test_a_try_tells_of_all_edges_that_ask_the_level_below_for_the_same():
-    own = GoalSpace(low=(0.0, 0.0, -0.5), high=(4.0, 1.0, 2.5), threshold=(0.3,) * 3, key="x")
+    own = rl.GoalSpace(low=(0.0, 0.0, -0.5), high=(4.0, 1.0, 2.5), threshold=(0.3,) * 3, key="x")
     walk = replace(PLACES, high=(4.0, 1.0), elements=(0, 1))
-    agent = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=1.0))
+    agent = build(at(own=own, sub_goal=walk), places=rl.GridPlaces(spacing=1.0))
     graph = agent.graph
     moves = graph.roadmap.places[graph.roadmap.ends] - graph.roadmap.places[graph.roadmap.begins]
     assert (moves[:, :2] != 0).any(axis=1).all(), "nothing is asked of a level that stays"
@@ -343,9 +322,9 @@ def test_a_try_tells_of_all_edges_that_ask_the_level_below_for_the_same():
 
 
 def test_evaluations_do_not_count_on_a_key_that_was_never_found():
-    own = GoalSpace(low=(0.0, 0.0, -0.5), high=(4.0, 1.0, 1.5), threshold=(0.3,) * 3, key="x")
+    own = rl.GoalSpace(low=(0.0, 0.0, -0.5), high=(4.0, 1.0, 1.5), threshold=(0.3,) * 3, key="x")
     walk = replace(PLACES, high=(4.0, 1.0), elements=(0, 1))
-    agent = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=1.0))
+    agent = build(at(own=own, sub_goal=walk), places=rl.GridPlaces(spacing=1.0))
     graph = agent.graph
     second, third, *with_key = graph.roadmap.nearest(
         np.array([(1.5, 0.5, 0), (2.5, 0.5, 0), (0.5, 0.5, 1), (1.5, 0.5, 1), (2.5, 0.5, 1)])
@@ -362,7 +341,7 @@ def test_evaluations_do_not_count_on_a_key_that_was_never_found():
     assert (trained != tested).any()
     agent.act(rows, asked, Clock(phase=Phase.TEST, samples=True))
     assert rows.way_point[0] != second
-    twin = build(at(own=own, sub_goal=walk), places=GridPlaces(spacing=1.0))
+    twin = build(at(own=own, sub_goal=walk), places=rl.GridPlaces(spacing=1.0))
     twin.load_policy(agent.policy_state_dict())
     twin.act(rows, asked, Clock(phase=Phase.TEST))
     assert rows.way_point.tolist() == [second]
@@ -370,9 +349,9 @@ def test_evaluations_do_not_count_on_a_key_that_was_never_found():
 
 def test_places_tell_apart_what_goals_leave_open():
     own = replace(PLACES, low=(0.0, 0.0), high=(4.0, 1.0), elements=(0, 1))
-    block = GoalSpace(low=(-1.0,), high=(3.0,), threshold=(1.0,), key="x", elements=(2,))
-    settings = {"places": GridPlaces(spacing=(1.0, 1.0, 2.0)), "conditions": block}
-    agent = build(at(own=own, sub_goal=own), observed={"x": 3, GOAL_KEY: 2}, **settings)
+    block = rl.GoalSpace(low=(-1.0,), high=(3.0,), threshold=(1.0,), key="x", elements=(2,))
+    settings = {"places": rl.GridPlaces(spacing=(1.0, 1.0, 2.0)), "conditions": block}
+    agent = build(at(own=own, sub_goal=own), observed={"x": 3, rl.GOAL_KEY: 2}, **settings)
     graph, clock = agent.graph, Clock(phase=Phase.TRAIN)
     assert len(graph.roadmap.places) == 8
     middle, pushed, target = graph.roadmap.nearest(
@@ -411,7 +390,9 @@ def test_rows_that_miss_at_once_teach_what_they_teach_one_after_another():
 
 
 def test_tries_that_begin_without_what_way_points_ask_for_besides_teach_nothing():
-    pose = GoalSpace(low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 0.5), key="x")
+    pose = rl.GoalSpace(
+        low=(0.0, 0.0, -1.0), high=(4.0, 4.0, 1.0), threshold=(0.3, 0.3, 0.5), key="x"
+    )
     agent = build(at(own=replace(PLACES, elements=(0, 1)), sub_goal=pose), fixed_goal=(1.0,))
     rows, clock = agent.new_rows(2, 0), Clock(phase=Phase.TRAIN)
     positions = [(0.5, 0.5, 0.6), (0.5, 0.5, 0.4)]
@@ -505,33 +486,33 @@ def ant_experiment(level, **settings):
     panel |= {"minibatch": 32, "layers": (8,), "steps": 600}
     parameters = load_preset(find_preset("AntMaze_Graph")).build(panel).parameters
     graph, low = parameters.levels
-    assert isinstance(low.agent.symmetry, AntSymmetry)
+    assert isinstance(low.agent.symmetry, rl.AntSymmetry)
     planner = replace(graph.agent, report_every=20, **settings)
     schedule = replace(
         parameters.schedule,
-        evaluation_interval=EnvironmentSteps(400),
-        evaluation_episodes=EnvironmentEpisodes(1),
+        evaluation_interval=rl.EnvironmentSteps(400),
+        evaluation_episodes=rl.EnvironmentEpisodes(1),
     )
     world = replace(parameters.evaluation_environment, max_episode_steps=40)
     levels = (replace(graph, agent=planner), low)
-    return HRLGraphManager(
+    return rl.HRLGraphManager(
         replace(parameters, levels=levels, schedule=schedule, evaluation_environment=world)
     )
 
 
 def experiment_of_three_levels():
     """A learner sends a graph to places, which sends a learner to way-points."""
-    world = GoalWorldParameters(level="point_maze_u")
+    world = rl.GoalWorldParameters(level="point_maze_u")
     places = world.task.subgoal_space
-    planner = GraphAgentParameters(places=GridPlaces(spacing=0.5), report_every=50)
+    planner = rl.GraphAgentParameters(places=rl.GridPlaces(spacing=0.5), report_every=50)
     levels = (
-        LevelParameters(name="top", agent=LEARNER, goal_space=world.task.goal_space, horizon=9),
-        LevelParameters(name="graph", agent=planner, goal_space=places, horizon=3),
-        LevelParameters(name="low", agent=LEARNER, goal_space=places, horizon=6),
+        rl.LevelParameters(name="top", agent=LEARNER, goal_space=world.task.goal_space, horizon=9),
+        rl.LevelParameters(name="graph", agent=planner, goal_space=places, horizon=3),
+        rl.LevelParameters(name="low", agent=LEARNER, goal_space=places, horizon=6),
     )
-    schedule = ScheduleParameters(training=EnvironmentSteps(1_800), evaluation_interval=None)
-    return HRLGraphManager(
-        GraphParameters(levels=levels, environment=world, num_envs=8, schedule=schedule)
+    schedule = rl.ScheduleParameters(training=rl.EnvironmentSteps(1_800), evaluation_interval=None)
+    return rl.HRLGraphManager(
+        rl.GraphParameters(levels=levels, environment=world, num_envs=8, schedule=schedule)
     )
 
 
@@ -566,13 +547,13 @@ TILTED = (-0.05,)
 RUNS = {
     "grid": partial(experiment, 1_800),
     "pruned": partial(experiment, 1_800, prune_after=2, exploring=0.5),
-    "visited grid": partial(experiment, 1_800, places=GridPlaces(spacing=0.5, visited=True)),
-    "visited": partial(experiment, 1_800, places=FarthestPoints(count=15)),
+    "visited grid": partial(experiment, 1_800, places=rl.GridPlaces(spacing=0.5, visited=True)),
+    "visited": partial(experiment, 1_800, places=rl.FarthestPoints(count=15)),
     "critic": partial(
         experiment,
         1_800,
-        places=FarthestPoints(count=15),
-        costs=CriticSteps(every=30),
+        places=rl.FarthestPoints(count=15),
+        costs=rl.CriticSteps(every=30),
         low=LEARNER,
         exploring=1.0,
     ),
@@ -587,7 +568,7 @@ RUNS = {
 def built(name, seed):
     """One of the runs, with records all the time."""
     parameters = RUNS[name]().parameters
-    schedule = replace(parameters.schedule, progress_interval=EnvironmentSteps(10))
+    schedule = replace(parameters.schedule, progress_interval=rl.EnvironmentSteps(10))
     return created(replace(parameters, schedule=schedule), seed)
 
 
@@ -599,7 +580,7 @@ def test_graph_saved_in_mid_plan_resumes_bit_for_bit(name, tmp_path):
 
 
 def test_before_anything_was_visited_the_goal_itself_is_asked_for():
-    agent, clock = build(places=FarthestPoints(spacing=1.0)), Clock(phase=Phase.TRAIN)
+    agent, clock = build(places=rl.FarthestPoints(spacing=1.0)), Clock(phase=Phase.TRAIN)
     rows = agent.new_rows(2, 0)
     asked = request([[0.5, 0.5], [0.6, 0.5]], [[3.5, 3.5]] * 2)
     assert agent.act(rows, asked, clock).tolist() == [[3.5, 3.5]] * 2
@@ -611,7 +592,7 @@ def test_before_anything_was_visited_the_goal_itself_is_asked_for():
 
 def visited(*positions, **fields):
     """An agent whose rows have been at these places, which are those of its graph."""
-    agent = build(places=FarthestPoints(count=len(positions)), **fields)
+    agent = build(places=rl.FarthestPoints(count=len(positions)), **fields)
     rows = agent.new_rows(len(positions), 0)
     ends = [End.GOAL] * len(positions)
     agent.observe(rows, outcome(ends, positions), Clock(phase=Phase.TRAIN))
@@ -677,7 +658,7 @@ def test_a_try_towards_a_place_that_has_moved_meanwhile_teaches_nothing():
 
 def copied(agent):
     """An equal agent elsewhere, on a copy of the graph."""
-    other = build(places=FarthestPoints(count=len(agent.graph.roadmap.places)))
+    other = build(places=rl.FarthestPoints(count=len(agent.graph.roadmap.places)))
     other.load_policy(agent.policy_state_dict())
     return other
 
@@ -712,17 +693,17 @@ def test_a_worker_learns_nothing_of_the_graph_itself():
 def test_what_was_learned_of_visited_places_can_be_loaded():
     agent = visited([0, 0], [2, 0], [2, 2])
     agent.graph.note(0, 1, passed=False)
-    other = build(places=FarthestPoints(count=3))
+    other = build(places=rl.FarthestPoints(count=3))
     other.load_policy(agent.policy_state_dict())
     assert_same_state(other.policy_state_dict(), agent.policy_state_dict())
 
 
 @pytest.mark.parametrize(
-    "places", [GridPlaces(spacing=0.5), FarthestPoints(count=15)], ids=["grid", "visited"]
+    "places", [rl.GridPlaces(spacing=0.5), rl.FarthestPoints(count=15)], ids=["grid", "visited"]
 )
 def test_films_of_a_level_that_plans_show_its_graph(places):
     with experiment(800, places=places) as manager:
-        manager.create_graph(Runtime(seed=1))
+        manager.create_graph(rl.Runtime(seed=1))
         for _ in manager.improve():
             pass
         stack = manager.graph.training
@@ -750,21 +731,21 @@ def test_policy_of_a_graph_loads_into_an_equal_graph():
 
 
 def test_below_a_level_that_learns_a_graph_leads_to_places_where_goals_are_more_than_that():
-    world = GoalWorldParameters(level="ant_key_chest")
-    goals, still = world.task.subgoal_space, ScriptedAgentParameters(policy="still")
+    world = rl.GoalWorldParameters(level="ant_key_chest")
+    goals, still = world.task.subgoal_space, rl.ScriptedAgentParameters(policy="still")
     levels = (
-        LevelParameters(name="top", agent=UniformAgentParameters()),
-        LevelParameters(
+        rl.LevelParameters(name="top", agent=rl.UniformAgentParameters()),
+        rl.LevelParameters(
             name="graph",
-            agent=GraphAgentParameters(places=GridPlaces(spacing=4.0)),
+            agent=rl.GraphAgentParameters(places=rl.GridPlaces(spacing=4.0)),
             goal_space=goals,
             horizon=5,
         ),
-        LevelParameters(name="low", agent=still, goal_space=goals, horizon=5),
+        rl.LevelParameters(name="low", agent=still, goal_space=goals, horizon=5),
     )
-    schedule = ScheduleParameters(training=EnvironmentSteps(100), evaluation_interval=None)
-    parameters = GraphParameters(levels=levels, environment=world, num_envs=2, schedule=schedule)
-    with HRLGraphManager(parameters) as manager:
-        manager.create_graph(Runtime(seed=1))
+    schedule = rl.ScheduleParameters(training=rl.EnvironmentSteps(100), evaluation_interval=None)
+    parameters = rl.GraphParameters(levels=levels, environment=world, num_envs=2, schedule=schedule)
+    with rl.HRLGraphManager(parameters) as manager:
+        manager.create_graph(rl.Runtime(seed=1))
         list(manager.improve())
         assert manager.graph.agents["graph"].graph.tries.sum() == 20

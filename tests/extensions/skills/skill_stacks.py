@@ -2,16 +2,7 @@
 
 import numpy as np
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.core.options import OptionSpace
-from coach_rl.extensions.skills.diayn_agent import DIAYNAgentParameters, DiscriminatorParameters
-from coach_rl.extensions.skills.option_critic_agent import (
-    OptionCriticAgentParameters,
-    TerminationParameters,
-)
-from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
-from coach_rl.memories import ReplayMemoryParameters
+import coach_rl as rl
 from tests.agents.small_agents import SMALL, ppo
 
 
@@ -28,15 +19,15 @@ def is_far_off(after):
 
 
 def diayn(**changes):
-    return DIAYNAgentParameters(
+    return rl.DIAYNAgentParameters(
         name="skills",
-        actor=ActorParameters(torso=SMALL),
-        critic=CriticParameters(torso=SMALL),
-        discriminator=DiscriminatorParameters(elements=(0, 1), torso=SMALL),
-        learning=LearningParameters(
+        actor=rl.ActorParameters(torso=SMALL),
+        critic=rl.CriticParameters(torso=SMALL),
+        discriminator=rl.DiscriminatorParameters(elements=(0, 1), torso=SMALL),
+        learning=rl.LearningParameters(
             batch=16, updates_per_step=0.2, learning_starts=32, report_every=8
         ),
-        memory=ReplayMemoryParameters(capacity=2_000),
+        memory=rl.ReplayMemoryParameters(capacity=2_000),
         update_mode="eager",
         **changes,
     )
@@ -44,21 +35,21 @@ def diayn(**changes):
 
 def option_critic(plain=None, **changes):
     plain = plain or ppo("skills")
-    return OptionCriticAgentParameters(
+    return rl.OptionCriticAgentParameters(
         name="skills",
         algorithm=plain.algorithm,
         network=plain.network,
         input_filter=plain.input_filter,
         update_mode="eager",
-        termination=TerminationParameters(torso=SMALL, initial_chance=0.3, **changes),
+        termination=rl.TerminationParameters(torso=SMALL, initial_chance=0.3, **changes),
     )
 
 
-SPACE = OptionSpace(count=2, rewards=(to_the_right, upwards), ends=(is_far_off, None))
+SPACE = rl.OptionSpace(count=2, rewards=(to_the_right, upwards), ends=(is_far_off, None))
 KINDS = {
-    "own networks": (SkillAgentsParameters.of(ppo("skill"), count=2), SPACE),
+    "own networks": (rl.SkillAgentsParameters.of(ppo("skill"), count=2), SPACE),
     "one network": (ppo("skills"), SPACE),
-    "diayn": (diayn(), OptionSpace(count=3)),
-    "option critic": (option_critic(), OptionSpace(count=3)),
+    "diayn": (diayn(), rl.OptionSpace(count=3)),
+    "option critic": (option_critic(), rl.OptionSpace(count=3)),
 }
 """Agents that learn options, and the options."""

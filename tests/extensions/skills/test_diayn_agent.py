@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.options import OptionSpace
-from coach_rl.core.steps import EnvironmentSteps
+import coach_rl as rl
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.toy import PointMass
-from coach_rl.extensions.skills.diayn_agent import DiscriminatorParameters
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.memories import ReplayMemoryParameters
 from tests.agents.small_agents import low_agent, stack
 from tests.extensions.skills.skill_stacks import diayn
 
@@ -36,7 +30,7 @@ class PaidParameters:
 
 def test_what_the_environment_pays_is_not_learned_from():
     poor, rich = (
-        stack(diayn(), OptionSpace(count=3), **given)
+        stack(diayn(), rl.OptionSpace(count=3), **given)
         for given in ({}, {"environment": PaidParameters()})
     )
     for graph_manager in (poor, rich):
@@ -50,7 +44,7 @@ def test_what_the_environment_pays_is_not_learned_from():
 
 def test_rewards_are_those_of_the_newest_discriminator():
     """log q(z | s') + log K, of the state that a decision led to."""
-    graph_manager = stack(diayn(), OptionSpace(count=3))
+    graph_manager = stack(diayn(), rl.OptionSpace(count=3))
     list(graph_manager.improve())
     agent = low_agent(graph_manager)
     learner, batch = agent.learner, agent.memory.sample(16)
@@ -70,7 +64,7 @@ def test_rewards_are_those_of_the_newest_discriminator():
 def test_the_discriminator_sees_the_named_elements_alone(elements):
     agent = diayn()
     seen = replace(agent, discriminator=replace(agent.discriminator, elements=elements))
-    graph_manager = stack(seen, OptionSpace(count=3))
+    graph_manager = stack(seen, rl.OptionSpace(count=3))
     network = low_agent(graph_manager).learner.discriminator.module
     for element in range(4):
         here = torch.tensor([[0.1, 0.2, 0.3, 0.4]] * 2)
@@ -83,23 +77,23 @@ def test_the_discriminator_sees_the_named_elements_alone(elements):
 @pytest.mark.slow
 def test_skills_come_apart():
     """Within some thousand steps the discriminator tells four from where they lead."""
-    wide = TorsoParameters(middleware=(64, 64), activation="relu", orthogonal=False)
+    wide = rl.TorsoParameters(middleware=(64, 64), activation="relu", orthogonal=False)
     agent = replace(
         diayn(),
-        actor=ActorParameters(torso=wide),
-        critic=CriticParameters(torso=wide),
-        discriminator=DiscriminatorParameters(elements=(0, 1), torso=wide),
-        learning=LearningParameters(
+        actor=rl.ActorParameters(torso=wide),
+        critic=rl.CriticParameters(torso=wide),
+        discriminator=rl.DiscriminatorParameters(elements=(0, 1), torso=wide),
+        learning=rl.LearningParameters(
             batch=128, updates_per_step=0.25, learning_starts=400, report_every=400
         ),
-        memory=ReplayMemoryParameters(capacity=20_000),
+        memory=rl.ReplayMemoryParameters(capacity=20_000),
     )
     graph_manager = stack(
         agent,
-        OptionSpace(count=4),
+        rl.OptionSpace(count=4),
         horizon=None,
         num_envs=8,
-        training=EnvironmentSteps(20_000),
+        training=rl.EnvironmentSteps(20_000),
         evaluation_interval=None,
     )
     told = [

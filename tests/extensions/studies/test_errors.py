@@ -8,13 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
-from coach_rl import Study, Variant
-from coach_rl.core.errors import (
-    CheckpointError,
-    ConfigurationError,
-    ParameterError,
-    UnknownNameError,
-)
+import coach_rl as rl
+from coach_rl.core.errors import CheckpointError
 from coach_rl.extensions.studies.comparison import compare
 from coach_rl.extensions.studies.live import runs_to_watch, watch
 from coach_rl.extensions.studies.places import LocalPool, check_place, executor
@@ -48,21 +43,21 @@ def damaged(folder: Path) -> Path:
     return folder
 
 
-def study(*variants: Variant, **given: object) -> Call:
+def study(*variants: rl.Variant, **given: object) -> Call:
     """A call that describes a study, of two variants unless others are given."""
     two = (variant("one"), variant("two", preset="Pendulum_PPO"))
-    return lambda _: Study(**{"name": "s", "variants": variants or two, "seeds": (1,), **given})
+    return lambda _: rl.Study(**{"name": "s", "variants": variants or two, "seeds": (1,), **given})
 
 
-def variant(name: str = "a", preset: str = "CartPole_PPO", **given: object) -> Variant:
-    return Variant(name=name, preset=preset, **given)
+def variant(name: str = "a", preset: str = "CartPole_PPO", **given: object) -> rl.Variant:
+    return rl.Variant(name=name, preset=preset, **given)
 
 
 def varied(**given: object) -> Call:
     return lambda _: variant(**given)
 
 
-def checked(*variants: Variant, **given: object) -> Call:
+def checked(*variants: rl.Variant, **given: object) -> Call:
     return lambda folder: check_study(study(*variants, seeds=(3, 4), **given)(folder))
 
 
@@ -112,13 +107,13 @@ def without_matplotlib(_: Path) -> None:
 
 
 def place(name: str) -> tuple[Call, type[Exception], str]:
-    return lambda _: check_place(name), UnknownNameError, f"unknown place to run '{name}'"
+    return lambda _: check_place(name), rl.UnknownNameError, f"unknown place to run '{name}'"
 
 
 SEEDS = {1: {"load": "x"}, 7: {"load": "y"}}
 OTHER_STEPS = {4: {"environment.level": "CartPole-v77"}}
 LATER = {4: {"steps": 3}}
-C, P, U = ConfigurationError, ParameterError, UnknownNameError
+C, P, U = rl.ConfigurationError, rl.ParameterError, rl.UnknownNameError
 STUDIES: list[tuple[Call, type[Exception], str]] = [
     (study(variant(), variant()), P, "has the variant 'a' 2 times; rename"),
     (study(seeds=5), P, "got 5; write range(5) for so many"),

@@ -6,39 +6,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
-from coach_rl.agents import (
-    DDPGAgentParameters,
-    DQNAgentParameters,
-    LearningParameters,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
-    SACAgentParameters,
-    TD3AgentParameters,
-)
+import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.core import (
-    OPTION_KEY,
-    AgentContext,
-    EnvironmentSpaces,
-    EnvironmentSteps,
-    GoalSpace,
-    LevelPlace,
-    OptionSpace,
-)
-from coach_rl.core.goals import GOAL_KEY
-from coach_rl.extensions.exploration import EpsilonZGreedy
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.extensions.hac.hac_agent import HACAgentParameters
-from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
-from coach_rl.extensions.planning.places import GridPlaces
-from coach_rl.extensions.scripts import ScriptedAgentParameters, UniformAgentParameters
-from coach_rl.extensions.skills.diayn_agent import DIAYNAgentParameters
-from coach_rl.extensions.skills.option_critic_agent import OptionCriticAgentParameters
-from coach_rl.extensions.skills.skill_agents import SkillAgentsParameters
+from coach_rl.core import AgentContext, EnvironmentSpaces, LevelPlace
 from coach_rl.extensions.testing import AGENT_CHECKS, AgentTrial
-from coach_rl.filters import InputFilter, ObservationNormalizationFilter
-from coach_rl.graph_managers import LevelParameters
-from coach_rl.memories import ReplayMemoryParameters
 
 SEEN = Dict({"observation": Box(-np.inf, np.inf, (3,), np.float32), "kind": Discrete(3, start=1)})
 BOX = EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2,), np.float32))
@@ -60,20 +31,20 @@ MASKED_CHOICES = EnvironmentSpaces(
     observation=Dict({**SEEN.spaces, "legal": Box(0, 1, (5,), np.float32)}),
     action=MultiDiscrete([2, 3], start=[0, 4]),
 )
-NORMALISED = InputFilter(observation={"observation": (ObservationNormalizationFilter(),)})
+NORMALISED = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
 OFF_POLICY = {
-    "learning": LearningParameters(
+    "learning": rl.LearningParameters(
         batch=8, updates_per_step=0.25, learning_starts=24, report_every=4
     ),
-    "memory": ReplayMemoryParameters(capacity=600),
+    "memory": rl.ReplayMemoryParameters(capacity=600),
     "update_mode": "eager",
 }
 ON_POLICY = {
-    "algorithm": PPOAlgorithmParameters(rollout=EnvironmentSteps(24), minibatch=8, epochs=2),
+    "algorithm": rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(24), minibatch=8, epochs=2),
     "update_mode": "eager",
 }
-PPO = PPOAgentParameters(input_filter=NORMALISED, **ON_POLICY)
-SAC = SACAgentParameters(normalise_observations=5.0, **OFF_POLICY)
+PPO = rl.PPOAgentParameters(input_filter=NORMALISED, **ON_POLICY)
+SAC = rl.SACAgentParameters(normalise_observations=5.0, **OFF_POLICY)
 
 
 def alone(parameters, spaces=BOX, **settings):
@@ -82,10 +53,10 @@ def alone(parameters, spaces=BOX, **settings):
 
 def on_options(parameters):
     """An agent of a level with two options."""
-    level = LevelParameters(
-        name="low", agent=parameters, goal_space=OptionSpace(count=2), horizon=5
+    level = rl.LevelParameters(
+        name="low", agent=parameters, goal_space=rl.OptionSpace(count=2), horizon=5
     )
-    seen = Dict({**SEEN.spaces, OPTION_KEY: Box(0, 1, (2,), np.float32)})
+    seen = Dict({**SEEN.spaces, rl.OPTION_KEY: Box(0, 1, (2,), np.float32)})
     context = AgentContext(
         spaces=replace(BOX, observation=seen), num_envs=3, place=LevelPlace(level=level)
     )
@@ -94,12 +65,12 @@ def on_options(parameters):
 
 def above(parameters):
     """An agent that sends goals to a level below."""
-    goal = GoalSpace(
+    goal = rl.GoalSpace(
         key="observation", low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1), elements=(0, 1)
     )
-    below = LevelParameters(name="low", agent=SAC, goal_space=goal, horizon=5)
-    seen = Dict({**SEEN.spaces, GOAL_KEY: Box(-1, 1, (2,), np.float32)})
-    level = LevelParameters(name="top", agent=parameters, goal_space=goal, horizon=9)
+    below = rl.LevelParameters(name="low", agent=SAC, goal_space=goal, horizon=5)
+    seen = Dict({**SEEN.spaces, rl.GOAL_KEY: Box(-1, 1, (2,), np.float32)})
+    level = rl.LevelParameters(name="top", agent=parameters, goal_space=goal, horizon=9)
     context = AgentContext(
         spaces=EnvironmentSpaces(observation=seen, action=goal.space),
         num_envs=3,
@@ -112,38 +83,38 @@ FEW = 60
 """Ticks in which no update is waited for any longer, where none comes."""
 TRIALS = {
     "ppo": alone(PPO),
-    "ppo, choices": alone(PPOAgentParameters(**ON_POLICY), CHOICE),
-    "ppo, mixed": alone(PPOAgentParameters(arguments={"far": ("kind", 2)}, **ON_POLICY), MIXED),
+    "ppo, choices": alone(rl.PPOAgentParameters(**ON_POLICY), CHOICE),
+    "ppo, mixed": alone(rl.PPOAgentParameters(arguments={"far": ("kind", 2)}, **ON_POLICY), MIXED),
     "ppo, bits": alone(PPO, EnvironmentSpaces(observation=SEEN, action=MultiBinary((2, 2)))),
     "ppo, numbers": alone(PPO, EnvironmentSpaces(observation=SEEN, action=Box(-2, 2, (2, 1)))),
-    "ppo, mask": alone(PPOAgentParameters(**ON_POLICY), MASKED_CHOICE),
-    "ppo, masks": alone(PPOAgentParameters(action_mask="legal", **ON_POLICY), MASKED_CHOICES),
+    "ppo, mask": alone(rl.PPOAgentParameters(**ON_POLICY), MASKED_CHOICE),
+    "ppo, masks": alone(rl.PPOAgentParameters(action_mask="legal", **ON_POLICY), MASKED_CHOICES),
     "dqn, mask": alone(
-        DQNAgentParameters(exploration=EpsilonZGreedy(), **OFF_POLICY), MASKED_CHOICE
+        rl.DQNAgentParameters(exploration=rl.EpsilonZGreedy(), **OFF_POLICY), MASKED_CHOICE
     ),
     "uniform, masks": alone(
-        UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False, most_ticks=FEW
+        rl.UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False, most_ticks=FEW
     ),
-    "dqn": alone(DQNAgentParameters(**OFF_POLICY), CHOICE),
-    "ddpg": alone(DDPGAgentParameters(**OFF_POLICY)),
-    "td3": alone(TD3AgentParameters(**OFF_POLICY)),
+    "dqn": alone(rl.DQNAgentParameters(**OFF_POLICY), CHOICE),
+    "ddpg": alone(rl.DDPGAgentParameters(**OFF_POLICY)),
+    "td3": alone(rl.TD3AgentParameters(**OFF_POLICY)),
     "sac": alone(SAC),
-    "scripted": alone(ScriptedAgentParameters(policy="still"), most_ticks=FEW),
-    "uniform": alone(UniformAgentParameters(), greedy=False, most_ticks=FEW),
+    "scripted": alone(rl.ScriptedAgentParameters(policy="still"), most_ticks=FEW),
+    "uniform": alone(rl.UniformAgentParameters(), greedy=False, most_ticks=FEW),
     "group": alone(
-        AgentGroupParameters(
+        rl.AgentGroupParameters(
             members=(
-                GroupMember(agent=replace(PPO, name="one"), actions="0"),
-                GroupMember(agent=replace(SAC, name="two"), actions="1"),
+                rl.GroupMember(agent=replace(PPO, name="one"), actions="0"),
+                rl.GroupMember(agent=replace(SAC, name="two"), actions="1"),
             )
         )
     ),
-    "skills": on_options(SkillAgentsParameters.of(SAC, count=2)),
-    "diayn": on_options(DIAYNAgentParameters(**OFF_POLICY)),
-    "option critic": on_options(OptionCriticAgentParameters(**ON_POLICY)),
-    "hac": above(HACAgentParameters(learner=DDPGAgentParameters(**OFF_POLICY))),
+    "skills": on_options(rl.SkillAgentsParameters.of(SAC, count=2)),
+    "diayn": on_options(rl.DIAYNAgentParameters(**OFF_POLICY)),
+    "option critic": on_options(rl.OptionCriticAgentParameters(**ON_POLICY)),
+    "hac": above(rl.HACAgentParameters(learner=rl.DDPGAgentParameters(**OFF_POLICY))),
     "graph": replace(
-        above(GraphAgentParameters(places=GridPlaces(spacing=0.5), report_every=20)),
+        above(rl.GraphAgentParameters(places=rl.GridPlaces(spacing=0.5), report_every=20)),
         most_ticks=FEW,
     ),
 }

@@ -7,86 +7,64 @@ from dataclasses import replace
 import gymnasium
 import pytest
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
+import coach_rl as rl
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core import parameter_class
-from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import trajectories_of
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.extensions.groups.agent_group import AgentGroupParameters, GroupMember
-from coach_rl.extensions.groups.arbiters import SelectedTurns, Turns
-from coach_rl.extensions.hac.hac_agent import HACAgentParameters
-from coach_rl.extensions.hac.hac_graph import HACGraphManager, HACGraphParameters
-from coach_rl.extensions.planning.edge_costs import CriticSteps
-from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
-from coach_rl.extensions.planning.places import FarthestPoints
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.extensions.workers.collection import CollectionParameters
-from coach_rl.filters import (
-    InputFilter,
-    ObservationNormalizationFilter,
-    ObservationStackingFilter,
-    RewardReturnScalingFilter,
-)
-from coach_rl.graph_managers import (
-    GraphManager,
-    GraphParameters,
-    LevelParameters,
-)
-from coach_rl.graph_managers.graph_manager import BasicRLGraphManager
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from tests.graph_managers.small_runs import parameters, ppo
 
-EVERY = InputFilter(
+EVERY = rl.InputFilter(
     observation={
-        "observation": (ObservationNormalizationFilter(), ObservationStackingFilter(stack_size=2))
+        "observation": (
+            rl.ObservationNormalizationFilter(),
+            rl.ObservationStackingFilter(stack_size=2),
+        )
     },
-    reward=(RewardReturnScalingFilter(),),
+    reward=(rl.RewardReturnScalingFilter(),),
 )
-LEARNING = LearningParameters(batch=16, updates_per_step=0.4, learning_starts=40, report_every=10)
+LEARNING = rl.LearningParameters(
+    batch=16, updates_per_step=0.4, learning_starts=40, report_every=10
+)
 
 
 def on_policy(**change):
     """PPO on MuJoCo, with rollouts that no number of ticks divides."""
-    agent = replace(ppo(rollout=EnvironmentSteps(70), objective="kl"), **change)
+    agent = replace(ppo(rollout=rl.EnvironmentSteps(70), objective="kl"), **change)
     return replace(
-        parameters(training=EnvironmentSteps(330)),
+        parameters(training=rl.EnvironmentSteps(330)),
         agent=agent,
-        environment=MujocoParameters(level="hopper", threads=1),
+        environment=rl.MujocoParameters(level="hopper", threads=1),
     )
 
 
-def off_policy(agent=DDPGAgentParameters, schedule=None, **change):
+def off_policy(agent=rl.DDPGAgentParameters, schedule=None, **change):
     given = {"learning": LEARNING, "normalise_observations": 5.0, "update_mode": "eager"}
     made = agent(**{**given, **change})
-    return replace(parameters(training=EnvironmentSteps(180), **(schedule or {})), agent=made)
+    return replace(parameters(training=rl.EnvironmentSteps(180), **(schedule or {})), agent=made)
 
 
-def seldom_learning(agent=DDPGAgentParameters, **change):
+def seldom_learning(agent=rl.DDPGAgentParameters, **change):
     """An agent whose statistics move in many ticks between two of its updates."""
     learning = replace(LEARNING, updates_per_step=0.1)
-    return off_policy(agent, {"heatup": EnvironmentSteps(0)}, learning=learning, **change)
+    return off_policy(agent, {"heatup": rl.EnvironmentSteps(0)}, learning=learning, **change)
 
 
 def two_levels():
-    place = GoalSpace(low=(-2.0,) * 2, high=(2.0,) * 2, threshold=(0.2,) * 2, key="achieved_goal")
-    learner = DDPGAgentParameters(learning=LEARNING, update_mode="eager")
-    top = LevelParameters(
-        name="top", agent=HACAgentParameters(learner=learner), goal_space=place, horizon=5
+    place = rl.GoalSpace(
+        low=(-2.0,) * 2, high=(2.0,) * 2, threshold=(0.2,) * 2, key="achieved_goal"
     )
-    low = replace(top, name="low", agent=HACAgentParameters(learner=learner))
-    return HACGraphParameters(
+    learner = rl.DDPGAgentParameters(learning=LEARNING, update_mode="eager")
+    top = rl.LevelParameters(
+        name="top", agent=rl.HACAgentParameters(learner=learner), goal_space=place, horizon=5
+    )
+    low = replace(top, name="low", agent=rl.HACAgentParameters(learner=learner))
+    return rl.HACGraphParameters(
         stack=(top, low),
-        environment=GoalPointMassParameters(),
+        environment=rl.GoalPointMassParameters(),
         num_envs=4,
-        schedule=parameters(training=EnvironmentSteps(300)).schedule,
+        schedule=parameters(training=rl.EnvironmentSteps(300)).schedule,
     )
 
 
@@ -94,14 +72,17 @@ def planning():
     """A graph of visited places above a learner whose critic says what edges cost."""
     below = two_levels()
     top, low = below.stack
-    planner = GraphAgentParameters(
-        places=FarthestPoints(count=9), costs=CriticSteps(every=20), exploring=0.5, report_every=20
+    planner = rl.GraphAgentParameters(
+        places=rl.FarthestPoints(count=9),
+        costs=rl.CriticSteps(every=20),
+        exploring=0.5,
+        report_every=20,
     )
-    return GraphParameters(
+    return rl.GraphParameters(
         levels=(replace(top, agent=planner), low),
         environment=below.environment,
         num_envs=below.num_envs,
-        schedule=parameters(training=EnvironmentSteps(160), evaluation_interval=None).schedule,
+        schedule=parameters(training=rl.EnvironmentSteps(160), evaluation_interval=None).schedule,
     )
 
 
@@ -128,10 +109,10 @@ class Pair(gymnasium.Env):
 
 def members(arbiter=None, shares=None):
     """Two members that learn often, in one environment."""
-    group = AgentGroupParameters(
+    group = rl.AgentGroupParameters(
         members=tuple(
-            GroupMember(
-                agent=replace(ppo(rollout=EnvironmentSteps(21), minibatch=7), name=name),
+            rl.GroupMember(
+                agent=replace(ppo(rollout=rl.EnvironmentSteps(21), minibatch=7), name=name),
                 actions=name,
                 observations=(name,),
                 shares=shares,
@@ -140,13 +121,13 @@ def members(arbiter=None, shares=None):
         ),
         arbiter=arbiter,
     )
-    pair = GymnasiumParameters(level=f"{__name__}:Pair")
-    return replace(parameters(training=EnvironmentSteps(300)), agent=group, environment=pair)
+    pair = rl.GymnasiumParameters(level=f"{__name__}:Pair")
+    return replace(parameters(training=rl.EnvironmentSteps(300)), agent=group, environment=pair)
 
 
 def selected():
-    chooser = replace(ppo(rollout=EnvironmentSteps(21), minibatch=7), name="chooser")
-    return members(SelectedTurns(agent=chooser))
+    chooser = replace(ppo(rollout=rl.EnvironmentSteps(21), minibatch=7), name="chooser")
+    return members(rl.SelectedTurns(agent=chooser))
 
 
 def slow(params):
@@ -155,14 +136,16 @@ def slow(params):
 
 
 def with_workers(params, workers=2, **more):
-    chosen = CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **more})
+    chosen = rl.CollectionParameters(workers=workers, **{"on": "inline", "ticks": 7, **more})
     return replace(params, source=chosen)
 
 
 def manager_of(params, seed=5):
-    kind = HACGraphManager if isinstance(params, HACGraphParameters) else BasicRLGraphManager
-    manager = (GraphManager if type(params) is GraphParameters else kind)(params)
-    manager.create_graph(Runtime(seed=seed, device="cpu"))
+    kind = (
+        rl.HACGraphManager if isinstance(params, rl.HACGraphParameters) else rl.BasicRLGraphManager
+    )
+    manager = (rl.GraphManager if type(params) is rl.GraphParameters else kind)(params)
+    manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
     return manager
 
 
@@ -187,16 +170,16 @@ def finished(params):
     [
         on_policy,
         slow(off_policy),
-        lambda: off_policy(SACAgentParameters),
+        lambda: off_policy(rl.SACAgentParameters),
         slow(seldom_learning),
-        slow(lambda: seldom_learning(SACAgentParameters)),
-        lambda: seldom_learning(TD3AgentParameters),
+        slow(lambda: seldom_learning(rl.SACAgentParameters)),
+        lambda: seldom_learning(rl.TD3AgentParameters),
         two_levels,
         planning,
         slow(members),
         lambda: members(shares="both"),
-        slow(lambda: members(Turns(order=("left",) * 9 + ("right",)))),
-        lambda: members(Turns(), shares="both"),
+        slow(lambda: members(rl.Turns(order=("left",) * 9 + ("right",)))),
+        lambda: members(rl.Turns(), shares="both"),
         selected,
     ],
 )
@@ -222,19 +205,19 @@ class EndsByLearns(ByLearns):
 
 
 @parameter_class
-class ByLearnsParameters(DDPGAgentParameters):
+class ByLearnsParameters(rl.DDPGAgentParameters):
     AGENT = ByLearns
 
 
 @parameter_class
-class EndsByLearnsParameters(DDPGAgentParameters):
+class EndsByLearnsParameters(rl.DDPGAgentParameters):
     AGENT = EndsByLearns
 
 
 def ending_below():
     stack = two_levels().stack
     own = EndsByLearnsParameters(learning=LEARNING, update_mode="eager")
-    top = replace(stack[0], agent=DDPGAgentParameters(learning=LEARNING, update_mode="eager"))
+    top = replace(stack[0], agent=rl.DDPGAgentParameters(learning=LEARNING, update_mode="eager"))
     low = replace(stack[1], agent=own)
     return replace(planning(), levels=(top, low))
 
@@ -292,20 +275,20 @@ def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
 def test_ticks_that_nobody_has_learned_from_yet_are_saved():
     params = with_workers(on_policy(), ticks=100)
     with manager_of(params) as first:
-        list(first.train_and_act(EnvironmentSteps(100)))
+        list(first.train_and_act(rl.EnvironmentSteps(100)))
         saved = first.state_dict()
         assert len(saved["training"]["top"]["environment"]["blocks"][0]["made"]) > 0
-        list(first.train_and_act(EnvironmentSteps(100)))
+        list(first.train_and_act(rl.EnvironmentSteps(100)))
         expected = first.state_dict()
     with manager_of(params) as second:
         second.load_state_dict(saved)
-        list(second.train_and_act(EnvironmentSteps(100)))
+        list(second.train_and_act(rl.EnvironmentSteps(100)))
         assert_same_state(expected, second.state_dict())
 
 
 def test_a_rollout_is_made_by_one_policy():
     with manager_of(with_workers(on_policy(), ticks=100)) as manager:
-        list(manager.train_and_act(EnvironmentSteps(72)))
+        list(manager.train_and_act(rl.EnvironmentSteps(72)))
         stack = manager.graph.training
         assert manager.graph.clock.training_steps > 0
         assert not any(block.made for block in stack.simulators.blocks)
@@ -313,28 +296,28 @@ def test_a_rollout_is_made_by_one_policy():
 
 def test_collection_other_workers_restart_episodes():
     with manager_of(with_workers(on_policy())) as first:
-        list(first.train_and_act(EnvironmentSteps(40)))
+        list(first.train_and_act(rl.EnvironmentSteps(40)))
         saved = first.state_dict()
     with manager_of(with_workers(on_policy(), workers=4)) as third:
-        with pytest.warns(CoachWarning):
+        with pytest.warns(rl.CoachWarning):
             third.load_state_dict(saved, restart_episodes=True)
-        list(third.train_and_act(EnvironmentSteps(200)))
+        list(third.train_and_act(rl.EnvironmentSteps(200)))
 
 
 def test_collection_killed_worker_is_replaced():
     with manager_of(with_workers(off_policy(), on="local", ticks=1)) as manager:
-        list(manager.train_and_act(EnvironmentSteps(60)))
+        list(manager.train_and_act(rl.EnvironmentSteps(60)))
         block = manager.graph.training.simulators.blocks[1]
         os.kill(block.worker.pid, signal.SIGKILL)
-        with pytest.warns(CoachWarning):
-            records = list(manager.train_and_act(EnvironmentSteps(60)))
+        with pytest.warns(rl.CoachWarning):
+            records = list(manager.train_and_act(rl.EnvironmentSteps(60)))
         faults = [each for each in records if each.kind == "fault"]
         assert len(faults) == 2
         assert manager.graph.tracker.faults == {"died": 2}
         kept = trajectories_of(manager.graph.agents["main"])
         assert kept["/truncated"][2:].sum() > kept["/truncated"][:2].sum()
         assert manager.graph.clock.environment_steps >= 120
-        list(manager.train_and_act(EnvironmentSteps(20)))
+        list(manager.train_and_act(rl.EnvironmentSteps(20)))
         assert manager.graph.tracker.faults == {"died": 2}
 
 
@@ -363,12 +346,12 @@ def test_collection_ray_actors_give_the_same_numbers(monkeypatch):
         assert inline[0] == there[0]
         assert_same_state(inline[1], there[1])
         with manager_of(with_workers(params, on="ray")) as manager:
-            list(manager.train_and_act(EnvironmentSteps(40)))
+            list(manager.train_and_act(rl.EnvironmentSteps(40)))
             ray.kill(manager.graph.training.simulators.blocks[0].worker.actor)
-            with pytest.warns(CoachWarning):
-                list(manager.train_and_act(EnvironmentSteps(60)))
+            with pytest.warns(rl.CoachWarning):
+                list(manager.train_and_act(rl.EnvironmentSteps(60)))
             assert manager.graph.tracker.faults == {"died": 2}
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(rl.ConfigurationError):
             manager_of(with_workers(params, workers=3, on="ray"))
     finally:
         ray.shutdown()

@@ -7,22 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from coach_rl.core.errors import CoachWarning
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
+import coach_rl as rl
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.extensions.workers.evaluation_process import BackgroundEvaluation, EvaluationProcess
-from coach_rl.graph_managers import (
-    BasicRLGraphManager,
-    CheckpointParameters,
-)
+from coach_rl.extensions.workers.evaluation_process import EvaluationProcess
 from coach_rl.runs.checkpoint import (
     POINTERS,
     list_checkpoints,
     pointed,
 )
 from coach_rl.sessions.session import resume_experiment, run_experiment
-from coach_rl.sessions.settings import Audience, RunResult, RunSettings
+from coach_rl.sessions.settings import Audience, RunResult
 from tests.small_runs import AtRecord, experiment, log_of, ppo, state_of
 
 END = 640
@@ -33,14 +27,14 @@ PARAMETERS = experiment(
     evaluation_interval=160,
     evaluation_episodes=3,
     progress_interval=160,
-    checkpoints=CheckpointParameters(best_of="reward_mean", best_is="smallest"),
+    checkpoints=rl.CheckpointParameters(best_of="reward_mean", best_is="smallest"),
 ).parameters
-ORDINARY = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))
-BACKGROUND = replace(ORDINARY, parts=(BackgroundEvaluation(),))
+ORDINARY = rl.RunSettings(tensorboard=False, final_episodes=rl.EnvironmentEpisodes(1))
+BACKGROUND = replace(ORDINARY, parts=(rl.BackgroundEvaluation(),))
 
 
-def run(root: Path, settings: RunSettings, audience: Audience | None = None) -> RunResult:
-    manager, task = BasicRLGraphManager(PARAMETERS), Runtime(seed=2, device="cpu")
+def run(root: Path, settings: rl.RunSettings, audience: Audience | None = None) -> RunResult:
+    manager, task = rl.BasicRLGraphManager(PARAMETERS), rl.Runtime(seed=2, device="cpu")
     return run_experiment(
         manager, task, name="mass", root=root, settings=settings, audience=audience
     )
@@ -108,6 +102,6 @@ def test_evaluation_process_that_dies_is_replaced(
         submit(self, evaluation)
 
     monkeypatch.setattr(EvaluationProcess, "submit", killed_at_first)
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         result = run(tmp_path, BACKGROUND)
     assert_same_run(result, ordinary)
