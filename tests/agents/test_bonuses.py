@@ -130,6 +130,7 @@ WITH_BONUS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     ("level", "agent"),
     [*WITH_BONUS.items(), ("top", PPO)],

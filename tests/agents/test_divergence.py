@@ -28,6 +28,7 @@ HUGE = AdamParameters(learning_rate=1e38)
 SMALL = ReplayMemoryParameters(capacity=500)
 PRIORITISED = ReplayMemoryParameters(capacity=500, prioritised=PrioritisedParameters())
 SOON = LearningParameters(batch=8, learning_starts=8, report_every=20)
+SELDOM = replace(SOON, updates_per_step=0.2)
 ROLLOUT = PPOAlgorithmParameters(rollout=EnvironmentSteps(32), minibatch=8, epochs=4)
 
 
@@ -142,7 +143,10 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
 ):
     skip = DivergenceParameters(response="skip", most_skipped=300)
     steps = 400
-    with manager(with_usual_rates(agent), environment, steps, divergence=skip) as graph_manager:
+    agent = with_usual_rates(agent)
+    if hasattr(agent, "learning"):
+        agent = replace(agent, learning=SELDOM)
+    with manager(agent, environment, steps, divergence=skip) as graph_manager:
         graph_manager.create_graph(Runtime(seed=1, device="cpu"))
         agent, calls = graph_manager.graph.agents["main"], itertools.count(1)
         usual = agent.store
@@ -159,7 +163,7 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
             for record in graph_manager.improve()
             if "train/skipped_updates" in record.scalars
         ]
-        assert told
+        assert sum(told) > 0
         assert sum(told) == graph_manager.graph.clock.skipped_updates
         assert sum(told) < graph_manager.graph.clock.training_steps / 2
         assert graph_manager.state_dict()  # everything in it is finite

@@ -172,6 +172,7 @@ def values(agent, state):
     return agent.learner.acting.outputs({"x": one_hot(state).numpy()})[0].tolist()
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("head", HEADS)
 def test_a_truncation_bootstraps_and_a_termination_does_not(head):
     """A reward of 1 at every step in state 0, cut off; in state 1 it comes once."""
@@ -199,6 +200,7 @@ def exploring(epsilon=1.0):
 PRIORITIES = ReplayMemoryParameters(capacity=1000, prioritised=PrioritisedParameters())
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -233,6 +235,7 @@ def chain_values(length, discount):
     return found
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "changes",
     [{}, {"dueling": True, "head": HEADS["quantiles"]}, {"head": HEADS["categorical"]}],
@@ -387,6 +390,7 @@ EVERYTHING = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", EVERYTHING)
 def test_dqn_saved_while_learning_resumes_bit_for_bit(kind, tmp_path):
     params = parameters(

@@ -187,6 +187,7 @@ def final_state(agent, seen):
         return torch.cat([own, critics], dim=1)[0].numpy()
 
 
+@pytest.mark.drawn(one_of=3, each="recurrence")
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
     "recurrence",
