@@ -9,6 +9,7 @@ draws from all its cases, and at least one::
 
     @pytest.mark.drawn(one_of=3)
     @pytest.mark.drawn(one_of=3, each="kind")  # at least one of each kind
+    pytestmark = pytest.mark.drawn(one_of=2)  # each test of a file, with its name in any class
 """
 
 import os
@@ -80,7 +81,7 @@ def leave_out(items: Sequence[pytest.Item]) -> None:
 
 def group_of(item: pytest.Item, *, one_of: int, each: str | None = None) -> tuple[Hashable, ...]:
     """The test of a case, how many cases one is drawn of, and its value of `each` if given."""
-    test = item.nodeid.partition("[")[0]
+    test = f"{item.path}::{item.originalname}"  # in whichever class
     return (test, one_of) if each is None else (test, one_of, repr(item.callspec.params[each]))
 
 

@@ -1,6 +1,7 @@
 """Cases of tests that are marked `drawn`: which are left out."""
 
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ class Case:
     """A collected test, as far as a draw reads it."""
 
     def __init__(self, number, *marks, **params):
+        self.path, self.originalname = Path("tests/test_x.py"), "test_x"
         self.nodeid = f"tests/test_x.py::test_x[{number}]"
         self.marks = [*marks]
         self.callspec = SimpleNamespace(params=params)

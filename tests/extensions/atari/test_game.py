@@ -16,6 +16,7 @@ RIGHT = 2
 """An action of Pong."""
 
 
+@pytest.mark.drawn(one_of=3)
 class TestContractUnderProtocolA(EnvironmentContract):
     steps = 20
 
@@ -23,6 +24,7 @@ class TestContractUnderProtocolA(EnvironmentContract):
         return build(num_envs, max_episode_steps=12)
 
 
+@pytest.mark.drawn(one_of=3)
 class TestContractUnderProtocolB(EnvironmentContract):
     steps = 20
 
@@ -30,6 +32,7 @@ class TestContractUnderProtocolB(EnvironmentContract):
         return build(num_envs, level="breakout", protocol="B", max_episode_steps=12)
 
 
+@pytest.mark.drawn(one_of=3)
 class TestContractOfMemory(EnvironmentContract):
     steps = 20
 
