@@ -24,6 +24,7 @@ def parameters(level="Doors", **settings):
     return GymnasiumParameters(level=f"{HERE}:{level}", max_episode_steps=9, **settings)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("source", ["info:action_mask", "method:action_masks"])
 @pytest.mark.parametrize("sizes", [(4,), (2, 3)])
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])

@@ -71,6 +71,7 @@ def test_levels(level):
     assert hash(description) == hash(parameters(level))
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("reward_type", ["sparse", "dense"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_reward_success_and_goals_agree(level, reward_type):

@@ -93,6 +93,7 @@ def test_numbers_do_not_depend_on_where_the_workers_are(case):
     assert_same_state(inline[1], local[1])
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("case", cases(CASES))
 def test_run_with_workers_resumed_in_mid_decision_continues_bit_for_bit(case, tmp_path):
     params = with_workers(CASES[case]())
