@@ -151,7 +151,7 @@ def imported_files(file: str) -> tuple[str, ...]:
 
 
 def found_imports(file: str) -> Iterator[str]:
-    for node in ast.walk(measures.tree(file)):
+    for node in measures.nodes(file):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coach_rl"):
             for alias in node.names:
                 module, name = str(node.module), alias.name

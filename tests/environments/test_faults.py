@@ -150,6 +150,7 @@ def test_failed_row_stop_error_has_diagnosis(how, vectorization):
     environment.close()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("how", ["raised", "nan observed", "killed", "hung in reset"])
 def test_restart_is_reproducible_and_saved(how):
     first, again, loaded = (build(how, "subprocess") for _ in range(3))

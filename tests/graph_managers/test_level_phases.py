@@ -247,6 +247,7 @@ def test_levels_take_turns_the_lowest_first():
 HEATUP, TRAIN, TEST = Phase.HEATUP, Phase.TRAIN, Phase.TEST
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("levels", "steps", "expected"),
     [

@@ -215,6 +215,7 @@ def test_every_setting_of_a_panel_is_documented(name):
     assert [argument.name for argument in panel.values() if not argument.meaning] == []
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", PRESETS)
 def test_levels_of_a_preset_can_be_built(name):
     preset = loaded(name)
@@ -257,6 +258,7 @@ def test_preset_trains_and_evaluates(name):
         assert all(math.isfinite(value) for value in record.scalars.values()), record
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", [name for name in WITH_MEMORIES if name in PRESETS])
 def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))

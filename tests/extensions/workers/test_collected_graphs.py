@@ -69,6 +69,7 @@ def cases(names):
     return [pytest.param(n, marks=() if n in EACH_TIME else pytest.mark.slow) for n in names]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("case", cases(MANY))
 def test_one_worker_makes_the_numbers_of_a_run_without_workers(case):
     alone, collected = finished(MANY[case]()), finished(with_workers(MANY[case](), workers=1))

@@ -28,6 +28,7 @@ STACKS = {
 }
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("stack", STACKS)
 def test_infos_of_long_decisions_are_what_the_parameter_says(stack):
