@@ -99,6 +99,7 @@ class TestRudeWorkers(TestWorkers):
     level = "little_environments:Rude"
 
 
+@pytest.mark.drawn(one_of=2)
 class TestReadyVector(EnvironmentContract):
     steps = 14
     partial_sends = False

@@ -102,6 +102,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.drawn(one_of=2, each="how")
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
 def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbed):
     environment = build(how, vectorization)
@@ -129,6 +130,7 @@ def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbe
     assert after.duration.tolist() == [1] * ROWS
 
 
+@pytest.mark.drawn(one_of=2, each="how")
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
 def test_failed_row_stop_error_has_diagnosis(how, vectorization):
     environment = build(how, vectorization, "stop")
