@@ -402,6 +402,7 @@ def test_td3_losses_equal_single_steps(recurrence):
     torch.testing.assert_close(gradient, gradient_of(expected, actor), atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
     "recurrence", [GRU(size=4), LSTM(size=4), MinGRU(size=4), Attention(size=4)]

@@ -75,6 +75,7 @@ def test_terminated_step_without_a_mask_shows_none_allowed():
     assert answer.first_observation["action_mask"].any()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("sizes", [(4,), (2, 3)])
 def test_environment_with_masks_keeps_the_contract(sizes):
     given = parameters(kwargs={"sizes": sizes}, action_mask="method:action_masks")

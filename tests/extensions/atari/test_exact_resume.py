@@ -9,6 +9,7 @@ from benchmarks import atari_restores
 from tests.extensions.atari.games_for_tests import build, play, seen
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", ["pong", "qbert"])
 def test_restored_games_continue_exactly_in_a_new_process(name, tmp_path):
     recorded = tmp_path / "states.npz"
@@ -20,6 +21,7 @@ def test_restored_games_continue_exactly_in_a_new_process(name, tmp_path):
     assert answer.stdout.strip() == str({f"{name} sticky": (2, 2), f"{name} plain": (2, 2)})
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("protocol", ["A", "B"])
 def test_restored_environment_continues_exactly(protocol):
     one, other = (build(2, level="breakout", protocol=protocol) for _ in range(2))
