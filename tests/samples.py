@@ -60,13 +60,13 @@ def is_drawn(case: Any, one_of: int) -> bool:
     return random.Random(f"{SEED} {values_of(case)[0]}").randrange(one_of) == 0
 
 
-def leave_out(items: Sequence[pytest.Item]) -> None:
+def leave_out(items: Sequence[pytest.Function]) -> None:
     """Mark slow what the seed doesn't draw of tests that are marked `drawn`.
 
     Args:
         items: All collected tests.
     """
-    groups: dict[Hashable, list[pytest.Item]] = defaultdict(list)
+    groups: dict[Hashable, list[pytest.Function]] = defaultdict(list)
     for item in items:
         mark = item.get_closest_marker("drawn")
         if mark is not None and item.get_closest_marker("slow") is None:
@@ -79,13 +79,13 @@ def leave_out(items: Sequence[pytest.Item]) -> None:
             case.add_marker(pytest.mark.slow)
 
 
-def group_of(item: pytest.Item, *, one_of: int, each: str | None = None) -> tuple[Hashable, ...]:
+def group_of(item: pytest.Function, *, one_of: int, each: str | None = None) -> tuple[Hashable, ...]:
     """The test of a case, how many cases one is drawn of, and its value of `each` if given."""
     test = f"{item.path}::{item.originalname}"  # in whichever class
     return (test, one_of) if each is None else (test, one_of, repr(item.callspec.params[each]))
 
 
-def place_in_draw(item: pytest.Item) -> float:
+def place_in_draw(item: pytest.Function) -> float:
     """A number that depends on the seed and the case alone; the lowest ones are drawn."""
     return random.Random(f"{SEED} {item.nodeid}").random()
 
