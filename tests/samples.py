@@ -79,7 +79,9 @@ def leave_out(items: Sequence[pytest.Function]) -> None:
             case.add_marker(pytest.mark.slow)
 
 
-def group_of(item: pytest.Function, *, one_of: int, each: str | None = None) -> tuple[Hashable, ...]:
+def group_of(
+    item: pytest.Function, *, one_of: int, each: str | None = None
+) -> tuple[Hashable, ...]:
     """The test of a case, how many cases one is drawn of, and its value of `each` if given."""
     test = f"{item.path}::{item.originalname}"  # in whichever class
     return (test, one_of) if each is None else (test, one_of, repr(item.callspec.params[each]))
