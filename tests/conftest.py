@@ -28,8 +28,10 @@ def pytest_report_header():
     return [f"arithmetic: {arithmetic.in_force()}", f"samples: COACH_TEST_SEED={samples.SEED}"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` leaves out what is marked
 def pytest_collection_modifyitems(items):
-    """The longest file of the last ones begins first, so that two processes end together."""
+    """Draw cases; the longest file of the last ones begins first, so two processes end together."""
+    samples.leave_out(items)
     items.sort(key=lambda item: item.path.name != "test_guards.py")
 
 

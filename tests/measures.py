@@ -139,6 +139,12 @@ def tree(file: str) -> ast.Module:
 
 
 @cache
+def nodes(file: str) -> tuple[ast.AST, ...]:
+    """All nodes of a file's syntax: to walk through a tree takes longer than to parse it."""
+    return tuple(ast.walk(tree(file)))
+
+
+@cache
 def code_lines(file: str) -> frozenset[int]:
     """The numbers of a file's lines of code."""
     source = (ROOT / file).read_text()
@@ -149,14 +155,14 @@ def code_lines(file: str) -> frozenset[int]:
             tokenize.ENDMARKER,
         ):  # fmt: skip
             found.update(range(token.start[0], token.end[0] + 1))
-    for node in docstrings(tree(file)):
+    for node in docstrings(file):
         found.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return frozenset(found)
 
 
-def docstrings(module: ast.Module) -> Iterator[ast.Constant]:
-    """The strings that stand alone as statements."""
-    for node in ast.walk(module):
+def docstrings(file: str) -> Iterator[ast.Constant]:
+    """The strings that stand alone as statements of a file."""
+    for node in nodes(file):
         if (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
@@ -186,7 +192,7 @@ def by_module() -> dict[str, str]:
 def imported(file: str) -> Iterator[tuple[int, str]]:
     """The modules that a file imports, each with its line; a name may be a module too."""
     known = by_module().keys()
-    for node in ast.walk(tree(file)):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -224,9 +230,9 @@ def wrong_names() -> dict[str, list[str]]:
 @cache
 def identifiers(file: str) -> tuple[tuple[int, str], ...]:
     """The identifiers and strings of a file, each with its line."""
-    skipped = {id(node) for node in docstrings(tree(file))}
+    skipped = {id(node) for node in docstrings(file)}
     found: list[tuple[int, str]] = []
-    for node in ast.walk(tree(file)):
+    for node in nodes(file):
         match node:
             case ast.Name():
                 found.append((node.lineno, node.id))
@@ -248,7 +254,7 @@ def optionals() -> list[str]:
     found = []
     for file in files():
         if any(fnmatch(file, pattern) for pattern in OPTIONALS):
-            found += [f"{file}:{node.lineno}" for node in ast.walk(tree(file)) if is_optional(node)]
+            found += [f"{file}:{node.lineno}" for node in nodes(file) if is_optional(node)]
     return found
 
 
@@ -317,7 +323,7 @@ def joined() -> dict[str, list[str]]:
     everywhere = [
         f"{file}:{node.lineno}"
         for file in files()
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Tuple)
         and isinstance(node.value, ast.Tuple)

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -168,20 +169,26 @@ def _split_function(text: str) -> tuple[str, str | None]:
     return (match[1], match[2]) if match else (text, None)
 
 
-def _functions(file: Path) -> list[str]:
+def _functions(file: Path) -> tuple[str, ...]:
     """The presets in a file; only the default one where it cannot be read."""
+    return _functions_in(file.read_text(encoding="utf-8"))
+
+
+@cache
+def _functions_in(source: str) -> tuple[str, ...]:
+    """The presets in a file's text, which is parsed once: all files are read at every search."""
     try:
-        body = ast.parse(file.read_text(encoding="utf-8")).body
+        body = ast.parse(source).body
     except SyntaxError:
-        return [DEFAULT_FUNCTION]
-    return [
+        return (DEFAULT_FUNCTION,)
+    return tuple(
         node.name
         for node in body
         if isinstance(node, ast.FunctionDef)
         and node.returns is not None
         and ast.unparse(node.returns).endswith("GraphManager")
         and not node.name.startswith("_")
-    ]
+    )
 
 
 def _first_docstring_line(preset: PresetReference) -> str:

@@ -14,6 +14,7 @@ a folder by naming it.
 """
 
 import ast
+import os
 import re
 import sys
 import traceback
@@ -109,7 +110,10 @@ def imported_neighbours(folder: Path) -> dict[str, str | None]:
     found = {}
     for name, module in list(sys.modules.items()):
         package = name.partition(".")[0]
-        file = Path(getattr(module, "__file__", None) or ".")
+        text = getattr(module, "__file__", None) or ""
+        if not os.path.normpath(text).startswith(str(folder)):  # quicker than thousands of Paths
+            continue
+        file = Path(text)
         if package != "coach_rl" and file.is_relative_to(folder):
             below = file.relative_to(folder)
             if below.parts[:1] in ((package,), (f"{package}.py",)):

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -379,9 +380,15 @@ def _preset_entry(preset: Preset) -> Json:
     }
 
 
+@cache
+def _installed_version(name: str) -> str:
+    """The version of a package; its metadata are long, and every run records it."""
+    return importlib.metadata.version(name)
+
+
 def _version(name: str) -> str | None:
     try:
-        return importlib.metadata.version(name)
+        return _installed_version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
 

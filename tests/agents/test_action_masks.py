@@ -127,6 +127,7 @@ def taken(monkeypatch):
     return counted
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", RUNS)
 def test_no_phase_takes_a_forbidden_action(name, taken):
     check_no_forbidden_action(name, RUNS[name], taken)
@@ -143,6 +144,7 @@ def check_no_forbidden_action(name, build, taken):
     run.close()
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("name", [each for each in RUNS if not each.startswith("uniform")])
 def test_run_with_masks_resumes_bit_for_bit(name, tmp_path):
     check_run_resumes(RUNS[name], tmp_path)

@@ -57,6 +57,7 @@ def top(kind=TD3AgentParameters, *terms):
     return kind(**{**SETTINGS, "learning": learning, "actor_terms": terms})
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", [TD3AgentParameters, SACAgentParameters, DDPGAgentParameters])
 def test_terms_of_an_actors_loss_are_added_and_logged(kind):
     def trained(*terms):

@@ -131,6 +131,7 @@ WITH_BONUS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     ("level", "agent"),
     [*WITH_BONUS.items(), ("top", PPO)],

@@ -17,6 +17,7 @@ HUGE = rl.AdamParameters(learning_rate=1e38)
 SMALL = rl.ReplayMemoryParameters(capacity=500)
 PRIORITISED = rl.ReplayMemoryParameters(capacity=500, prioritised=rl.PrioritisedParameters())
 SOON = rl.LearningParameters(batch=8, learning_starts=8, report_every=20)
+SELDOM = replace(SOON, updates_per_step=0.2)
 ROLLOUT = rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(32), minibatch=8, epochs=4)
 
 
@@ -131,7 +132,10 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
 ):
     skip = rl.DivergenceParameters(response="skip", most_skipped=300)
     steps = 400
-    with manager(with_usual_rates(agent), environment, steps, divergence=skip) as graph_manager:
+    agent = with_usual_rates(agent)
+    if hasattr(agent, "learning"):
+        agent = replace(agent, learning=SELDOM)
+    with manager(agent, environment, steps, divergence=skip) as graph_manager:
         graph_manager.create_graph(rl.Runtime(seed=1, device="cpu"))
         agent, calls = graph_manager.graph.agents["main"], itertools.count(1)
         usual = agent.store
@@ -148,7 +152,7 @@ def test_updates_with_a_reward_that_is_not_finite_can_be_skipped_and_are_counted
             for record in graph_manager.improve()
             if "train/skipped_updates" in record.scalars
         ]
-        assert told
+        assert sum(told) > 0
         assert sum(told) == graph_manager.graph.clock.skipped_updates
         assert sum(told) < graph_manager.graph.clock.training_steps / 2
         assert graph_manager.state_dict()  # everything in it is finite

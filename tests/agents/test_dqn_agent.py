@@ -129,6 +129,7 @@ def exploring(epsilon=1.0):
 PRIORITIES = rl.ReplayMemoryParameters(capacity=1000, prioritised=rl.PrioritisedParameters())
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -163,6 +164,7 @@ def chain_values(length, discount):
     return found
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "changes",
     [{}, {"dueling": True, "head": HEADS["quantiles"]}, {"head": HEADS["categorical"]}],
@@ -298,6 +300,7 @@ EVERYTHING = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", EVERYTHING)
 def test_dqn_saved_while_learning_resumes_bit_for_bit(kind, tmp_path):
     params = parameters(

@@ -29,6 +29,7 @@ def assert_same_parameters(found, expected):
         )
 
 
+@pytest.mark.drawn(one_of=4, each="head")
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("head", HEADS)

@@ -91,6 +91,7 @@ def rollout(space: spaces.Space) -> RolloutBatch:
     )
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     ("params", "action", "noises"),
     [

@@ -217,6 +217,7 @@ def test_advantages_stay_under_one_goal():
     assert moves > 3
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("agent", [ddpg(n_step=3), ppo()])
 @pytest.mark.parametrize("ticks", [31, 32, 33])
 def test_a_stack_stopped_where_a_goal_moves_resumes_bit_for_bit(agent, ticks):

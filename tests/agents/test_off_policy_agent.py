@@ -51,6 +51,7 @@ def after_ticks(made, ticks, phase="train"):
         pass
 
 
+@pytest.mark.drawn(one_of=3, each="ratio")
 @pytest.mark.parametrize("num_envs", [1, 3, 8])
 @pytest.mark.parametrize("ratio", [1, 0.25, 0.29, 2.5, "1/num_envs"])
 def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
@@ -205,6 +206,7 @@ def bootstraps():
             yield pytest.param(kind, memory, marks=() if place == number else pytest.mark.slow)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(("kind", "memory"), [*bootstraps()])
 def test_truncation_bootstraps(kind, memory):
     """Reward 1 for ever, cut off every 5 steps: every state is worth 1 / (1 - 0.8) = 5."""
@@ -220,6 +222,7 @@ def test_truncation_bootstraps(kind, memory):
     torch.testing.assert_close(found, torch.full_like(found, 5.0), rtol=0, atol=0.1)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_end_ends_the_pay(kind):
     """One step and the episode is over: a perfect action is worth its reward of 1, not 5."""
@@ -245,6 +248,7 @@ def test_an_end_ends_the_pay(kind):
     assert evaluation.scalars["evaluation/reward_mean"] > 0.9
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_to_turn_two_dials(kind):
     params = parameters(
@@ -477,6 +481,7 @@ def test_observations_are_normalised_alike_in_acting_learning_and_targets(kind):
             torch.testing.assert_close(each.target, other.target, rtol=5e-3, atol=5e-4)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_statistics_are_of_what_was_acted_on_and_memory_keeps_raw_numbers(kind):
     agent, _ = run(
@@ -558,6 +563,7 @@ def resumable(kind, setting, seed):
     )
 
 
+@pytest.mark.drawn(one_of=3, each="kind")
 @pytest.mark.parametrize("setting", RESUMED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_off_policy_agent_saved_while_learning_resumes_bit_for_bit(kind, setting, tmp_path):

@@ -227,6 +227,7 @@ OWN_FUNCTIONS = {
 }
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", OWN_FUNCTIONS)
 def test_stack_with_own_functions_resumes_bit_for_bit(name, tmp_path):
     check_resumes(rl.TD3AgentParameters(**SETTINGS), OWN_FUNCTIONS[name], tmp_path)

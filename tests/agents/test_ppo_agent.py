@@ -672,6 +672,7 @@ def near_point(x, action):
     return -((action - np.stack([x / 2, -x / 2], axis=1)) ** 2).sum(axis=1)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     ("kind", "pays", "good", "algorithm"),
     [

@@ -191,6 +191,7 @@ OBJECTIVES = [{"objective": "clip", "clip": 0.1}, {"objective": "kl", "kl_target
 RECURRENCES = [GRU(size=5), LSTM(size=4), MinGRU(size=6), Attention(size=4, heads=2, window=3)]
 
 
+@pytest.mark.drawn(one_of=4, each="number")
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 @pytest.mark.parametrize("kind", ACTIONS)
 def test_rounds_equal_those_of_plain_ppo(kind, number):
@@ -207,6 +208,7 @@ def recurrent_cases():
                 yield pytest.param(kind, recurrence, setting, marks=marks)
 
 
+@pytest.mark.drawn(one_of=4, each="recurrence")
 @pytest.mark.parametrize(("kind", "recurrence", "number"), [*recurrent_cases()])
 def test_recurrent_rounds_equal_those_of_plain_ppo(kind, recurrence, number):
     assert_equal_rounds(kind, recurrence, number, choices=())
@@ -223,6 +225,7 @@ def masked_cases():
                 yield pytest.param(kind, recurrence, number, marks=marks)
 
 
+@pytest.mark.drawn(one_of=3, each="number")
 @pytest.mark.parametrize(("kind", "recurrence", "number"), [*masked_cases()])
 def test_rounds_with_action_masks_equal_those_of_plain_ppo(kind, recurrence, number):
     """Recurrent networks don't recompute advantages."""

@@ -258,6 +258,7 @@ def test_an_agent_sees_the_option_that_was_chosen_from_its_first_step():
     graph_manager.close()
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize(
     ("lower", "space"),
     [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],

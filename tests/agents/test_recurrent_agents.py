@@ -148,6 +148,7 @@ def final_state(agent, seen):
         return torch.cat([own, critics], dim=1)[0].numpy()
 
 
+@pytest.mark.drawn(one_of=3, each="recurrence")
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
     "recurrence",
@@ -362,6 +363,7 @@ def test_td3_losses_equal_single_steps(recurrence):
     torch.testing.assert_close(gradient, gradient_of(expected, actor), atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 @pytest.mark.parametrize(
     "recurrence", [rl.GRU(size=4), rl.LSTM(size=4), rl.MinGRU(size=4), rl.Attention(size=4)]

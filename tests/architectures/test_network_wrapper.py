@@ -47,6 +47,15 @@ def test_any_flat_tensor_can_stand_for_the_parameters():
     }
 
 
+def test_tied_parameters_are_one_in_every_call():
+    module = nn.Sequential(small(), nn.Linear(1, 1), nn.Linear(1, 1))
+    module[2].weight = module[1].weight
+    network = NetworkWrapper(module, device=CPU)
+    assert network.size == 3 + 2 + 1
+    flat = torch.tensor([0.0, 0.0, 1.0, 3.0, 0.0, 0.0])  # w, w, b; the tied weight; its two biases
+    assert network.call(flat, X).item() == 9.0
+
+
 def test_a_gradient_reaches_the_flat_tensor_it_was_called_with():
     network = NetworkWrapper(small(), device=CPU)
     flat = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)

@@ -462,6 +462,7 @@ def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGXCPU, 152)])
 def test_stopping_says_how_to_resume(number: signal.Signals, exit_code: int) -> None:
     panel = "steps=1_000_000; seconds_per_step=0.001"

@@ -38,6 +38,7 @@ LINES = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("line", LINES)
 def test_completion_of_a_line(line, tmp_path):
     (tmp_path / "experiments").mkdir()

@@ -29,6 +29,7 @@ def written(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     return text
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", sorted(shipped_presets()))
 def test_written_file_leaves_a_preset_as_it_is(name: str) -> None:
     loaded = load_preset(find_preset(name))

@@ -149,6 +149,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.drawn(one_of=2, each="line")
 @pytest.mark.parametrize("group", ["coach.presets", "coach.commands"])
 @pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_entry_point_is_a_line_of_the_list(

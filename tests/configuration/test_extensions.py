@@ -7,6 +7,7 @@ import runpy
 import shutil
 import sys
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -107,8 +108,7 @@ def test_what_an_extension_offers_is_imported_by_the_other_alone(name: str) -> N
             imported = [*imported_files(file)]
             used = {extension_of(other) for other in imported}
             assert user in used or IN_RUNNING.get(user) in imported
-            importing = [each for each in measures.files() if file in imported_files(each)]
-            others = {extension_of(each) for each in importing}
+            others = {extension_of(each) for each in importing_files()[file]}
             assert others <= {each for each in EXTENSIONS if user in EXTENSIONS[each].offers}
 
 
@@ -128,16 +128,35 @@ def extension_of(file: str) -> str | None:
     return name if name in EXTENSIONS else None
 
 
-def imported_files(file: str) -> Iterator[str]:
+@cache
+def importing_files() -> dict[str, set[str]]:
+    """The files that import from each file."""
+    found = defaultdict(set)
+    for importing in measures.files():
+        for file in imported_files(importing):
+            found[file].add(importing)
+    return found
+
+
+@cache
+def names_of(package: str) -> dict[str, tuple[str, str]]:
+    """What a package's file offers: module and name there of each name."""
+    return imports_for_type_checkers((measures.ROOT / package).read_text())
+
+
+@cache
+def imported_files(file: str) -> tuple[str, ...]:
     """The files that a file imports from; of a name that a package offers, the one it is in."""
-    if file.endswith("__init__.py"):
-        return
-    for node in ast.walk(measures.tree(file)):
+    return () if file.endswith("__init__.py") else tuple(found_imports(file))
+
+
+def found_imports(file: str) -> Iterator[str]:
+    for node in measures.nodes(file):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("coach_rl"):
             for alias in node.names:
                 module, name = str(node.module), alias.name
                 while (home := measures.by_module().get(module, "")).endswith("__init__.py"):
-                    offered = imports_for_type_checkers((measures.ROOT / home).read_text())
+                    offered = names_of(home)
                     if name not in offered:
                         break
                     module, name = offered[name]

@@ -205,6 +205,7 @@ def load(folder: Path) -> None:
     coach_rl.load(folder).act([0.0] * 4)
 
 
+@pytest.mark.drawn(one_of=3, each="name")
 @pytest.mark.parametrize("use", [resume, evaluate, load])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_manifest_runs_nothing(original: Path, evil: Path, name: str, use: Any) -> None:

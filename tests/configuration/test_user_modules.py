@@ -102,6 +102,7 @@ def tensors_of(folder: Path) -> bytes:
     return (checkpoint / "tensors.safetensors").read_bytes()
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", AGENTS)
 def test_resumed_run_with_own_modules_is_exact(tmp_path: Path, name: str) -> None:
     whole = run(tmp_path / "whole", name, 60)

@@ -92,6 +92,7 @@ def other_pages(language):
     return [page for page in pages_with(language) if page.stem != "how_to_extension"]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("page", other_pages("python"), ids=name_of)
 def test_page_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

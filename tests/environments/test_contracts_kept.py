@@ -71,6 +71,7 @@ STEPS = {"platform": 18}
 EACH_TIME = [pytest.param(name, marks=pytest.mark.slow if name in SELDOM else ()) for name in ALL]
 
 
+@pytest.mark.drawn(one_of=3, each="check")
 @pytest.mark.parametrize("name", EACH_TIME)
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_contract(name, check):
@@ -98,6 +99,7 @@ class TestRudeWorkers(TestWorkers):
     level = "little_environments:Rude"
 
 
+@pytest.mark.drawn(one_of=2)
 class TestReadyVector(EnvironmentContract):
     steps = 14
     partial_sends = False

@@ -102,6 +102,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.drawn(one_of=2, each="how")
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
 def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbed):
     environment = build(how, vectorization)
@@ -129,6 +130,7 @@ def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbe
     assert after.duration.tolist() == [1] * ROWS
 
 
+@pytest.mark.drawn(one_of=2, each="how")
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
 def test_failed_row_stop_error_has_diagnosis(how, vectorization):
     environment = build(how, vectorization, "stop")
@@ -150,6 +152,7 @@ def test_failed_row_stop_error_has_diagnosis(how, vectorization):
     environment.close()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("how", ["raised", "nan observed", "killed", "hung in reset"])
 def test_restart_is_reproducible_and_saved(how):
     first, again, loaded = (build(how, "subprocess") for _ in range(3))

@@ -175,6 +175,7 @@ def test_saved_actions_are_those_sent(vectorization):
     other.close()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
 @pytest.mark.parametrize(("resume", "most"), [("replay", 25), ("restart", 5)])
 def test_history_memory_is_bounded_by_actions(resume, most, vectorization):

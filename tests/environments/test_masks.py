@@ -24,6 +24,7 @@ def parameters(level="Doors", **settings):
     return GymnasiumParameters(level=f"{HERE}:{level}", max_episode_steps=9, **settings)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("source", ["info:action_mask", "method:action_masks"])
 @pytest.mark.parametrize("sizes", [(4,), (2, 3)])
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
@@ -74,6 +75,7 @@ def test_terminated_step_without_a_mask_shows_none_allowed():
     assert answer.first_observation["action_mask"].any()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("sizes", [(4,), (2, 3)])
 def test_environment_with_masks_keeps_the_contract(sizes):
     given = parameters(kwargs={"sizes": sizes}, action_mask="method:action_masks")

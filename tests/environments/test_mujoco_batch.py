@@ -369,6 +369,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(("choice", "reason"), CHOICES)
 @pytest.mark.skipif(sys.platform != "linux", reason="MUJOCO_GL has other values there")
 def test_render_without_opengl_error_tasks_work(tmp_path, choice, reason):

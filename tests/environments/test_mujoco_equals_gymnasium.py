@@ -79,6 +79,7 @@ def compare(
     return terminations, truncations
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("level", IDS)
 def test_a_thousand_steps_are_equal_to_the_last_bit(level):
     # Every task's episode ends within its first 1,000 steps, by a fall or by its default limit.

@@ -108,6 +108,7 @@ def test_popgym_cart_pole_shows_positions_alone():
     np.testing.assert_allclose(one.reward, 1 / 200)
 
 
+@pytest.mark.drawn(one_of=3, each="check")
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
     "level",

@@ -142,6 +142,7 @@ def test_t_maze_optimal_policy_succeeds_always(length):
     assert total.tolist() == [4.0] * 30
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     ("length", "horizon"), [(1, 1), (2, 1), (10, 1), (50, 1), (10, 5), (10, 3)]
 )

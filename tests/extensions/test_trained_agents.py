@@ -32,6 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return cache(lambda name: short_run(name, {}, tmp_path_factory.mktemp("runs")))
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", PRESETS)
 def test_act_equals_an_evaluation_to_the_bit(trained: Callable[[str], Path], name: str) -> None:
     if name == "SpeakerListener_PPO" and importlib.util.find_spec("mpe2") is None:

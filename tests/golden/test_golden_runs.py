@@ -35,6 +35,7 @@ def test_every_shipped_preset_has_a_golden_run():
     assert set(json.loads(RECORDED.read_text())) == set(EVERY_RUN)
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", drawn(RUNS, one_of=2))
 def test_figures_are_those_recorded(name, tmp_path):
     if not is_installed(RUNS[name]):

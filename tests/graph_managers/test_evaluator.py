@@ -54,6 +54,7 @@ def evaluations(records):
     ]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("looks", [1, 7, 40, 10_000])
 def test_late_results_are_those_of_evaluations_in_between(looks):
     here = evaluations(manager_of(parameters()).improve())

@@ -142,6 +142,7 @@ def test_ppo_bootstraps_before_a_fault():
     assert any(rollout["/truncated"].any() for rollout in seen)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", RUNS)
 def test_stopped_and_resumed_between_faults(name):
     with created(RUNS[name]) as whole:

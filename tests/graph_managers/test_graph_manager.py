@@ -137,6 +137,7 @@ manager.close()
 """
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("stop_at", [60, 303, 450])
 def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
     """In heat-up, in the middle of a rollout, and later."""

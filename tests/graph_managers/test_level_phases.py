@@ -130,6 +130,7 @@ def test_random_goals_of_a_warm_up_are_kept_off_policy_and_dropped_on_policy():
     assert kept["on-policy"] == 0
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(("agent", "level"), [(hindsight, "top"), (hindsight, "low"), (ppo, "low")])
 def test_no_number_of_an_agent_changes_while_it_is_frozen(agent, level):
     check_frozen(agent, level)
@@ -234,6 +235,7 @@ def test_levels_take_turns_the_lowest_first():
 HEATUP, TRAIN, TEST = Phase.HEATUP, Phase.TRAIN, Phase.TEST
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("levels", "steps", "expected"),
     [
@@ -350,6 +352,7 @@ SCHEDULES = {
 }
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize(
     ("agent", "schedule"),
     [

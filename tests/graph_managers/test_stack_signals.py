@@ -39,6 +39,7 @@ def signals_of(records):
     return [by_signal(r.scalars, "signals") for r in records if r.kind == "signals"]
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("vectorization", VECTORIZATIONS)
 def test_infos_are_logged_by_name_and_pattern(vectorization):
     params = counting("steps", "cost_*", "bonus", vectorization=vectorization)

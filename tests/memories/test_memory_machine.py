@@ -432,6 +432,7 @@ def vars_of(robots):
     return robots.num_rows, robots.frames, robots.goal
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "number", [pytest.param(n, marks=() if n < 24 else pytest.mark.slow) for n in range(200)]
 )

@@ -133,7 +133,8 @@ def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))
     if isinstance(parameters, BasicGraphParameters):
-        return type(manager)(replace(parameters, schedule=schedule, agent=hasty(parameters.agent)))
+        agent = hasty(parameters.agent, steps=steps)
+        return type(manager)(replace(parameters, schedule=schedule, agent=agent))
     *upper, lowest = parameters.levels
     levels = (
         *(replace(each, agent=hasty(each.agent, 32)) for each in upper),  # which decide seldom
@@ -149,8 +150,14 @@ def counted(agent):
     return replace(agent, learning=replace(agent.learning, updates_per_step=1.0))
 
 
-def hasty(agent, rollout=256):
-    """The agent learning little, and telling of it soon."""
+def hasty(agent, rollout=256, steps=600):
+    """The agent learning little, and reporting soon.
+
+    Args:
+        agent: The agent's parameters.
+        rollout: Environment steps of a rollout, where the agent learns from them.
+        steps: Environment steps of the run; in two thirds of them other agents make 20 updates.
+    """
     if isinstance(agent, ScriptedAgentParameters | UniformAgentParameters):
         return agent
     if hasattr(agent, "agents"):  # one for each option
@@ -164,7 +171,11 @@ def hasty(agent, rollout=256):
         return replace(agent, members=tuple(members))
     if isinstance(agent, OffPolicyAgentParameters):
         learning = replace(
-            agent.learning, updates_per_step=0.05, learning_starts=200, report_every=9
+            agent.learning,
+            updates_per_step=30 / steps,
+            learning_starts=steps // 3,
+            report_every=9,
+            batch=min(agent.learning.batch, 32),
         )
         return replace(agent, learning=learning)
     algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(rollout), epochs=1)
@@ -204,6 +215,7 @@ def test_every_setting_of_a_panel_is_documented(name):
     assert [argument.name for argument in panel.values() if not argument.meaning] == []
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", PRESETS)
 def test_levels_of_a_preset_can_be_built(name):
     preset = loaded(name)
@@ -225,9 +237,13 @@ MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO
 """Numbers of agents that learn in presets whose upper level decides more often than others."""
 
 
-@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=3))
+STEPS = {"DMControl_Pixels_SAC": 150}
+"""Environment steps of those whose every step is drawn as a picture."""
+
+
+@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=4))
 def test_preset_trains_and_evaluates(name):
-    manager = shortened(load_graph_manager(name, {}))
+    manager = shortened(load_graph_manager(name, {}), STEPS.get(name, 600))
     manager.create_graph(ONE_THREAD)
     records = list(manager.improve())
     manager.close()
@@ -242,6 +258,7 @@ def test_preset_trains_and_evaluates(name):
         assert all(math.isfinite(value) for value in record.scalars.values()), record
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", [name for name in WITH_MEMORIES if name in PRESETS])
 def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
     settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))

@@ -246,6 +246,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("start_method", "end", "is_independent"),
     [("fork", "killed", False), ("forkserver", "killed", True), ("fork", "returns", False)],

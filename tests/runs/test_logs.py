@@ -65,6 +65,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("whole"))
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     "killed_at",
     [

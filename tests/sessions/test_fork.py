@@ -88,6 +88,7 @@ def log_of(run: Path) -> list[dict[str, Any]]:
     return small_runs.log_of(run, without=["checkpoint", "progress", "phase"])
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("graph_manager", [described(), described(SAC), preset(STACK).build()])
 def test_fork_without_changes_has_the_numbers_of_its_parent(
     tmp_path: Path, graph_manager: GraphManager

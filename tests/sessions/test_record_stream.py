@@ -190,6 +190,7 @@ class Leaving:
         raise self.error
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("error", [RuntimeError("no"), SystemExit(3), KeyboardInterrupt(), Stop()])
 @pytest.mark.parametrize("what", ["sink", "callback", "callback of the audience"])
 def test_closing_that_fails_is_a_warning_and_the_run_is_saved(tmp_path, what, error, monkeypatch):

@@ -78,6 +78,7 @@ def resumes(folder: Path) -> list[bool]:
     return [entry["restarted_episodes"] for entry in manifest_of(folder)["resumes"]]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [

@@ -58,6 +58,7 @@ def trained(tmp_path_factory):
     return cache(lambda name: short_run(name, PRESETS[name], tmp_path_factory.mktemp("runs")))
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", PRESETS, ids=lambda name: name.rpartition(":")[2])
 def test_act_equals_an_evaluation_to_the_bit(trained, name):
     assert ends_of_equal_episodes(trained(name)) >= EPISODES

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.atari.game import AtariGame
 from coach_rl.environments.atari.parameters import AtariParameters
 
@@ -32,6 +33,7 @@ def without_evaluations(experiment):
     agent = parameters.agent
     if hasattr(agent, "learning"):
         agent = replace(agent, learning=replace(agent.learning, report_every=5))
-    schedule = replace(parameters.schedule, evaluation_interval=None)
+    one = EnvironmentEpisodes(1)  # as many environments are built for evaluations as have room
+    schedule = replace(parameters.schedule, evaluation_interval=None, evaluation_episodes=one)
     experiment.parameters = replace(parameters, agent=agent, schedule=schedule)
     return experiment

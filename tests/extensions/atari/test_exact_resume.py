@@ -10,6 +10,7 @@ from tests.environments.walks import assert_continues, assert_restored_without_s
 from tests.extensions.atari.games_for_tests import build
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", ["pong", "qbert"])
 def test_restored_games_continue_exactly_in_a_new_process(name, tmp_path):
     recorded = tmp_path / "states.npz"
@@ -21,6 +22,7 @@ def test_restored_games_continue_exactly_in_a_new_process(name, tmp_path):
     assert answer.stdout.strip() == str({f"{name} sticky": (2, 2), f"{name} plain": (2, 2)})
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("protocol", ["A", "B"])
 def test_restored_environment_continues_exactly(protocol):
     one, other = (build(2, level="breakout", protocol=protocol) for _ in range(2))

@@ -14,6 +14,7 @@ from tests.environments.walks import assert_same_walks, walk
 from tests.extensions.atari.games_for_tests import build, game
 
 
+@pytest.mark.drawn(one_of=3)
 class TestContractUnderProtocolA(EnvironmentContract):
     steps = 20
 
@@ -21,6 +22,7 @@ class TestContractUnderProtocolA(EnvironmentContract):
         return build(num_envs, max_episode_steps=12)
 
 
+@pytest.mark.drawn(one_of=3)
 class TestContractUnderProtocolB(EnvironmentContract):
     steps = 20
 
@@ -28,6 +30,7 @@ class TestContractUnderProtocolB(EnvironmentContract):
         return build(num_envs, level="breakout", protocol="B", max_episode_steps=12)
 
 
+@pytest.mark.drawn(one_of=3)
 class TestContractOfMemory(EnvironmentContract):
     steps = 20
 

@@ -35,6 +35,7 @@ def test_area_mean_equals_the_mean_pixel_by_pixel(height, width, size):
     assert np.abs(mine - slow_mean(picture, size)).max() <= 0.5001  # a rounding
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", GAMES)
 def test_pictures_are_within_a_level_of_those_of_gymnasium(name, monkeypatch):
     monkeypatch.setattr(module, "STICKINESS", 0.0)

@@ -6,6 +6,7 @@ from benchmarks.studies import atari_pong
 from tests.extensions.single_runs import check_skipped, short_result
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", atari_pong.STUDY.jobs)
 def test_result_with_the_same_parameters_is_skipped(name, tmp_path):
     check_skipped(atari_pong.STUDY, name, tmp_path)

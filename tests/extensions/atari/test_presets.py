@@ -69,6 +69,7 @@ def test_memory_of_dqn_on_the_disk_is_a_switch():
     assert experiment.parameters.agent.memory.storage == rl.DiskStorage()
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("recurrence", ["none", "lstm"])
 @pytest.mark.parametrize("preset", [Atari_PPO, Atari_DQN])
 def test_console_memory_in_place_of_pictures(preset, recurrence):

@@ -12,6 +12,7 @@ PPO = {"rollout": 64, "minibatch": 32, "epochs": 1}
 DQN = {"memory": 300, "learning_starts": 50, "updates_per_step": 0.05}
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("preset", "panel"),
     [

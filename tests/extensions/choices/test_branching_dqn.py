@@ -115,6 +115,7 @@ class PlainBranching(PlainDQN):
         return -sum(m * math.log(m) for each in masses if (m := size - float(each)) > 1e-12)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.usefixtures("in_doubles")
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("number", range(len(SETTINGS)))

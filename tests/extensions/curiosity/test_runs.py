@@ -34,6 +34,7 @@ AGENTS = {
 }
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("level", ["top", "low"])
 @pytest.mark.parametrize("name", AGENTS)
 def test_run_in_the_middle_of_episodes_resumes_bit_for_bit(name, level, tmp_path):
@@ -88,6 +89,7 @@ def check_stored_and_learned(monkeypatch, *, fresh):
     manager.close()
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", ["PPO, RND with a stream", "SAC, RND", "PPO, NovelD"])
 def test_bonus_of_workers_is_computed_in_the_run(name):
     """One worker decides what the run itself would, and the run computes the same bonuses."""

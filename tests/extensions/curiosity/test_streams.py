@@ -126,6 +126,7 @@ def check_rounds(rounds, stream):
     return bridged
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("level", ["top", "low"])
 @pytest.mark.parametrize("kind", STREAMS)
 @pytest.mark.parametrize("by_duration", [False, True])

@@ -8,6 +8,7 @@ from tests.extensions.single_runs import check_skipped
 pytest.importorskip("minigrid")
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("name", curiosity.STUDY.jobs)
 def test_result_with_the_same_parameters_is_skipped(name, tmp_path):
     check_skipped(curiosity.STUDY, name, tmp_path)

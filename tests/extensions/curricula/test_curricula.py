@@ -62,6 +62,7 @@ def factors(records, name):
     return [each.scalars[key] for each in records if each.level == "low" and key in each.scalars]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("memory", [rl.ReplayMemoryParameters(), HER], ids=["plain", "hindsight"])
 @pytest.mark.parametrize("goals", [GOALS, OWN], ids=["offsets", "own rewards"])
 def test_drawn_rewards_are_those_of_the_thresholds_now(goals, memory):
@@ -198,6 +199,7 @@ def test_horizon_of_a_curriculum_cuts_sub_episodes():
     manager.close()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("top", "low", "curriculum"),
     [
@@ -230,6 +232,7 @@ def above_hindsight(low, goals, curriculum, **given):
     return replace(params, levels=(top, low_level))
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("low", [1, 3], ids=["one step", "three steps"])
 @pytest.mark.parametrize("observed", ["absolute", "relative"])
 @pytest.mark.parametrize("names", ["reach", "bounds", "reach and bounds"])
@@ -269,6 +272,7 @@ def test_hindsight_actions_above_a_growing_reach_stand_for_what_was_achieved():
     manager.close()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(("names", "low"), [*zip(COMBINED, (1, HAC, 1, HAC), strict=True)])
 def test_hindsight_under_a_curriculum_resumes_and_collects_alike(names, low, tmp_path):
     params = above_hindsight(low, GOALS, COMBINED[names], training=120)

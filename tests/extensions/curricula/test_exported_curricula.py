@@ -54,6 +54,7 @@ def under(curriculum, *, agent=TD3, goals=ABSOLUTE, **of_low):
     return rl.GraphManager(replace(params, levels=(top, low)))
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("name", CURRICULA)
 def test_exported_curriculum_decides_as_load_does(name, tmp_path):

@@ -79,6 +79,7 @@ def sent_by(params, space, clock=EXPLORING):
     return agent, rows.pending, sent
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_probabilities_are_the_frequencies_of_actions(name):
     agent, observation, sent = sent_by(*DISCRETE[name])
@@ -93,6 +94,7 @@ def test_probabilities_are_the_frequencies_of_actions(name):
         assert counts[kind] / ROWS == pytest.approx(chance, abs=4 * (0.25 / ROWS) ** 0.5)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_listed_actions_have_the_probabilities_that_they_are_given(name):
     agent, observation, _ = sent_by(*DISCRETE[name])
@@ -104,6 +106,7 @@ def test_listed_actions_have_the_probabilities_that_they_are_given(name):
         np.testing.assert_allclose(found, chances[:, number], atol=1e-12)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_densities_fit_the_drawn_actions(name):
     """1 / density is on average the size of where actions are, of each element between bounds."""
@@ -121,6 +124,7 @@ def test_densities_fit_the_drawn_actions(name):
     assert error < 0.1 * np.prod(high - low)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", ["PPO", "PPO, in units of the Box", "PPO, behind a filter"])
 def test_action_at_a_bound_has_the_probability_of_all_beyond(name):
     box = spaces.Box(-0.7, 0.9, (1,))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from coach_rl.core.errors import RunError
+from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.environments.dm_control.control_task import ControlTask
 from coach_rl.environments.dm_control.parameters import DMControlParameters
 
@@ -41,6 +42,7 @@ def without_evaluations(experiment):
     if hasattr(agent, "learning"):
         learning = replace(agent.learning, report_every=5, learning_starts=20)
         agent = replace(agent, learning=learning)
-    schedule = replace(parameters.schedule, evaluation_interval=None)
+    one = EnvironmentEpisodes(1)  # as many environments are built for evaluations as have room
+    schedule = replace(parameters.schedule, evaluation_interval=None, evaluation_episodes=one)
     experiment.parameters = replace(parameters, agent=agent, schedule=schedule)
     return experiment

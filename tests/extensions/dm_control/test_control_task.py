@@ -39,6 +39,7 @@ def test_benchmark_tasks_are_those_of_the_suite():
     assert known == named
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("name", rl.BENCHMARK_TASKS)
 def test_benchmark_task_steps_as_the_suite_does(name):
     environment = environments.make(f"dm_control:{name}")

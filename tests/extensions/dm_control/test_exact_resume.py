@@ -21,6 +21,7 @@ def test_every_task_saved_by_its_state_continues_exactly(name):
     assert control_restores.compared([name], restores=20, seed=0) == {name: (20, 20)}
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", ["reacher-easy", "manipulator-bring_ball", "fish-swim"])
 def test_restored_environment_continues_exactly(name):
     one, other = (build(2, level=name) for _ in range(2))
@@ -43,6 +44,7 @@ def test_restored_environment_takes_no_steps(monkeypatch):
     assert_restored_without_steps(build(), build(), monkeypatch, before=20)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", ["finger-turn_easy", "swimmer-swimmer6", "point_mass-easy"])
 def test_task_without_its_own_state_is_replayed(name, monkeypatch):
     monkeypatch.setattr(parameters, "RESTORED", frozenset())

@@ -86,6 +86,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(("preset", "panel"), RUNS)
 def test_resumed_run_continues_bit_for_bit(preset, panel, tmp_path):
     if preset is DMControl_Pixels_SAC:

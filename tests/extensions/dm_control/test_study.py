@@ -9,6 +9,7 @@ from tests.extensions.single_runs import check_skipped, short_result
 JOBS = dm_control.STUDY.jobs
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", JOBS)
 def test_result_with_the_same_parameters_is_skipped(name, tmp_path):
     check_skipped(dm_control.STUDY, name, tmp_path)

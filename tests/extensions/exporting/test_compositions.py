@@ -77,6 +77,7 @@ def row_of(actions, row):
     return actions[row]
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize(
     "seed", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ALL]
 )

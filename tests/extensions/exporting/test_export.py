@@ -139,6 +139,7 @@ def play_both(run, policy, steps=STEPS):
     return ended
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_exported_golden_run_decides_as_load_does(name, tmp_path, monkeypatch):
     run = unpacked(name, tmp_path / "run")
@@ -413,6 +414,7 @@ def run_of(graph_manager, folder):
     return made.folder.path
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("name", BUILT)
 def test_exported_filters_masks_and_heads_decide_as_load_does(name, tmp_path):
@@ -462,6 +464,7 @@ def test_program_of_torch_acts_on_a_batch(walker, tmp_path):
     assert_same(action.detach().numpy(), agent.act(seen))
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "name",
     ["TMaze_PPO", "TMaze_DQN", "Mujoco_SAC", "Pendulum_DDPG", "CartPole_DQN_dueling_three_steps"],

@@ -48,6 +48,7 @@ LEARNED = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("name", LEARNED)
 def test_exported_goals_that_learn_decide_as_load_does(name, tmp_path):
@@ -158,6 +159,7 @@ TURNS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("place", ["alone", pytest.param("below goals", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TURNS)
@@ -196,6 +198,7 @@ def test_exported_members_whose_turn_a_function_chooses_decide_as_load_does(tmp_
     assert play_both(run, exported(run, tmp_path / "policy.zip"))
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize(
     "seed", [pytest.param(n, marks=() if n < 4 else pytest.mark.slow) for n in range(40)]

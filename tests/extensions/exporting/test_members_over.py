@@ -133,6 +133,7 @@ def test_over_that_names_no_member_or_is_no_bool_is_refused(name, over, message,
     check_refused(lambda: policy.act(SEEN, over=over), kind, message)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(("name", "needs"), [("turns", True), ("shown", False), ("alone", False)])
 def test_pages_show_over_where_a_policy_needs_it(name, needs, tmp_path, policies):
     run = policies(name)["load"].run
@@ -191,6 +192,7 @@ class Players(pettingzoo.ParallelEnv):
         return seen, rewards, ends, cut, {name: {} for name in acted}
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("names", [("0", "1"), ("red/0", "red/1"), ("red", "blue/0")])
 def test_actions_of_a_pettingzoo_group_are_by_the_names_of_its_agents(names, tmp_path):
     world = rl.PettingZooParameters(level=f"{__name__}:Players", kwargs={"names": names})

@@ -167,6 +167,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_exported_options_decide_as_load_does(name, tmp_path, monkeypatch):
     run = run_of(options(**OPTIONS[name]), tmp_path)

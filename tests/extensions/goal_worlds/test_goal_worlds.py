@@ -49,6 +49,7 @@ def contract():
         yield pytest.param(name, check, marks=marks, id=f"{name}-{check.__name__}")
 
 
+@pytest.mark.drawn(one_of=3, each="check")
 @pytest.mark.parametrize(("level", "check"), [*contract()])
 def test_contract(level, check):
     description = parameters(level, max_episode_steps=9, threads=2)
@@ -70,6 +71,7 @@ def test_levels(level):
     assert hash(description) == hash(parameters(level))
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("reward_type", ["sparse", "dense"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_reward_success_and_goals_agree(level, reward_type):

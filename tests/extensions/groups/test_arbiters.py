@@ -260,6 +260,7 @@ def transitions_of(group, row):
     return {name: kept for name, kept in found.items() if kept}
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "seed", [pytest.param(n, marks=() if n < 60 else pytest.mark.slow) for n in range(160)]
 )
@@ -425,6 +426,7 @@ def amid_decisions(manager):
     return (both & lasts).any()
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("shares", [None, "one"])
 @pytest.mark.parametrize("kind", RUNNING)
 def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_path):
@@ -439,6 +441,7 @@ def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_pat
     assert_resumes(build, tmp_path, after(100, amid_decisions), check=check)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "arbiter",
     [
@@ -514,6 +517,7 @@ def noting(agent, noted):
     agent.act, agent.choose = acts, chooses
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("reset", ["sub_episode", "episode"])
 @pytest.mark.parametrize(
     "freezing",

@@ -166,6 +166,7 @@ def assert_equal(agents, plays, case):
                 assert {**mine, "reward": reward} == {**other, "reward": reward}, where
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "block", [pytest.param(n, marks=() if n < 3 else pytest.mark.slow) for n in range(20)]
 )
@@ -200,6 +201,7 @@ def test_random_graphs_have_all_that_graphs_can():
     assert min(seen[each] for each in ("shared", "cut off", "selected", "kept", "no goals")) > 10
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("tick", [3, 8, 17, 22])
 def test_graph_resumed_between_any_ticks_continues_bit_for_bit(tick):
     for number in range(20 * tick, 20 * tick + 6):

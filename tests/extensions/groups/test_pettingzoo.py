@@ -53,6 +53,7 @@ EACH_TIME = {"hunt", "tag", "speaker_in_turn"}
 """Those that keep the contract each time; the others have the same adapters."""
 
 
+@pytest.mark.drawn(one_of=3, each="check")
 @needs_pettingzoo
 @pytest.mark.parametrize(
     "name",

@@ -14,6 +14,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.drawn(one_of=2, each="check")
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_contract(name, check):

@@ -90,6 +90,7 @@ def is_amid_everywhere(manager):
     return open_everywhere and tested
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
 def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(kinds, tmp_path):
     params = parameters(stack(kinds=kinds))

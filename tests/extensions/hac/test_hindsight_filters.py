@@ -52,6 +52,7 @@ def stack(top, low=None, *, sub_goals=SUB_GOALS, training=600):
     )
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("agent", [hac, td3])
 @pytest.mark.parametrize("sub_goals", [SUB_GOALS, WAYS], ids=["places", "ways"])
 def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(agent, sub_goals):

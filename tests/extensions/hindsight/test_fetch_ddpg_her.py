@@ -39,6 +39,7 @@ def test_levels_cover_all_fetch_tasks():
         described(level=name)
 
 
+@pytest.mark.drawn(one_of=3)
 @needs_robotics
 @pytest.mark.parametrize("level", Panel.LEVELS)
 def test_goal_space_of_each_task(level):

@@ -42,6 +42,7 @@ class UnreadMachine(ReplayMachine):
         self.unread.load_state_dict(state["unread"])
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("number", range(8))
 def test_unread_steps_equal_those_of_plain_lists(number):
     run_state_machine_as_test(partial(UnreadMachine, number), settings=EXAMPLES)

@@ -116,6 +116,7 @@ def teacher(space, observation):
     return np.where(side[:, None], space.low / 2, space.high / 2).astype(np.float32)
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", SPACES)
 def test_it_clones_a_teacher_in_every_space(name):
     space = SPACES[name]

@@ -109,6 +109,7 @@ def test_student_may_see_keys_that_teacher_does_not():
     np.testing.assert_array_equal(labels, [load(CART_POLE).act(each) for each in plain[:-1]])
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
 def test_share_of_teachers_decisions_is_beta(beta):
     agent = student(beta=ConstantSchedule(value=beta))

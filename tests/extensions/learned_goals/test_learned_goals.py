@@ -142,6 +142,7 @@ def latents(manager, observation):
     return observation.astype(np.float64) @ matrix.T + offset
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("low", [TD3, FILTERED], ids=["as seen", "filtered"])
 @pytest.mark.parametrize("space", ["absolute", "relative", "scaled", "directions"])
 def test_drawn_rewards_are_those_of_the_networks_now(space, low):
@@ -306,6 +307,7 @@ STACKS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kinds", STACKS.values(), ids=STACKS)
 def test_stack_with_learned_goals_resumes_bit_for_bit(kinds, tmp_path):
     build = partial(created, levels_of(kinds, training=240))
@@ -333,6 +335,7 @@ def with_workers(params, on, workers=1):
     return finished(replace(params, source=chosen))
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("on", ["inline", "local"])
 @pytest.mark.parametrize("kinds", [STACKS["both"], STACKS["directions"]], ids=["both", "one"])
 def test_workers_judge_by_the_networks_of_the_run(kinds, on):

@@ -196,6 +196,7 @@ STACKS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("params", STACKS.values(), ids=STACKS)
 def test_stack_with_skills_resumes_bit_for_bit(params, tmp_path):
     build = partial(created, params)

@@ -11,6 +11,7 @@ from tests.agents.resuming import after, assert_resumes
 SMALL = {"num_envs": 2, "rollout": 64, "minibatch": 32, "epochs": 1, "steps": 400, "units": 8}
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "panel",
     [

@@ -37,6 +37,7 @@ def gadget(environment=GADGET, seed=0, **given):
     return manager
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_nested_actions_are_learned_and_evaluated(kind):
     with gadget(KINDS[kind]) as manager:

@@ -98,6 +98,7 @@ def test_network_begins_with_the_weights_of_a_plain_one_and_the_noise_of_the_pap
 # Gradient steps.
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("head", HEADS)

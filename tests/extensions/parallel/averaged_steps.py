@@ -1,9 +1,5 @@
-"""What each of two processes does: gradient steps on its own batches; rank 0 writes parameters.
+"""What each of two processes does: gradient steps on its own batches; rank 0 writes parameters."""
 
-Started by torchrun with the file to write and the device.
-"""
-
-import sys
 from pathlib import Path
 
 import torch
@@ -35,6 +31,12 @@ def error(model, batch):
 
 
 def main(file, device):
+    """Take the steps as one of the ranks.
+
+    Args:
+        file: The file that rank 0 writes.
+        device: Name of the device; of CUDA's each rank takes its own.
+    """
     with joined() as ranks:
         place = torch.device(device, ranks.rank) if device == "cuda" else torch.device(device)
         network = NetworkWrapper(module(), device=place)
@@ -53,7 +55,3 @@ def main(file, device):
         assert (flat == flat[0]).all()
         if ranks.rank == 0:
             torch.save(network.online.cpu(), Path(file))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

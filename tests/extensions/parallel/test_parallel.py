@@ -20,6 +20,7 @@ from coach_rl.extensions.parallel import parallel
 from coach_rl.extensions.parallel.statistics import SharedStatistics
 from tests.extensions.parallel import averaged_steps
 from tests.extensions.parallel.torchrun import (
+    coach,
     different,
     finished,
     kill_one,
@@ -69,18 +70,16 @@ def by_hand(steps):
 def test_two_processes_equal_a_written_out_mean_of_two_replicas(tmp_path, device):
     if device == "cuda" and torch.cuda.device_count() < 2:
         pytest.skip("NCCL needs a GPU for each of two processes")
-    code, printed = finished(
-        averaged_steps.__file__, tmp_path / "online.pt", device, folder=tmp_path
-    )
+    code, printed = finished(averaged_steps.main, tmp_path / "online.pt", device, folder=tmp_path)
     assert code == 0, printed
     found, expected = torch.load(tmp_path / "online.pt"), by_hand(averaged_steps.STEPS)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_ranks_have_equal_networks_and_a_killed_rank_ends_all_and_all_resume_exactly(tmp_path):
-    preset = ("-m", "coach_rl", "-p", "CartPole_PPO", *SHORT, "--steps", "6144")
+    preset = ("-p", "CartPole_PPO", *SHORT, "--steps", "6144")
     preset += ("--checkpoint_steps", "2048", "-cp", "agent.algorithm.scale_returns=True")
-    code, printed = finished(*preset, "--as", "whole", folder=tmp_path)
+    code, printed = finished(coach, *preset, "--as", "whole", folder=tmp_path)
     assert code == 0, printed
     assert printed.count("run folder:") == 2  # at the beginning and at the end, of rank 0
     experiments = tmp_path / "experiments"
@@ -94,11 +93,11 @@ def test_ranks_have_equal_networks_and_a_killed_rank_ends_all_and_all_resume_exa
     assert scores[0] == scores[1]
 
     broken = experiments / "broken"
-    process = started(*preset, "--as", "broken", folder=tmp_path)
+    process = started("-m", "coach_rl", *preset, "--as", "broken", folder=tmp_path)
     is_saved = lambda: all(steps_saved(broken, rank) & {2048, 4096} for rank in range(2))  # noqa: E731
     assert kill_one(process, is_saved) != 0
     (place,) = broken.iterdir()
-    code, printed = finished("-m", "coach_rl", "-crd", place, *SHORT, folder=tmp_path)
+    code, printed = finished(coach, "-crd", place, *SHORT, folder=tmp_path)
     assert code == 0, printed
     for run, again in zip(whole, runs_of(broken), strict=True):
         assert not different(state_of(run), state_of(again))
@@ -118,8 +117,8 @@ def test_ranks_have_equal_networks_and_a_killed_rank_ends_all_and_all_resume_exa
 )
 def test_ranks_of_every_kind_have_equal_networks(tmp_path, preset, steps, changes):
     flags = [word for change in changes for word in ("-cp", change)]
-    words = ("-m", "coach_rl", "-p", preset, *SHORT, "--steps", steps, *flags)
-    code, printed = finished(*words, folder=tmp_path)
+    words = ("-p", preset, *SHORT, "--steps", steps, *flags)
+    code, printed = finished(coach, *words, folder=tmp_path)
     assert code == 0, printed
     first, second = map(state_of, runs_of(tmp_path / "experiments" / preset))
     learned = [path for path in first if "/online/" in path or "moment" in path]

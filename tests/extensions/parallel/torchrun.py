@@ -1,17 +1,21 @@
-"""Programs started in two processes by torchrun, and the runs that they leave."""
+"""Programs started in two processes, by torchrun or forked, and the runs that they leave."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from coach_rl.cli.main import main
 from coach_rl.runs.checkpoint import list_checkpoints, read_checkpoint
 from coach_rl.runs.folder import RunFolder, runs_in
+from tests.faults.killed_processes import SERVER
 
 CHECKOUT = Path(__file__).parents[3]
 PATIENCE_SECONDS = 240
@@ -31,11 +35,58 @@ def started(*words, folder):
     )
 
 
-def finished(*words, folder):
-    """The exit code of torchrun with two processes, and what they printed."""
-    process = started(*words, folder=folder)
-    printed, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    return process.returncode, printed
+def finished(program, *words, folder):
+    """The higher exit code of two ranks, and what they printed.
+
+    Both are forked from a server that has imported the engine, with what torchrun tells its
+    processes by environment variables. torchrun itself takes longer to start than a short run.
+
+    Args:
+        program: A function of words; it returns the exit code, or None for 0.
+        words: Its arguments.
+        folder: The working directory.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    printed = folder / "printed.txt"
+    given = [*map(str, words)]
+    ranks = [
+        SERVER.Process(target=_run_rank, args=(program, given, rank, port, str(printed)))
+        for rank in range(2)
+    ]
+    for rank in ranks:
+        rank.start()
+    alive = ranks
+    while alive and not any(rank.exitcode for rank in ranks):
+        if not wait([rank.sentinel for rank in alive], PATIENCE_SECONDS):
+            break
+        alive = [rank for rank in alive if rank.is_alive()]
+    for rank in alive:
+        rank.kill()
+        rank.join()
+    return max(abs(rank.exitcode) for rank in ranks), printed.read_text()
+
+
+def coach(*words):
+    """The `coach` command; its exit code."""
+    return main([*words])
+
+
+def _run_rank(program, words, rank, port, printed):
+    with Path(printed).open("a") as output:
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.chdir(Path(printed).parent)
+    os.environ |= {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": "2",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "TORCHELASTIC_RUN_ID": "test",
+    }
+    sys.exit(program(*words))
 
 
 def workers_of(process):

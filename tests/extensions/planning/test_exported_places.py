@@ -80,6 +80,7 @@ def test_exported_plan_decides_as_load_does(name, tmp_path):
     assert play_both(run, exported(run, tmp_path / "policy.zip"))
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("name", PLANNERS)
 def test_decision_of_a_plan_sends_what_the_agent_does(name, tmp_path):

@@ -93,6 +93,7 @@ def success_rate(manager, episodes=40):
     return evaluation.scalars["evaluation/success_rate"]
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "places",
     [
@@ -572,6 +573,7 @@ def built(name, seed):
     return created(replace(parameters, schedule=schedule), seed)
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("name", RUNS)
 def test_graph_saved_in_mid_plan_resumes_bit_for_bit(name, tmp_path):
     build = partial(built, name)

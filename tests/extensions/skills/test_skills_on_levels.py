@@ -15,6 +15,7 @@ from tests.agents.small_agents import learning_top, low_agent, ppo, stack
 from tests.extensions.skills.skill_stacks import KINDS, SPACE, option_critic
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_stack_stopped_in_mid_skill_resumes_bit_for_bit(kind, tmp_path):
     schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}

@@ -130,6 +130,7 @@ EACH_TIME = [
 ]
 
 
+@pytest.mark.drawn(one_of=3, each="check")
 @pytest.mark.parametrize("name", EACH_TIME)
 @pytest.mark.parametrize("check", AGENT_CHECKS, ids=lambda check: check.__name__)
 def test_agent_keeps_promise(name, check):

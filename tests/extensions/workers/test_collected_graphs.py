@@ -69,6 +69,7 @@ def cases(names):
     return [pytest.param(n, marks=() if n in EACH_TIME else pytest.mark.slow) for n in names]
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("case", cases(MANY))
 def test_one_worker_makes_the_numbers_of_a_run_without_workers(case):
     alone, collected = finished(MANY[case]()), finished(with_workers(MANY[case](), workers=1))
@@ -93,6 +94,7 @@ def test_numbers_do_not_depend_on_where_the_workers_are(case):
     assert_same_state(inline[1], local[1])
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("case", cases(CASES))
 def test_run_with_workers_resumed_in_mid_decision_continues_bit_for_bit(case, tmp_path):
     params = with_workers(CASES[case]())

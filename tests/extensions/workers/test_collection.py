@@ -165,6 +165,7 @@ def finished(params):
         return records, {"agents": state["agents"], "tracker": state["tracker"]}
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     "params",
     [

@@ -28,6 +28,7 @@ STACKS = {
 }
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize("stack", STACKS)
 def test_infos_of_long_decisions_are_what_the_parameter_says(stack):
@@ -98,6 +99,7 @@ def programs():
         yield pytest.param(name, marks=() if name in each_time else pytest.mark.slow)
 
 
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("name", [*programs()])
 def test_research_program_with_a_worker_equals_one_without(name, monkeypatch):
     monkeypatch.syspath_prepend(test_research_programs.FOLDER)

@@ -192,6 +192,7 @@ def test_workshop_symmetry_way_to_the_task_lies_ahead_and_to_the_left(task, show
         assert 0 <= y <= x
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_ant_workshop_keeps_the_contract_of_environments(check):
     params = MujocoTaskParameters(

@@ -8,6 +8,7 @@ from coach_rl.agents.stages.symmetry import SymmetricView
 from tests.presets.test_presets import ONE_THREAD, load_graph_manager, shortened
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     ("name", "panel", "views"),
     [

@@ -16,9 +16,15 @@ SMALL = {"seeds": [3], "share": 0.15, "variants": ["CartPole", "maze, two levels
 """A part of the study that is killed for real."""
 
 
-def test_a_study_has_the_same_numbers_on_ray_and_on_slurm_also_when_a_worker_is_killed(tmp_path):
+@pytest.fixture
+def quiet(tmp_path):
+    """The results of a study that is left alone, in processes of this machine."""
     with closing(LocalPool(2)) as pool:
-        quiet = conduct(jobs(tmp_path / "local", **SMALL), pool)
+        return conduct(jobs(tmp_path / "local", **SMALL), pool)
+
+
+def on_ray(root):
+    """The results of a study on a Ray cluster, one of whose workers is killed."""
     killed = []
 
     def kill(statuses):
@@ -29,17 +35,26 @@ def test_a_study_has_the_same_numbers_on_ray_and_on_slurm_also_when_a_worker_is_
 
     with cluster() as machines, closing(RayCluster(machines.address)) as place:
         assert place.slots == 2
-        given = jobs(tmp_path / "ray", **SMALL)
+        given = jobs(root, **SMALL)
         too_large = replace(given[0], needs=Needs(cores=3, gpus=1), name="too_large")
-        *on_ray, refused = conduct([*given, too_large], place, on_change=kill)
+        *found, refused = conduct([*given, too_large], place, on_change=kill)
     assert killed
     assert refused.state == "failed"
     assert refused.error.startswith("a job needs 3 CPU, 1 GPU, and no machine of the Ray cluster")
+    assert not list(root.glob(".driver-*"))
+    return found
+
+
+def on_slurm(root):
+    """The results of a study that submitit runs on this machine."""
     with closing(Slurm(cluster="local")) as place:
-        on_slurm = conduct(jobs(tmp_path / "slurm", **SMALL), place)
-    assert not any(differences(on_ray, quiet))
-    assert not any(differences(on_slurm, quiet))
-    assert not list(tmp_path.glob("ray/.driver-*"))
+        return conduct(jobs(root, **SMALL), place)
+
+
+@pytest.mark.drawn(one_of=2)
+@pytest.mark.parametrize("conducted", [on_ray, on_slurm])
+def test_study_on_a_cluster_equals_one_in_local_processes(conducted, quiet, tmp_path):
+    assert not any(differences(conducted(tmp_path / "cluster"), quiet))
 
 
 @pytest.mark.slow
