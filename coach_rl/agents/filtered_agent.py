@@ -21,6 +21,7 @@ from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
 from coach_rl.agents.stages.kinds import kinds_of, kinds_of_networks
 from coach_rl.agents.stages.stage import INSIDE, StageBuild, StageKind, Stages
+from coach_rl.architectures.update_modes import AUTO, cannot_run, check_mode
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, SpaceError
@@ -53,7 +54,6 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.runtime import UpdateMode, cannot_run, check_mode
 from coach_rl.core.saved import (
     Saved,
     SavedAttribute,
@@ -99,14 +99,15 @@ class FilteredAgentParameters(MovableParameters):
     bonus: BonusFunction | BonusParameters | None = None
     """Bonus to the rewards that the agent learns from, before its InputFilter: a function of
     observations before, actions and outcomes, or parameters of one with state. None: no bonus."""
-    update_mode: UpdateMode = "auto"
-    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
+    update_mode: str = AUTO
+    """Execution of gradient steps: auto, eager, compiled (CPU only), captured (GPU only), or that
+    of an extension."""
 
     def moved_to(self, device: str) -> Self:
         """The same; a way to run gradient steps that is not there becomes `auto`."""
         if cannot_run(self.update_mode, device) is None:
             return self
-        return replace(self, update_mode="auto")
+        return replace(self, update_mode=AUTO)
 
     def check_device(self, device: str) -> None:
         """Check the way to run gradient steps."""

@@ -16,10 +16,11 @@ from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.gradient_step import AdamParameters
 from coach_rl.core.errors import DivergedError
-from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
+from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import OneStepParameters, PointMassParameters
 from coach_rl.extensions.prioritised.prioritised import PrioritisedParameters
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from tests.builders import flat

@@ -15,7 +15,6 @@ from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
 from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
-from coach_rl.core.runtime import compiler_present
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
@@ -23,6 +22,7 @@ from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
 from coach_rl.extensions.discrete_maps import BoxDiscretization
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.prioritised import PrioritisedParameters
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from coach_rl.filters import OutputFilter
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 

@@ -32,7 +32,6 @@ from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.parts import description_of
-from coach_rl.core.runtime import compiler_present
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import (
     GoalPointMassParameters,
@@ -44,6 +43,7 @@ from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
 from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.prioritised import PrioritisedParameters
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from coach_rl.filters import LinearBoxToBoxMap, OutputFilter
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from coach_rl.agents.ddpg_agent import DDPGAgentParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.core.runtime import compiler_present
 from coach_rl.extensions.hiro.hiro_agent import HIROAgentParameters
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters, NoveltyParameters
 from coach_rl.extensions.hiro.sub_goal_guide import (
@@ -23,6 +22,7 @@ from coach_rl.extensions.hiro.sub_goal_guide import (
     SubGoalGuideParameters,
     trajectories,
 )
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.agents.goal_stacks import ABSOLUTE, RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created

@@ -18,7 +18,7 @@ from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.records import ALLOWED
-from coach_rl.core.runtime import Runtime, compiler_present
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters
 from coach_rl.exploration_policies import EpsilonGreedy
@@ -30,6 +30,7 @@ from coach_rl.extensions.own_modules.user_module import ModuleParameters
 from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU
 from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from coach_rl.graph_managers import BasicGraphParameters, BasicRLGraphManager, ScheduleParameters
 from coach_rl.memories import ReplayMemoryParameters, TransitionBatch
 from tests.agents.decisions import context, request
