@@ -146,17 +146,18 @@ from coach_rl.environments.toy.workshop import (
     WorkshopParameters as WorkshopParameters,
 )
 from coach_rl.exploration_policies import (
-    Boltzmann as Boltzmann,
-    Categorical as Categorical,
     EpsilonGreedy as EpsilonGreedy,
     EpsilonGreedyNoise as EpsilonGreedyNoise,
     GaussianNoise as GaussianNoise,
     Greedy as Greedy,
     OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
-    TruncatedNormalNoise as TruncatedNormalNoise,
 )
 from coach_rl.extensions.atari.terminal_info import (
     TerminalInfo as TerminalInfo,
+)
+from coach_rl.extensions.choices.softmax import (
+    Boltzmann as Boltzmann,
+    Categorical as Categorical,
 )
 from coach_rl.extensions.curiosity.episodic_count import (
     EpisodicCount as EpisodicCount,
@@ -225,6 +226,9 @@ from coach_rl.extensions.exploration.epsilon_z_greedy import (
 )
 from coach_rl.extensions.exploration.parameter_noise import (
     ParameterNoise as ParameterNoise,
+)
+from coach_rl.extensions.exploration.truncated_normal import (
+    TruncatedNormalNoise as TruncatedNormalNoise,
 )
 from coach_rl.extensions.exporting.archive import (
     export as export,

@@ -9,6 +9,7 @@ from plain_learners import manager
 from plain_learners import run as run_agent
 from resuming import after, assert_resumes
 
+from coach_rl import Boltzmann
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync
@@ -18,7 +19,7 @@ from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, Phase
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import ChainParameters, OneStepParameters
-from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
+from coach_rl.exploration_policies import EpsilonGreedy
 from coach_rl.extensions.discrete_maps import BoxDiscretization
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.prioritised import PrioritisedParameters

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl import Boltzmann, Categorical, TruncatedNormalNoise
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.clock import (
     Clock,
@@ -17,15 +18,12 @@ from coach_rl.core.clock import (
 from coach_rl.core.spaces import check_actions, choice_sizes
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.exploration_policies import (
-    Boltzmann,
-    Categorical,
     EpsilonGreedy,
     EpsilonGreedyNoise,
     ExplorationPolicyParameters,
     GaussianNoise,
     Greedy,
     OrnsteinUhlenbeckNoise,
-    TruncatedNormalNoise,
 )
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.extensions.exploration import EpsilonZGreedy

@@ -10,6 +10,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from coach_rl import Boltzmann
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import AdamParameters, TargetSync, eager_gradient, mapped
@@ -19,7 +20,7 @@ from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.records import ALLOWED
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.exploration_policies import Boltzmann, EpsilonGreedy
+from coach_rl.exploration_policies import EpsilonGreedy
 from coach_rl.extensions.distributional.heads import CategoricalHead, QuantileHead
 from coach_rl.extensions.exploration import EpsilonZGreedy
 from coach_rl.extensions.prioritised import PrioritisedParameters
