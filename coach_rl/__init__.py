@@ -103,7 +103,6 @@ if TYPE_CHECKING:
         EpsilonGreedyNoise,
         GaussianNoise,
         Greedy,
-        OrnsteinUhlenbeckNoise,
     )
     from coach_rl.filters import (
         BoxMasking,

@@ -150,7 +150,6 @@ from coach_rl.exploration_policies import (
     EpsilonGreedyNoise as EpsilonGreedyNoise,
     GaussianNoise as GaussianNoise,
     Greedy as Greedy,
-    OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
 )
 from coach_rl.extensions.atari.terminal_info import (
     TerminalInfo as TerminalInfo,
@@ -223,6 +222,9 @@ from coach_rl.extensions.evaluation_from_data.evaluation import (
 )
 from coach_rl.extensions.exploration.epsilon_z_greedy import (
     EpsilonZGreedy as EpsilonZGreedy,
+)
+from coach_rl.extensions.exploration.ornstein_uhlenbeck import (
+    OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
 )
 from coach_rl.extensions.exploration.parameter_noise import (
     ParameterNoise as ParameterNoise,

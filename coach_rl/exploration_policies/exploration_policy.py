@@ -102,7 +102,7 @@ class DiscreteActions:
         if not isinstance(space, spaces.Discrete):
             raise SpaceError(
                 f"{policy} explores in a Discrete space, not in {space}; for a Box take "
-                "GaussianNoise, OrnsteinUhlenbeckNoise, EpsilonGreedyNoise or another for boxes"
+                "GaussianNoise, EpsilonGreedyNoise or another for boxes"
             )
         self.size = 1
         self.count = int(space.n)

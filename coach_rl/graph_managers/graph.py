@@ -23,7 +23,6 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.description import described
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
@@ -225,10 +224,6 @@ class Graph:
                 if metrics:
                     learned.append((level.name, name, metrics))
         return learned
-
-    def description(self) -> str:
-        """A readable description of the levels, their goals and agents, and the environment."""
-        return described(self._parameters, self.training, self.agents, self.unloaded)
 
     def require_loaded(self) -> None:
         """Raise `ConfigurationError` where a level is still to be loaded from another run."""

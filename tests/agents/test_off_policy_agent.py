@@ -25,6 +25,7 @@ from plain_learners import (
 )
 from resuming import after, assert_resumes
 
+from coach_rl import OrnsteinUhlenbeckNoise
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.architectures.gradient_step import TargetSync, mapped
 from coach_rl.architectures.torso import TorsoParameters
@@ -39,7 +40,7 @@ from coach_rl.environments.toy import (
     PointMassParameters,
     SteadyPayParameters,
 )
-from coach_rl.exploration_policies import GaussianNoise, OrnsteinUhlenbeckNoise
+from coach_rl.exploration_policies import GaussianNoise
 from coach_rl.extensions.exploration import ParameterNoise
 from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.prioritised import PrioritisedParameters

@@ -6,6 +6,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
+from coach_rl import OrnsteinUhlenbeckNoise
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
@@ -30,7 +31,6 @@ from coach_rl.core.errors import (
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.exploration_policies.box_noise import (
     GaussianNoise,
-    OrnsteinUhlenbeckNoise,
     SquashedGaussianPolicy,
 )
 from coach_rl.extensions.distributional.heads import CategoricalHead

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl import Boltzmann, Categorical, TruncatedNormalNoise
+from coach_rl import (
+    Boltzmann,
+    Categorical,
+    OrnsteinUhlenbeckNoise,
+    TruncatedNormalNoise,
+)
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, PiecewiseSchedule
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.exploration_policies import (
@@ -16,7 +21,6 @@ from coach_rl.exploration_policies import (
     EpsilonGreedyNoise,
     GaussianNoise,
     Greedy,
-    OrnsteinUhlenbeckNoise,
 )
 from coach_rl.extensions.exploration import EpsilonZGreedy, ParameterNoise
 

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl import Boltzmann, Categorical, TruncatedNormalNoise
+from coach_rl import (
+    Boltzmann,
+    Categorical,
+    OrnsteinUhlenbeckNoise,
+    TruncatedNormalNoise,
+)
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.clock import (
     Clock,
@@ -23,7 +28,6 @@ from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
     GaussianNoise,
     Greedy,
-    OrnsteinUhlenbeckNoise,
 )
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.extensions.exploration import EpsilonZGreedy

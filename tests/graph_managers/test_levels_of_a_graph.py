@@ -21,6 +21,7 @@ from coach_rl.graph_managers import (
     GraphManager,
     LevelParameters,
 )
+from coach_rl.telemetry import description
 from tests import builders
 from tests.builders import graph
 from tests.levels.testing_part import DrawnTests
@@ -127,7 +128,7 @@ def test_the_description_draws_the_stack_as_a_tree():
     top = replace(TOP, goal_space=goals, horizon=9, parts=(StopOnFailure(),))
     graph_manager = stack(top, middle, low, environment=environment)
     graph_manager.create_graph(Runtime(device="cpu"))
-    lines = graph_manager.graph.description().splitlines()
+    lines = description.described(graph_manager).splitlines()
     graph_manager.close()
     told = (
         "goals: achieved_goal[0] in [-1, 1] within 0.2; "

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from coach_rl import OrnsteinUhlenbeckNoise
 from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
@@ -13,7 +14,6 @@ from coach_rl.core.errors import CoachWarning
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
-from coach_rl.exploration_policies import OrnsteinUhlenbeckNoise
 from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.filters import InputFilter, RewardReturnScalingFilter
