@@ -13,10 +13,11 @@ from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
+from coach_rl.core.records import HIDDEN_STATE
 from coach_rl.extensions.recurrent_layers.attention import Attention
 from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
 from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
+from coach_rl.extensions.recurrent_layers.sequences import BURN_IN_MASK
 from coach_rl.extensions.recurrent_layers.stage import hidden_state_of
 
 window = partial(Attention, window=4, heads=1)
