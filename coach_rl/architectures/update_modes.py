@@ -19,8 +19,6 @@ REPAID_AFTER = 40_000
 """Updates after which the preparation of a mode has repaid itself on the CPU: compiling takes about
 25 s, and saves 0.6 ms per update."""
 
-_NOWHERE = "belongs to no extension that is there"
-
 
 class UnableToRun(Exception):
     """A step cannot be run in a mode, and nothing has changed; the message begins "cannot be"."""
@@ -86,7 +84,9 @@ def cannot_run(mode: str, device: str) -> str | None:
     if mode in (AUTO, EAGER):
         return None
     modes = other_modes()
-    return modes[mode].cannot_run(device) if mode in modes else _NOWHERE
+    if mode not in modes:
+        return "belongs to no extension that is there"
+    return modes[mode].cannot_run(device)
 
 
 def check_mode(mode: str, device: str) -> None:
