@@ -411,7 +411,7 @@ from coach_rl.extensions.recurrent_layers.kinds import (
 from coach_rl.extensions.recurrent_layers.linear_recurrence import (
     MinGRU as MinGRU,
 )
-from coach_rl.extensions.recurrent_layers.recurrent_agent import (
+from coach_rl.extensions.recurrent_layers.recurrent_agents import (
     recurrent_agent as recurrent_agent,
 )
 from coach_rl.extensions.recurrent_layers.sequences import (

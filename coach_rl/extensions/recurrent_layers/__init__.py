@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coach_rl.extensions.recurrent_layers.attention import Attention
     from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
     from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
-    from coach_rl.extensions.recurrent_layers.recurrent_agent import recurrent_agent
+    from coach_rl.extensions.recurrent_layers.recurrent_agents import recurrent_agent
     from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
