@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import torch
@@ -33,9 +32,10 @@ from coach_rl.agents.td3_agent import TD3AgentParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.q_network import QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
+from coach_rl.architectures.update_modes import EAGER, cannot_run, other_modes
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.records import Transition
-from coach_rl.core.runtime import Runtime, UpdateMode, cannot_run
+from coach_rl.core.runtime import Runtime
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.memories import Minibatch, ReplayMemoryParameters, RolloutBatch
 from coach_rl.memories.replay_parameters import Storage
@@ -76,7 +76,7 @@ def context(algorithm: str, device: str) -> AgentContext:
     )
 
 
-def ppo(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[NetworkWrapper]]:
+def ppo(algorithm: str, mode: str, device: str) -> tuple[Step, list[NetworkWrapper]]:
     """A step on another minibatch of one rollout, and the network."""
     params = ON_POLICY[algorithm]
     agent = replace(params, update_mode=mode).build(context(algorithm, device))
@@ -106,7 +106,7 @@ def ppo(algorithm: str, mode: UpdateMode, device: str) -> tuple[Step, list[Netwo
 
 
 def off_policy(
-    algorithm: str, mode: UpdateMode, device: str, storage: Storage
+    algorithm: str, mode: str, device: str, storage: Storage
 ) -> tuple[Step, list[NetworkWrapper]]:
     """A step on another batch out of a memory, and the networks."""
     memory = ReplayMemoryParameters(capacity=8_000, storage=storage)
@@ -135,7 +135,7 @@ def off_policy(
 
 
 def made(
-    algorithm: str, mode: UpdateMode, device: str, storage: Storage
+    algorithm: str, mode: str, device: str, storage: Storage
 ) -> tuple[Step, list[NetworkWrapper]]:
     """A step of an algorithm, and its networks."""
     if algorithm in ON_POLICY:
@@ -189,9 +189,7 @@ def distance(found: torch.Tensor, eager: torch.Tensor) -> float:
     return float((found - eager).abs().max() / eager.abs().max())
 
 
-def table(
-    modes: list[UpdateMode], algorithms: list[str], device: str, seconds: float
-) -> Iterator[str]:
+def table(modes: list[str], algorithms: list[str], device: str, seconds: float) -> Iterator[str]:
     """The lines of the table, each as soon as it is measured."""
     storages: tuple[Storage, ...] = ("cpu",) if device == "cpu" else ("cpu", "pinned", "device")
     heads = [f"{mode}, updates/s" for mode in modes]
@@ -223,9 +221,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     device, modes = arguments.device, []
-    for mode in get_args(UpdateMode):
-        if mode == "auto":
-            continue
+    for mode in (EAGER, *other_modes()):
         if (reason := cannot_run(mode, device)) is None:
             modes.append(mode)
         else:

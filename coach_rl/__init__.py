@@ -99,14 +99,10 @@ if TYPE_CHECKING:
         TMazeParameters,
     )
     from coach_rl.exploration_policies import (
-        Boltzmann,
-        Categorical,
         EpsilonGreedy,
         EpsilonGreedyNoise,
         GaussianNoise,
         Greedy,
-        OrnsteinUhlenbeckNoise,
-        TruncatedNormalNoise,
     )
     from coach_rl.filters import (
         BoxMasking,

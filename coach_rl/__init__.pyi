@@ -146,17 +146,17 @@ from coach_rl.environments.toy.workshop import (
     WorkshopParameters as WorkshopParameters,
 )
 from coach_rl.exploration_policies import (
-    Boltzmann as Boltzmann,
-    Categorical as Categorical,
     EpsilonGreedy as EpsilonGreedy,
     EpsilonGreedyNoise as EpsilonGreedyNoise,
     GaussianNoise as GaussianNoise,
     Greedy as Greedy,
-    OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
-    TruncatedNormalNoise as TruncatedNormalNoise,
 )
 from coach_rl.extensions.atari.terminal_info import (
     TerminalInfo as TerminalInfo,
+)
+from coach_rl.extensions.choices.softmax import (
+    Boltzmann as Boltzmann,
+    Categorical as Categorical,
 )
 from coach_rl.extensions.curiosity.episodic_count import (
     EpisodicCount as EpisodicCount,
@@ -223,8 +223,14 @@ from coach_rl.extensions.evaluation_from_data.evaluation import (
 from coach_rl.extensions.exploration.epsilon_z_greedy import (
     EpsilonZGreedy as EpsilonZGreedy,
 )
+from coach_rl.extensions.exploration.ornstein_uhlenbeck import (
+    OrnsteinUhlenbeckNoise as OrnsteinUhlenbeckNoise,
+)
 from coach_rl.extensions.exploration.parameter_noise import (
     ParameterNoise as ParameterNoise,
+)
+from coach_rl.extensions.exploration.truncated_normal import (
+    TruncatedNormalNoise as TruncatedNormalNoise,
 )
 from coach_rl.extensions.exporting.archive import (
     export as export,
@@ -404,6 +410,9 @@ from coach_rl.extensions.recurrent_layers.kinds import (
 )
 from coach_rl.extensions.recurrent_layers.linear_recurrence import (
     MinGRU as MinGRU,
+)
+from coach_rl.extensions.recurrent_layers.recurrent_agents import (
+    recurrent_agent as recurrent_agent,
 )
 from coach_rl.extensions.recurrent_layers.sequences import (
     SequenceParameters as SequenceParameters,

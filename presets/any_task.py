@@ -110,28 +110,11 @@ def _off_policy(algorithm: str, panel: Panel, **settings: object) -> rl.GraphMan
 
 def _with_layer(panel: Panel, experiment: rl.GraphManager) -> rl.GraphManager:
     """The experiment, whose networks have the panel's layer if it has one."""
-    if panel.recurrence is None:
+    if (layer := panel.recurrence) is None:
         return experiment
     parameters: Any = experiment.parameters
-    agent = _recurrent(parameters.agent, panel.recurrence)
+    agent = rl.recurrent_agent(parameters.agent, layer)
     return rl.BasicRLGraphManager(replace(parameters, agent=agent))
-
-
-def _recurrent(agent: Any, layer: StatefulLayerParameters) -> Any:
-    """The agent with a layer with a hidden state in each of its networks.
-
-    It learns from sequences: PPO without recomputed advantages, others of 64 transitions.
-    """
-    changes: dict[str, object] = {}
-    for name in ("network", "actor", "critic"):
-        network = getattr(agent, name, None)
-        if network is not None:
-            changes[name] = replace(network, torso=replace(network.torso, recurrence=layer))
-    if isinstance(agent, rl.PPOAgentParameters):
-        changes["algorithm"] = replace(agent.algorithm, recompute_advantages=False)
-    else:
-        changes["memory"] = replace(agent.memory, draws=rl.SequenceParameters(length=64))
-    return replace(agent, **changes)
 
 
 def _of_own_preset(algorithm: str, panel: Panel) -> rl.GraphManager | None:

@@ -19,8 +19,10 @@ from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
-from coach_rl.agents.stages.kinds import kinds_of, kinds_of_networks
-from coach_rl.agents.stages.stage import INSIDE, StageBuild, StageKind, Stages
+from coach_rl.agents.stages.kinds import kinds_of
+from coach_rl.agents.stages.stage import StageBuild, StageKind, Stages
+from coach_rl.architectures.hidden_states import stateful_layers
+from coach_rl.architectures.update_modes import AUTO, cannot_run, check_mode
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CheckpointError, SpaceError
@@ -53,7 +55,6 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.runtime import UpdateMode, cannot_run, check_mode
 from coach_rl.core.saved import (
     Saved,
     SavedAttribute,
@@ -99,14 +100,15 @@ class FilteredAgentParameters(MovableParameters):
     bonus: BonusFunction | BonusParameters | None = None
     """Bonus to the rewards that the agent learns from, before its InputFilter: a function of
     observations before, actions and outcomes, or parameters of one with state. None: no bonus."""
-    update_mode: UpdateMode = "auto"
-    """Execution of gradient steps: auto, eager, compiled (CPU only) or captured (GPU only)."""
+    update_mode: str = AUTO
+    """Execution of gradient steps: auto, eager, compiled (CPU only), captured (GPU only), or that
+    of an extension."""
 
     def moved_to(self, device: str) -> Self:
         """The same; a way to run gradient steps that is not there becomes `auto`."""
         if cannot_run(self.update_mode, device) is None:
             return self
-        return replace(self, update_mode="auto")
+        return replace(self, update_mode=AUTO)
 
     def check_device(self, device: str) -> None:
         """Check the way to run gradient steps."""
@@ -159,7 +161,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             action_space=self.action_space,
             output_filter=own,
         )
-        self._add_stages([kind for kind in self._kinds if kind.order < INSIDE])
+        self._add_stages(self._kinds.outside)
         shown = self._build.observation_space
         filters = params.input_filter
         self.input_filter: InputFilter = (
@@ -168,7 +170,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         for stage in filter_stages(self, shown, self.action_space):
             self.stages.add(stage)
         self._build = replace(self._build, observation_space=self.input_filter.observation_space)
-        self._add_stages([kind for kind in self._kinds if kind.order >= INSIDE])
+        self._add_stages(self._kinds.inside)
         self.observation_space = self._build.observation_space
         """The space of what networks observe."""
         self.own_keys = self.stages.own_keys
@@ -227,7 +229,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         own = policy_state(self)
         if own.keys() == {"filters"}:
             raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
-        for kind in self._kinds:
+        for kind in (*self._kinds.outside, *self._kinds.inside):
             kind.check_policy(state, self.stages.conditions, self._build)
         if missing := [key for key in own if key not in state]:
             raise SpaceError(f"the saved policy has no '{missing[0]}': it is another kind of agent")
@@ -337,7 +339,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             networks: All that the agent acts and learns with.
         """
         self._build = replace(self._build, networks=tuple(networks))
-        self._add_stages(kinds_of_networks(networks))
+        kinds = dict.fromkeys(layer.STAGE for layer in stateful_layers(networks))
+        self._add_stages(tuple(kinds))
 
     def _add_stages(self, kinds: Sequence[StageKind]) -> None:
         """Add stages of these kinds, outermost first, further inside than those before."""

@@ -252,7 +252,7 @@ class StepResult(NamedTuple):
 
 
 Step = Callable[[Batch, Tensor | None, Numbers], StepResult]
-"""The type of `GradientStep`; `recorded_steps` makes faster ones of it."""
+"""The type of `GradientStep`; modes other than `eager` make faster ones of it."""
 
 
 def eager_gradient(

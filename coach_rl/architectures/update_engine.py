@@ -10,7 +10,7 @@
         engine.step(rollout, index)               # does not wait for the device
     metrics = engine.drain_metrics()              # waits
 
-`GradientStep` is the step itself; `recorded_steps` has faster ways to run it, equal to rounding.
+`GradientStep` is the step itself; `update_modes` has ways to run it, equal to rounding.
 """
 
 import math
@@ -37,22 +37,21 @@ from coach_rl.architectures.gradient_step import (
 )
 from coach_rl.architectures.gradient_transforms import GradientTransform
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.recorded_steps import (
-    COMPILE_REPAID_AFTER,
-    CaptureError,
-    captured,
-    compiled,
+from coach_rl.architectures.step_metrics import StepMetrics, is_sound
+from coach_rl.architectures.update_modes import (
+    AUTO,
+    EAGER,
+    REPAID_AFTER,
+    UnableToRun,
+    cannot_run,
+    other_modes,
     resolved_mode,
 )
-from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.core.runtime import COMPILING, ON_CPU, RECORDING, Runtime, UpdateMode, cannot_run
+from coach_rl.core.runtime import FIRST_STEP, ON_CPU, Runtime
 from coach_rl.core.state import State
-
-FIRST_STEP = {"compiled": COMPILING, "captured": RECORDING}
-"""The slow work of the first step in a mode."""
 
 
 class UpdateEngine(Generic[Batch]):
@@ -67,14 +66,14 @@ class UpdateEngine(Generic[Batch]):
         targets: Networks whose targets follow, and how; counted in whole steps.
         mode: How to run a step.
         planned_updates: How many steps the run will take, for `auto` on the CPU.
-        repaid_after: Steps after which compiling has repaid itself, for `auto`.
+        repaid_after: Steps after which the preparation of a mode has repaid itself, for `auto`.
         owner: The agent that owns the networks, for messages; see `LevelPlace.owner`.
         runtime: The response to steps that are not sound, and the processes that share out each
             batch, whose steps are eager.
 
     Attributes:
-        mode: How steps run. `auto` is resolved when the engine is built; a step that `auto` would
-            capture and cannot becomes eager when it is first taken.
+        mode: How steps run. `auto` is resolved when the engine is built; a step that cannot be
+            run as `auto` selects becomes eager when it is first taken.
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
 
@@ -83,9 +82,9 @@ class UpdateEngine(Generic[Batch]):
         objectives: Sequence[Objective[Batch]],
         *,
         targets: Sequence[tuple[NetworkWrapper, TargetSync]] = (),
-        mode: UpdateMode = "eager",
+        mode: str = EAGER,
         planned_updates: int = 0,
-        repaid_after: int = COMPILE_REPAID_AFTER,
+        repaid_after: int = REPAID_AFTER,
         owner: str = "an agent",
         runtime: Runtime = ON_CPU,
     ) -> None:
@@ -99,7 +98,7 @@ class UpdateEngine(Generic[Batch]):
             planned_updates=planned_updates,
             repaid_after=repaid_after,
         )
-        self._is_auto = mode == "auto"
+        self._is_auto = mode == AUTO
         self._reason = ""  # for a mode other than the one that `auto` selects
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
@@ -166,7 +165,7 @@ class UpdateEngine(Generic[Batch]):
             The losses' metrics of each sample, [B, ...] each; valid until the next step.
 
         Raises:
-            ConfigurationError: The step cannot be compiled or captured as `mode` requires.
+            ConfigurationError: The step cannot be run as `mode` requires.
             DivergedError: On the CPU, the step is not sound.
         """
         if is_new := only not in self._steps:
@@ -174,7 +173,7 @@ class UpdateEngine(Generic[Batch]):
         self._last_batch = data
         try:
             result = self._steps[only](data, index, self.scalars)
-        except CaptureError as error:
+        except UnableToRun as error:
             self._fall_back_to_eager(error)
             self._steps[only] = self._prepared(only)
             result = self._steps[only](data, index, self.scalars)
@@ -231,7 +230,7 @@ class UpdateEngine(Generic[Batch]):
 
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; those inside a recorded step can't be timed."""
-        is_eager = self.mode == "eager"
+        is_eager = self.mode == EAGER
         optimisers = [each.optimizer for each in self._learners if is_eager]
         synced = [network for network, sync in self._targets if is_eager or sync.every > 1]
         return [
@@ -290,16 +289,6 @@ class UpdateEngine(Generic[Batch]):
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
         """The step of these objectives in this engine's mode."""
-        if (reason := cannot_run(self.mode, str(self._device))) is not None:
-            warnings.warn(
-                f"this run's update_mode '{self.mode}' {reason}; its updates are eager from now "
-                "on, equal to rounding",
-                CoachWarning,
-                stacklevel=3,
-            )
-            self.mode, self._reason = "eager", f"'{self.mode}' {reason}"
-        if self.mode in FIRST_STEP:
-            self._runtime.on_activity(f"{FIRST_STEP[self.mode]} the gradient step of {self._owner}")
         learners = tuple(self._learners)
         targets = self._targets
         if only is not None:
@@ -310,26 +299,38 @@ class UpdateEngine(Generic[Batch]):
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
             skips_unsound=self._runtime.divergence.skips,
         )
-        match self.mode:
-            case "compiled":
-                return compiled(step)
-            case "captured":
-                return captured(step, self._device)
+        return step if self.mode == EAGER else self._in_mode(step)
+
+    def _in_mode(self, step: GradientStep[Batch]) -> Step[Batch]:
+        """The step in this engine's mode; eager, with a warning, where that can't run here."""
+        reason = cannot_run(self.mode, str(self._device))
+        if reason is None:
+            mode = other_modes()[self.mode]
+            self._runtime.on_activity(f"{mode.activity}{FIRST_STEP}{self._owner}")
+            return mode.prepared(step, self._device)
+        warnings.warn(
+            f"this run's update_mode '{self.mode}' {reason}; its updates are eager from now on, "
+            "equal to rounding",
+            CoachWarning,
+            stacklevel=4,
+        )
+        self._reason = f"'{self.mode}' {reason}"
+        self.mode = EAGER
         return step
 
-    def _fall_back_to_eager(self, error: CaptureError) -> None:
-        """Switch to eager, with a warning; ConfigurationError where `captured` was configured."""
+    def _fall_back_to_eager(self, error: UnableToRun) -> None:
+        """Switch to eager, with a warning; ConfigurationError where the mode was configured."""
         if not self._is_auto:
             raise ConfigurationError(
-                f"{self._owner}: update_mode='captured', but its gradient step cannot be captured "
-                f"as a CUDA graph: {error}; use 'auto' or 'eager', or change the network"
+                f"{self._owner}: update_mode='{self.mode}', but its gradient step {error}; use "
+                "'auto' or 'eager', or change the network"
             ) from error
-        self.mode = "eager"
-        self._reason = f"cannot be captured: {error}"
+        self.mode = EAGER
+        self._reason = str(error)
         self._steps.clear()
         warnings.warn(
-            f"the gradient step of {self._owner} cannot be captured as a CUDA graph: {error}; its "
-            "updates are eager, with the same numbers, and slower",
+            f"the gradient step of {self._owner} {error}; its updates are eager, with the same "
+            "numbers, and slower",
             CoachWarning,
             stacklevel=3,
         )

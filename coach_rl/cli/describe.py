@@ -24,6 +24,7 @@ from coach_rl.core.steps import StepUnit
 from coach_rl.core.typed_values import describe_type
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.telemetry.description import described
 from coach_rl.telemetry.tables import plain_lines, written
 
 Row = tuple[str, ...]
@@ -71,7 +72,7 @@ def describe_preset(preset: Preset, graph_manager: GraphManager) -> str:
             _table(component_rows(parameters)),
         ),
         *_section("arguments of components", _table(_argument_rows(parameters))),
-        *_section("levels and networks", graph_manager.graph.description().splitlines()),
+        *_section("levels and networks", described(graph_manager).splitlines()),
         *_sections_of_extensions(graph),
     ]
     return "\n".join(parts)

@@ -32,6 +32,7 @@ from coach_rl.sessions.session import (
 )
 from coach_rl.sessions.settings import Audience, RunResult
 from coach_rl.telemetry.console import ConsoleSink
+from coach_rl.telemetry.description import described
 
 _SIGNAL_EXIT_CODE = 128
 """A process stopped by signal n exits with this plus n."""
@@ -251,7 +252,7 @@ def _audience(given: Given, console: ConsoleSink, advice: _ResumeAdvice) -> Audi
             for line in loading_report(read_manifest(folder).get("loaded", {})):
                 print(f"loaded:     {line}")
         if given.print_networks_summary:
-            print(graph_manager.graph.description())
+            print(described(graph_manager))
 
     return Audience(
         sinks=(console,),

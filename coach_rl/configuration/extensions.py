@@ -23,6 +23,9 @@ Each has a file `extension.toml`:
     [variants.SACAgentParameters]                  # by kind of space, see `core.variants`
     MultiBinary = "my_package.switches:SwitchesLearner"
 
+    [variants.update_mode]                         # by the mode's name, see the core's update_modes
+    halved = "my_package.halved:Halved"
+
     [offers]                                       # modules that other extensions import, if there
     exporting = ["coach_rl.extensions.planning.exported"]
 

@@ -1,6 +1,6 @@
 """Agents: their interface, their parameters, and what is known when one is built."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -60,21 +60,19 @@ def following(rows: RowState, owner: str) -> FollowingRows:
     return rows
 
 
-def require_own_mask(agent: "AnyAgent", acting: Iterable["AnyAgent"]) -> None:
-    """Raise `SpaceError` where an agent takes the mask of others' actions for that of its choices.
+def require_own_mask(agent: "AnyAgent", acting: "AnyAgent") -> None:
+    """Raise `SpaceError` where an agent takes the mask of another for that of its own choices.
 
     Args:
-        agent: An agent that chooses what others do.
-        acting: These others.
+        agent: An agent that chooses what the other does.
+        acting: The other.
     """
-    own = _own_keys(agent)
-    for each in acting if own else ():
-        for key in sorted(own & _own_keys(each)):
-            raise SpaceError(
-                f"the observation '{key}' is the action mask of those that act below, and has as "
-                "many entries as there are choices here; set action_mask=None for the agent that "
-                "chooses, or name the key of its own mask"
-            )
+    for key in sorted(_own_keys(agent) & _own_keys(acting)):
+        raise SpaceError(
+            f"the observation '{key}' is the action mask of those that act below, and has as "
+            "many entries as there are choices here; set action_mask=None for the agent that "
+            "chooses, or name the key of its own mask"
+        )
 
 
 def _own_keys(agent: "AnyAgent") -> set[str]:

@@ -169,6 +169,16 @@ class ReplayedEnvironment(Protocol):
         ...
 
 
+@runtime_checkable
+class UnsavedEnvironment(Protocol):
+    """An environment that may know beforehand that it can't be saved."""
+
+    @property
+    def unsaved(self) -> str | None:
+        """Reason why `state_dict` raises a `CheckpointError`; None where it doesn't."""
+        ...
+
+
 class EnvironmentParameters(Protocol):
     """A frozen description of an environment."""
 

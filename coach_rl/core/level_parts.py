@@ -95,6 +95,9 @@ class LevelPart(Saved):
     """Reasons, beside those of every level, for which it ends sub-episodes, by their names: the log
     has `level/<name>_share`. Where it is described by parameters, these have them."""
 
+    def note_above(self, agent: Any) -> None:
+        """The agent of the level above, in a chain of levels; called once it is built."""
+
     def deciding(self, rows: IntArray, starts: BoolArray, seen: Observation) -> None:
         """Rows are about to decide, before their agent is shown anything.
 
@@ -175,6 +178,7 @@ class LevelPart(Saved):
 class Hooks(NamedTuple):
     """The hooks that parts of a level override, each in the order of the parts."""
 
+    note_above: Sequence[Callable[[Any], None]]
     deciding: Sequence[Callable[[IntArray, BoolArray, Observation], None]]
     decided: Sequence[Callable[[IntArray, Directive], Directive]]
     ends: Sequence[Callable[[EnvResponse, RowIndex], EndBits]]

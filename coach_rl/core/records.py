@@ -33,10 +33,6 @@ ACTION_MASK = "action_mask"
 ALLOWED = "allowed_actions"
 """Mask of allowed actions, bool [R, M], among filtered observations: M is the number of actions,
 of several choices their sum."""
-BURN_IN = "burn_in/"
-"""Prefix of the observations [S * K, ...] before each of S sequences, by key."""
-BURN_IN_MASK = f"{BURN_IN}mask"
-"""True where there is one, [S * K]; sequences that begin early have fewer, the last of the K."""
 
 
 class End(IntFlag):

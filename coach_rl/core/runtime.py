@@ -6,13 +6,10 @@ Seed, device, precision and threads are recorded in a run's manifest. The rest b
 running process: callbacks, channels.
 """
 
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import field, fields, replace
 from typing import Any, Literal, Self
 
-from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class, with_values
 from coach_rl.core.parts import walk
 from coach_rl.core.ranges import NonNegative, Positive, Threads
@@ -23,8 +20,8 @@ from coach_rl.core.signals import SILENT, Signals
 OnActivity = Callable[[str], None]
 """Called with the name of a slow activity before it begins, and with an empty text after it."""
 
-COMPILING = "compiling"
-RECORDING = "recording"
+FIRST_STEP = " the gradient step of "
+"""Part of the name of the slow work before the first gradient step of an agent."""
 
 
 LIVE = "live"
@@ -118,14 +115,6 @@ ON_CPU = Runtime(device="cpu")
 _LIVE_FIELDS = [each.name for each in fields(Runtime) if LIVE in each.metadata]
 
 
-UpdateMode = Literal["auto", "eager", "compiled", "captured"]
-
-
-def compiler_present() -> bool:
-    """Return whether torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
-    return shutil.which(os.environ.get("CXX", "g++")) is not None
-
-
 def update_modes(agent: object) -> dict[str, str]:
     """Modes of an agent's gradient steps, by its name, and by that of a part with own steps.
 
@@ -138,27 +127,3 @@ def update_modes(agent: object) -> dict[str, str]:
             of = part.name.removesuffix("engine").rstrip("_")
             modes[f"{part.agent.name}/{of}".rstrip("/")] = mode
     return modes
-
-
-def cannot_run(mode: UpdateMode, device: str) -> str | None:
-    """Return why steps cannot run in this mode here; None if they can.
-
-    Args:
-        mode: The way to run a step.
-        device: Where networks live, e.g. `cuda:0`.
-    """
-    on_cuda = device.startswith("cuda")
-    if mode == "compiled" and on_cuda:
-        return f"compiles for the CPU and this agent is on '{device}'"
-    if mode == "compiled" and not compiler_present():
-        return "needs a C++ compiler and none is on the PATH (g++ is one)"
-    if mode == "captured" and not on_cuda:
-        return f"records a CUDA graph and this agent is on '{device}'"
-    return None
-
-
-def check_mode(mode: UpdateMode, device: str) -> None:
-    """Raise `ParameterError` where steps cannot run in this mode on the device."""
-    reason = cannot_run(mode, device)
-    others = "'auto', 'captured' or 'eager'" if device.startswith("cuda") else "'auto' or 'eager'"
-    require(reason is None, f"update_mode='{mode}' {reason}; use {others}")

@@ -2,6 +2,7 @@
 
     own = {"Discrete": DQNLearner}
     kind = variant_for("DQNAgentParameters", space, own, claim="this agent cannot act in")
+    modes = named_variants("update_mode")              # by names that are no kinds of space
 
 An extension lists its own in its table (see `configuration.extensions`). Kinds
 that the engine serves itself stay as they are; a variant is imported when its kind is met.
@@ -35,11 +36,10 @@ def variant_for(name: str, space: object, own: Mapping[str, Any], *, claim: str)
     kinds = [kind_of(each) for each in type(space).__mro__]
     if kinds[0] in own:  # no table is read
         return own[kinds[0]]
-    places = {kind: place for table in variant_tables for kind, place in table(name).items()}
+    places = _places(name)
     for kind in kinds:
         if kind in places:
-            module, _, attribute = places[kind].partition(":")
-            return getattr(importlib.import_module(module), attribute)
+            return _imported(places[kind])
         if kind in own:
             return own[kind]
     shown = " ".join(str(space).split())  # which may have several lines
@@ -48,6 +48,26 @@ def variant_for(name: str, space: object, own: Mapping[str, Any], *, claim: str)
         f"{claim} {shown}; there is {known}. Map it to another space by a filter, or install an "
         f"extension with a variant of {name} for {kinds[0]}"
     )
+
+
+def named_variants(name: str) -> dict[str, Any]:
+    """The classes or functions of extensions by name, for what has variants by names of its own.
+
+    Args:
+        name: What has variants, such as a parameter.
+    """
+    return {each: _imported(place) for each, place in _places(name).items()}
+
+
+def _places(name: str) -> dict[str, str]:
+    """The places of variants in all tables."""
+    return {each: place for table in variant_tables for each, place in table(name).items()}
+
+
+def _imported(place: str) -> Any:
+    """The class or function at `module:NAME`."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def kind_of(space_class: type) -> str:

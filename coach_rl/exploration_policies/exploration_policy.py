@@ -102,7 +102,7 @@ class DiscreteActions:
         if not isinstance(space, spaces.Discrete):
             raise SpaceError(
                 f"{policy} explores in a Discrete space, not in {space}; for a Box take "
-                "GaussianNoise, TruncatedNormalNoise, OrnsteinUhlenbeckNoise or EpsilonGreedyNoise"
+                "GaussianNoise, EpsilonGreedyNoise or another for boxes"
             )
         self.size = 1
         self.count = int(space.n)
@@ -151,7 +151,7 @@ class BoxActions:
         if not isinstance(space, spaces.Box):
             raise SpaceError(
                 f"{policy} explores in a Box, not in {space}; for a Discrete space take Greedy, "
-                "EpsilonGreedy, Boltzmann or Categorical"
+                "EpsilonGreedy or another for Discrete spaces"
             )
         purpose = f"{policy} explores in a flat Box of floats with finite bounds"
         if not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:

@@ -108,8 +108,8 @@ class LevelChain:
             check_level(params, below.spaces, is_top=index == 0)
             owned = agent(index, agent_spaces(below.spaces, received_by(params)))
             check_ending(params, owned, is_top=index == 0)
-            if built:
-                built[-1].note_above(owned)
+            for note_above in built[-1].notes_above if built else ():
+                note_above(owned)
             level = LevelManager(
                 params,
                 agent=owned,

@@ -23,7 +23,6 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
-from coach_rl.graph_managers.description import described
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_phases import LevelPhases
@@ -61,6 +60,7 @@ class Graph:
         evaluation_envs: Environments an evaluation runs in parallel; None: as many as the
             evaluations while training have episodes, up to `MAX_EVALUATION_ENVS`.
         watchers: Watchers of evaluations.
+        begins: Whether training episodes begin; False where `load_state_dict` follows.
 
     Raises:
         ConfigurationError: Something does not fit; what was opened is closed again.
@@ -80,6 +80,7 @@ class Graph:
         training: bool = True,
         evaluation_envs: int | None = None,
         watchers: Sequence[EvaluationWatcher] = (),
+        begins: bool = True,
     ) -> None:
         runtime = resolved(runtime, parameters.threads, parameters.divergence)
         self.runtime = with_values(runtime, signals=Signals())
@@ -122,7 +123,8 @@ class Graph:
                 if parameters.evaluation_environment is not None:
                     _check_same_spaces(self.training, self.evaluation)
                 self.phases.watch(self.training.levels)
-                self.training.reset(integer_seed(runtime.seed, "training", "environment"))
+                if begins:
+                    self.training.reset(integer_seed(runtime.seed, "training", "environment"))
             for watcher in watchers:
                 self.evaluation.reset(self.evaluation_seed)  # an evaluation resets it once more
                 watcher.prepare(self.evaluation)
@@ -192,7 +194,7 @@ class Graph:
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned.
 
-        Torch's settings are those of the process: `run_phase` sets the run's for many ticks.
+        Torch's settings are those of the process: `_run_phase` sets the run's for many ticks.
         """
         clock = self.clock
         answer = self.training.tick()
@@ -222,10 +224,6 @@ class Graph:
                 if metrics:
                     learned.append((level.name, name, metrics))
         return learned
-
-    def description(self) -> str:
-        """A readable description of the levels, their goals and agents, and the environment."""
-        return described(self._parameters, self.training, self.agents, self.unloaded)
 
     def require_loaded(self) -> None:
         """Raise `ConfigurationError` where a level is still to be loaded from another run."""

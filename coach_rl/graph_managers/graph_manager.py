@@ -89,6 +89,7 @@ class GraphManager:
         evaluation_envs: int | None = None,
         callbacks: Sequence[Callback | CallbackParameters] = (),
         watchers: Sequence[EvaluationWatcher] = (),
+        begins: bool = True,
     ) -> None:
         """Build agents, levels and environments; ConfigurationErrors name what doesn't fit.
 
@@ -104,6 +105,7 @@ class GraphManager:
             callbacks: Callbacks after those of the parameters. They are not recorded in a manifest:
                 pass them again to resume the run.
             watchers: Watchers of evaluations.
+            begins: Whether training episodes begin; False where `load_state_dict` follows.
         """
         if self._is_built:
             raise ConfigurationError("this graph is already built; close() it to build another")
@@ -117,6 +119,7 @@ class GraphManager:
             training=training,
             evaluation_envs=evaluation_envs,
             watchers=watchers,
+            begins=begins,
         )
         self.progress = Progress(parameters.schedule, self.graph.clock, parameters.validation)
         self.evaluations = EvaluationSchedule(parameters, self.graph, self.progress)
@@ -223,7 +226,7 @@ class GraphManager:
         if not progress.has_begun:
             warn_of_useless_settings(self.parameters)
         if not heatup.is_reached(clock):
-            yield from self._act(
+            yield from self._run_phase(
                 Phase.HEATUP,
                 lambda: is_left() or heatup.is_reached(clock) or progress.ending is not None,
             )
@@ -235,7 +238,7 @@ class GraphManager:
         try:
             yield from evaluations.evaluate_if_due(is_stopped)  # a run may have stopped just before
             while progress.ending is None and not is_left():
-                yield from self._act(
+                yield from self._run_phase(
                     Phase.TRAIN,
                     lambda: (
                         is_left()
@@ -257,11 +260,11 @@ class GraphManager:
 
     def heatup(self, length: RunLength) -> Iterator[LogRecord]:
         """Act at random for at least that many steps, episodes or hours; nothing is trained."""
-        yield from self._act(Phase.HEATUP, self._over_after(length))
+        yield from self._run_phase(Phase.HEATUP, self._over_after(length))
 
     def train_and_act(self, length: RunLength) -> Iterator[LogRecord]:
         """Act with exploration and learn for at least that many steps, episodes, updates, hours."""
-        yield from self._act(Phase.TRAIN, self._over_after(length))
+        yield from self._run_phase(Phase.TRAIN, self._over_after(length))
 
     @exits_as_errors()
     def evaluate(
@@ -337,15 +340,25 @@ class GraphManager:
         until = length.counted(clock) + length.count
         return lambda: length.counted(clock) >= until
 
-    def _act(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
-        self.graph.require_loaded()
-        return run_phase(
-            phase,
-            self.graph,
-            self.progress,
-            is_over=is_over,
-            standstill=self._standstill,
-        )
+    def _run_phase(self, phase: Phase, is_over: Callable[[], bool]) -> Iterator[LogRecord]:
+        """Tick in a phase until it is over.
+
+        Args:
+            phase: Heat-up or training; the graph's clock takes it.
+            is_over: Polled before every tick.
+        """
+        graph = self.graph
+        progress = self.progress
+        graph.require_loaded()
+        clock = graph.clock
+        if clock.phase is not phase or not progress.has_begun:
+            clock.phase = phase
+            progress.has_begun = True
+            yield progress.record("phase")
+        while not is_over():
+            with torch_settings(graph.runtime):
+                records = _next_records(graph, progress, is_over, self._standstill)
+            yield from progress.settling(records)
 
 
 HRLGraphManager = GraphManager
@@ -361,34 +374,6 @@ class BasicRLGraphManager(GraphManager):
 
     described_by = BasicGraphParameters
     parameters: BasicGraphParameters
-
-
-def run_phase(
-    phase: Phase,
-    graph: Graph,
-    progress: Progress,
-    *,
-    is_over: Callable[[], bool],
-    standstill: StandstillWatch,
-) -> Iterator[LogRecord]:
-    """Tick in a phase until it is over.
-
-    Args:
-        phase: Heat-up or training.
-        graph: What ticks; its clock takes the phase.
-        progress: The run's; makes the records.
-        is_over: Polled before every tick.
-        standstill: Warns of counters and episodes that make no progress.
-    """
-    clock = graph.clock
-    if clock.phase is not phase or not progress.has_begun:
-        clock.phase = phase
-        progress.has_begun = True
-        yield progress.record("phase")
-    while not is_over():
-        with torch_settings(graph.runtime):
-            records = _next_records(graph, progress, is_over, standstill)
-        yield from progress.settling(records)
 
 
 def _next_records(

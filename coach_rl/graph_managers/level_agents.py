@@ -17,7 +17,7 @@ from coach_rl.core.parts import walk, wrap_method
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
-from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes
 from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.arrangement import Links
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -106,10 +106,10 @@ class LevelAgents:
                 described = self._parameters.levels[index].agent
                 agent = self.built[level.name] = described.build(context)
                 _check_learning(agent, level.goal_space, below)
-                if below:
-                    pairs = zip(levels, links, strict=True)
-                    acting = {low.name for low, ways in pairs if not ways} & self.built.keys()
-                    require_own_mask(agent, [self.built[name] for name in acting])
+                if below and choice_sizes(spaces.action):
+                    for low, ways in zip(levels, links, strict=True):
+                        if not ways and low.name in self.built:
+                            require_own_mask(agent, self.built[low.name])
                 if self._parameters.signals.observations:
                     note_observations(agent, context.signals)
         return self.built[level.name]

@@ -6,6 +6,7 @@ from coach_rl.core.interfaces import (
     EnvironmentParameters,
     ProbedParameters,
     ReplayedEnvironment,
+    UnsavedEnvironment,
 )
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
@@ -98,8 +99,9 @@ class OpenEpisodes:
         """
         self._obstacle = state["obstacle_to_restoring"]
         self._has_probed = True
-        if self._obstacle is None:  # `resume` may have changed
-            self._obstacle = _refusal(self._training.simulators)
+        simulators = self._training.simulators
+        if self._obstacle is None and isinstance(simulators, UnsavedEnvironment):
+            self._obstacle = simulators.unsaved  # its parameters may have changed
         self._tracker.load_state_dict(state["tracker"])
         reason = self._obstacle
         if restart_episodes or reason is not None:

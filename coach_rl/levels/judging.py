@@ -5,7 +5,6 @@ Here are that of levels which receive nothing, and that of options.
 
 import numpy as np
 
-from coach_rl.core.agents import AnyAgent
 from coach_rl.core.level_parts import NO_DIFFERENCE, EndBits, Judgement, LevelPart, RowIndex
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import BoolArray, End, EnvResponse, IntArray, Observation, take
@@ -56,9 +55,6 @@ class SimulatorJudge(LevelPart):
         return Judgement(
             answer.reward, terminated, is_over & ~terminated, end, is_over, NO_DIFFERENCE
         )
-
-    def note_above(self, agent: AnyAgent) -> None:
-        """Let rewards read the agent of the level above, where they do."""
 
 
 class OptionJudge(SimulatorJudge):

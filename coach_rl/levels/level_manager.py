@@ -129,6 +129,8 @@ class LevelManager:
             *parts_behind(context),
         )
         self._hooks = Hooks.of(self._parts)
+        self.notes_above = self._hooks.note_above
+        """Functions that are called with the agent of the level above once it is built."""
         self._saved_parts = by_key(self._parts, params.name)
         ends = named_ends(self._parts, params)
         self.sub_episodes = sub_episodes_of(self._received, ends, context.counts)
@@ -160,10 +162,6 @@ class LevelManager:
         response = self.environment.reset(seed)
         self._rows.reset(response)
         return response
-
-    def note_above(self, agent: AnyAgent) -> None:
-        """Let the level's rewards read the agent of the level above, where they do."""
-        self._judge.note_above(agent)
 
     def begin_streams(self) -> None:
         """Recreate the agent's state of the rows, and the random streams of both."""

@@ -32,6 +32,7 @@ from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.runs.checkpoint import Checkpoint
 from coach_rl.runs.folder import RunFolder
 from coach_rl.runs.manifest import flat, introduction
+from coach_rl.telemetry.description import described
 from coach_rl.telemetry.log_files import CsvSink, ImageSink, JsonlSink, logged_names
 from coach_rl.telemetry.tensorboard import TensorBoardSink
 
@@ -407,7 +408,7 @@ def file_sinks(
         files["TensorBoard's file"] = lambda: TensorBoardSink(
             folder,
             resumed_at=graph_manager.graph.clock.environment_steps or None,
-            introduction=introduction(introduced, preset, graph_manager.graph.description()),
+            introduction=introduction(introduced, preset, described(graph_manager)),
             known=logged_names(folder, [each.name for each in graph_manager.graph.levels]),
         )
     return files

@@ -54,6 +54,7 @@ class GraphArguments(TypedDict, total=False):
     evaluation_envs: int | None
     callbacks: Sequence[Callback | CallbackParameters]
     watchers: Sequence[EvaluationWatcher]
+    begins: bool
 
 
 @contextmanager

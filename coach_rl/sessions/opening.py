@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -124,7 +124,7 @@ class Opening:
         cls, run: "str | Path | Opening", arguments: OpeningArguments | ContinuingArguments
     ) -> "Opening":
         """The opening of a run with these keyword arguments."""
-        for name in {*arguments} - {each.name for each in fields(cls)}:
+        for name in arguments.keys() - cls.__dataclass_fields__.keys():
             hint = "the function's `help` lists its arguments"
             raise UnknownNameError("argument", name, (), hint)
         if isinstance(run, Opening):

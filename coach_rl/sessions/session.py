@@ -134,7 +134,12 @@ class Session:
         self._opened.enter_context(self._scratch.within(folder))
 
     def build(
-        self, graph_manager: GraphManager, runtime: Runtime, *, name: str = ""
+        self,
+        graph_manager: GraphManager,
+        runtime: Runtime,
+        *,
+        name: str = "",
+        begins: bool = True,
     ) -> GraphManager:
         """Build the graph, with callbacks and watchers of evaluations; it is closed at the end.
 
@@ -142,6 +147,7 @@ class Session:
             graph_manager: The experiment.
             runtime: Seed, device, threads and precision.
             name: The name of the folder above the run's; empty: the run has a folder.
+            begins: Whether training episodes begin; False where those of a checkpoint continue.
 
         Returns:
             The experiment as its manifest records it.
@@ -163,6 +169,7 @@ class Session:
             self.runtime,
             callbacks=self.audience.callbacks,
             watchers=self._watchers,
+            begins=begins,
         )
         self.policy = self.settings.checkpoints or parameters.checkpoints
         self._opened.enter_context(graph)
@@ -413,7 +420,8 @@ def resume_experiment(
         graph_manager = with_changes(opened.graph_manager, changes or {})
         if steps is not None:
             graph_manager = with_length(graph_manager, steps)
-        graph_manager = session.build(graph_manager, opened.runtime)
+        is_new = checkpoint is None
+        graph_manager = session.build(graph_manager, opened.runtime, begins=is_new)
         if checkpoint is None:
             _require_never_saved(opened)
             session.begin(opened.manifest)
@@ -499,7 +507,8 @@ def fork_experiment(
     if "threads" in changes and how.threads is None:
         runtime = replace(runtime, threads=graph_manager.parameters.threads)
     with Session(settings, audience, trust=tuple(how.trust)) as session:
-        graph_manager = session.build(graph_manager, runtime, name=name)
+        begins = ONLY_POLICY in opened.manifest
+        graph_manager = session.build(graph_manager, runtime, name=name, begins=begins)
         opened.restore(graph_manager, format_overrides(changes), new_seed=seed)
         session.await_evaluations(opened)
         now = Meaning.of(graph_manager)

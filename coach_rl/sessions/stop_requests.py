@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Self
 
-from coach_rl.core.runtime import COMPILING, RECORDING, OnActivity
+from coach_rl.core.runtime import FIRST_STEP, OnActivity
 from coach_rl.processes.signals import signals_of
 
 Handler = Callable[[int, FrameType | None], object] | int | None
@@ -135,4 +135,4 @@ class StopRequests:
 
 def is_first_step(activity: str) -> bool:
     """True for the slow work of a first gradient step: nothing has been learned since the start."""
-    return activity.startswith((COMPILING, RECORDING))
+    return FIRST_STEP in activity

@@ -3,7 +3,7 @@
 May import core, graph managers and configuration; `core.log_records` defines records and sinks.
 The sinks are `log_files`, `tensorboard` and `console`, which shows `figures`, a run's newest
 numbers. `summary` computes the numbers of a run's end, `resources` measures the load of the
-machine. Start with `log_files`.
+machine, `description` has an experiment in words. Start with `log_files`.
 """
 
 from typing import TYPE_CHECKING

@@ -58,7 +58,8 @@ class GymnasiumEnvironment:
         unsaved: str | None = None,
     ) -> None:
         self._rows = rows
-        self._unsaved = unsaved
+        self.unsaved = unsaved
+        """See `UnsavedEnvironment`."""
         self._num_envs = num_envs
         self._all_in_order = np.arange(num_envs).tobytes()
         self._ledger = FaultLedger(faults, num_envs=num_envs)
@@ -207,8 +208,8 @@ class GymnasiumEnvironment:
             CheckpointError: The rows can't be saved.
         """
         self._require_open()
-        if self._unsaved is not None:
-            raise CheckpointError(self._unsaved)
+        if self.unsaved is not None:
+            raise CheckpointError(self.unsaved)
         states = self._rows.snapshot() if self._inbox.is_started else []
         return {
             "inbox": self._inbox.state_dict(),

@@ -93,6 +93,11 @@ class VectorEnvironment:
     def __init__(self, vector: Vector, *, level: str) -> None:
         self._vector = vector
         self._level = level
+        self.unsaved = (
+            f"'{level}' is a ready vector environment, which has no way to be saved; "
+            "vectorization='sync' and 'subprocess' have"
+        )
+        """See `UnsavedEnvironment`."""
         self._mode = autoreset_mode(vector, level=level)
         self._layout = layout_of(
             getattr(vector, "single_observation_space", None),
@@ -161,10 +166,7 @@ class VectorEnvironment:
 
     def state_dict(self) -> State:
         """CheckpointError: Gymnasium has no way to save a vector environment."""
-        raise CheckpointError(
-            f"'{self._level}' is a ready vector environment, which has no way to be saved; "
-            "vectorization='sync' and 'subprocess' have"
-        )
+        raise CheckpointError(self.unsaved)
 
     def load_state_dict(self, state: State) -> None:  # noqa: ARG002 - there is no such state
         self.state_dict()

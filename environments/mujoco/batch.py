@@ -1,6 +1,8 @@
 """N MuJoCo environments that step at once."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from gymnasium import spaces as gym_spaces
@@ -95,9 +97,9 @@ class MujocoBatch:
         self._elapsed: IntArray = np.zeros(num_envs, np.int64)
         action_space = _action_space(self.scene.model)
         self._inbox = FloatInbox(action_space, num_envs=num_envs)
-        self._nothing = _empty_answer(task, self._state, action_space)
+        self._first_answer = _first_answer(task, self._state, action_space)
         self._spaces = EnvironmentSpaces(
-            observation=_observation_space(self._nothing.observation), action=action_space
+            observation=_observation_space(self._first_answer.observation), action=action_space
         )
         self._renderer: FrameRenderer | None = None
         self._ended: dict[int, FloatArray | None] = {}
@@ -111,6 +113,21 @@ class MujocoBatch:
     @property
     def spaces(self) -> EnvironmentSpaces:
         return self._spaces
+
+    @cached_property
+    def _nothing(self) -> EnvResponse:
+        """An answer of zero rows, with the keys, shapes and dtypes of every answer."""
+        first = self._first_answer
+        answer = EnvResponse.step(
+            self._all_rows,
+            observation=first.observation,
+            first_observation=first.observation,
+            reward=first.reward,
+            terminated=first.terminated,
+            truncated=np.zeros(self.num_envs, np.bool_),
+            info=first.info,
+        )
+        return answer.empty_like()
 
     def reset(self, seed: int | Sequence[int] | None = None) -> EnvResponse:
         seeds = row_seeds(seed, self.num_envs)
@@ -201,7 +218,7 @@ class MujocoBatch:
         ours = {name: array.shape for name, array in self._state.arrays.items()}
         theirs = {name: np.shape(array) for name, array in state["arrays"].items()}
         simulators = np.asarray(state["simulators"], np.float64)
-        if theirs != ours or simulators.shape != self.simulators.state().shape:
+        if theirs != ours or simulators.shape != (self.num_envs, self.simulators.state_size):
             raise CheckpointError(
                 f"the saved MuJoCo state is of another task or number of rows: it holds {theirs}, "
                 f"{type(self._task).__name__} with {self.num_envs} rows needs {ours}"
@@ -368,10 +385,17 @@ def _observation_space(observation: Observation) -> gym_spaces.Dict:
     return gym_spaces.Dict(parts)
 
 
-def _empty_answer(
-    task: MujocoTask, state: MujocoState, action_space: gym_spaces.Box
-) -> EnvResponse:
-    """An answer of zero rows, with the keys, shapes and dtypes of every answer.
+class _Answer(NamedTuple):
+    """What a task answers to all rows, [N, ...] each."""
+
+    observation: Observation
+    reward: FloatArray
+    terminated: BoolArray
+    info: dict[str, Array]
+
+
+def _first_answer(task: MujocoTask, state: MujocoState, action_space: gym_spaces.Box) -> _Answer:
+    """The answer of a task to actions of 0 that change nothing, whose arrays are checked.
 
     Raises:
         EnvironmentFault: The task's methods return arrays of a wrong shape or kind.
@@ -394,17 +418,7 @@ def _empty_answer(
             )
     if terminated.dtype != np.bool_:
         raise EnvironmentFault(f"{name}.terminated must be boolean, got {terminated.dtype}")
-    all_rows: IntArray = np.arange(rows)
-    response = EnvResponse.step(
-        all_rows,
-        observation=observation,
-        first_observation=observation,
-        reward=reward,
-        terminated=terminated,
-        truncated=np.zeros(rows, np.bool_),
-        info=info,
-    )
-    return response.empty_like()
+    return _Answer(observation, reward, terminated, info)
 
 
 def _check_finite(arrays: Iterable[Array], rows: IntArray, when: str) -> None:

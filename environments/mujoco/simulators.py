@@ -48,6 +48,8 @@ class Simulators:
         _log_warnings()
         self.model = model
         self.data = [mujoco.MjData(model) for _ in range(num_envs)]
+        self.state_size: int = mujoco.mj_stateSize(model, _STATE)
+        """S, the size of a row's full state."""
         self._frame_skip = frame_skip
         self._needs_forces = not _FORCES.isdisjoint(reads)
         _require_fixed(self.data[0], reads)
@@ -125,7 +127,7 @@ class Simulators:
 
     def state_of(self, row: int) -> FloatArray:
         """The full state of one row, [S]."""
-        state: FloatArray = np.empty(mujoco.mj_stateSize(self.model, _STATE), np.float64)
+        state: FloatArray = np.empty(self.state_size, np.float64)
         mujoco.mj_getState(self.model, self.data[row], state, _STATE)
         return state
 

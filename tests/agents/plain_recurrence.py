@@ -6,7 +6,8 @@ from decisions import context, outcome, request
 from torch import Tensor
 
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE
+from coach_rl.core.records import HIDDEN_STATE
+from coach_rl.extensions.recurrent_layers.sequences import BURN_IN, BURN_IN_MASK
 
 TRAIN = Clock(phase=Phase.TRAIN)
 

@@ -10,7 +10,8 @@ import torch
 
 import coach_rl as rl
 from coach_rl.core.errors import DivergedError
-from coach_rl.core.runtime import STOP, compiler_present
+from coach_rl.core.runtime import STOP
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.builders import flat
 
 HUGE = rl.AdamParameters(learning_rate=1e38)

@@ -11,8 +11,8 @@ from resuming import after, assert_resumes
 
 import coach_rl as rl
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.runtime import compiler_present
 from coach_rl.core.spaces import check_actions
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from coach_rl.memories import TransitionBatch
 
 STATES = spaces.Dict({"x": spaces.Box(0, 1, (3,))})

@@ -27,7 +27,7 @@ import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.clock import Clock
 from coach_rl.core.parts import description_of
-from coach_rl.core.runtime import compiler_present
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 

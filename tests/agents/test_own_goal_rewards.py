@@ -12,6 +12,7 @@ from coach_rl.core.errors import NonFiniteError, RunError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import End, missed
 from coach_rl.sessions.acting import Actor
+from coach_rl.telemetry import description
 from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
@@ -444,7 +445,7 @@ def test_own_functions_that_do_not_fit_are_refused(call, kind, message):
 
 def test_description_names_the_functions():
     manager = created(with_rewards(cosine, horizon_of=drawn))
-    text = manager.graph.description()
+    text = description.described(manager)
     assert "rewarded by cosine" in text
     assert "horizon 7 decisions, or fewer by horizon_of" in text
     manager.close()

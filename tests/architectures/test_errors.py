@@ -11,15 +11,15 @@ from coach_rl.architectures.continuous_control import DeterministicActor, scale_
 from coach_rl.architectures.gradient_step import named_tensors
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.q_network import QNetwork
-from coach_rl.architectures.recorded_steps import resolved_mode
+from coach_rl.architectures.update_modes import resolved_mode
 from coach_rl.core.errors import CheckpointError, DivergedError, SpaceError
-from coach_rl.core.runtime import compiler_present
 from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.architectures import test_continuous_control as control
 from tests.architectures import test_observation_normaliser as normaliser
-from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines
 from tests.extensions.own_modules import test_user_module as modules
+from tests.extensions.update_modes import test_recorded_steps as recorded
 from tests.refusals import check_refused
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
@@ -198,7 +198,7 @@ CASES = {
         ),
         (mode("compiled", CPU, "no-such"), "'compiled' needs a C++ ... use 'auto' or 'eager'"),
         (mode("compiled", GPU, "cc"), "the CPU ... 'cuda:1'; use 'auto', 'captured' or 'eager'"),
-        (mode("captured", CPU, "cc"), "'captured' ... CUDA graph ... on 'cpu'; use 'auto' or"),
+        (mode("captured", CPU, "cc"), "'captured' ... on 'cpu'; use 'auto', 'compiled' or"),
     ],
     rl.ConfigurationError: [
         (own("coach_rl.architectures.torso:FlattenVector"), "cannot be built: TypeError"),

@@ -19,8 +19,8 @@ from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from coach_rl.extensions.testing import assert_same_state
-from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines
+from tests.extensions.update_modes import test_recorded_steps as recorded
 
 CPU = torch.device("cpu")
 MODES = [

@@ -11,7 +11,8 @@ from torch import nn
 import coach_rl as rl
 from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.recurrent_forward import policy_forward
-from coach_rl.core.records import BURN_IN_MASK, HIDDEN_STATE
+from coach_rl.core.records import HIDDEN_STATE
+from coach_rl.extensions.recurrent_layers.sequences import BURN_IN_MASK
 from coach_rl.extensions.recurrent_layers.stage import hidden_state_of
 
 window = partial(rl.Attention, window=4, heads=1)

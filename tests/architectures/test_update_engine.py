@@ -8,11 +8,11 @@ from torch import nn
 from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core import runtime
 from coach_rl.core.errors import CoachWarning, DivergedError
-from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime, compiler_present
+from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime
 from coach_rl.extensions.testing import assert_same_state
-from tests.architectures.test_recorded_steps import Examples
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
+from tests.extensions.update_modes.test_recorded_steps import Examples
 
 CPU = torch.device("cpu")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), epsilon=1e-5, max_gradient_norm=0.5)
@@ -91,9 +91,9 @@ def test_the_first_step_says_that_it_is_compiled(monkeypatch, mode, expected):
 
         return run
 
-    monkeypatch.setattr("coach_rl.architectures.update_engine.compiled", compiled)
+    monkeypatch.setattr("coach_rl.extensions.update_modes.recorded_steps.compiled", compiled)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
-    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     network = NetworkWrapper(module(), device=CPU)
     engine = engine_for(
         network, mode=mode, owner="agent 'ppo'", runtime=Runtime(on_activity=happened.append)
@@ -304,7 +304,9 @@ def test_without_its_moments_an_engine_would_not_go_on_identically():
 
 
 def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
-    monkeypatch.setattr(runtime, "compiler_present", lambda: True)
+    monkeypatch.setattr(
+        "coach_rl.extensions.update_modes.recorded_steps.compiler_present", lambda: True
+    )
     eager = engine_for(NetworkWrapper(module(), device=CPU))
     other = NetworkWrapper(module(), device=CPU)
     engine = engine_for(other, mode="compiled")  # compiles at its first step only

@@ -16,7 +16,6 @@ from coach_rl import (
     ScheduleParameters,
 )
 from coach_rl.core.records import Array
-from coach_rl.core.runtime import UpdateMode
 from coach_rl.environments.gymnasium import GymnasiumParameters
 
 
@@ -38,7 +37,7 @@ class Slow(Env[Array, int]):
 
 
 def graph_manager(
-    heatup: int = 0, interval: int = 10_000, steps: int = 100_000, mode: UpdateMode = "eager"
+    heatup: int = 0, interval: int = 10_000, steps: int = 100_000, mode: str = "eager"
 ) -> BasicRLGraphManager:
     """PPO.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coach_rl.core.runtime import compiler_present
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.waiting import PATIENCE, wait_until
 
 HERE = Path(__file__).parent

@@ -31,7 +31,7 @@ from coach_rl import (
     resume_experiment,
     run_experiment,
 )
-from coach_rl.architectures.recorded_steps import CaptureError
+from coach_rl.architectures.update_modes import UnableToRun
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import Trust
 from coach_rl.core.errors import CoachWarning, ConfigurationError
@@ -134,7 +134,7 @@ def _reading(update_mode: str) -> BasicRLGraphManager:
         **OFF_POLICY,
         actor=ActorParameters(torso=own),
         critic=CriticParameters(torso=own),
-        update_mode=update_mode,  # type: ignore[arg-type]  # one of them
+        update_mode=update_mode,
     )
     return experiment(
         agent, GymnasiumParameters(level="Pendulum-v1"), training=40, evaluation_interval=40
@@ -171,14 +171,14 @@ def test_step_that_cannot_be_captured_changes_the_manifest(
 
     def captured(*_: object) -> Any:
         def run(*_: object) -> None:
-            raise CaptureError("it reads a number (in forward, net.py:7)")
+            raise UnableToRun("cannot be captured: it reads a number (in forward, net.py:7)")
 
         return run
 
     engine = "coach_rl.architectures.update_engine"
     monkeypatch.setattr(f"{engine}.resolved_mode", lambda *_, **__: "captured")
     monkeypatch.setattr(f"{engine}.cannot_run", lambda *_: None)
-    monkeypatch.setattr(f"{engine}.captured", captured)
+    monkeypatch.setattr("coach_rl.extensions.update_modes.recorded_steps.captured", captured)
     task = Runtime(device="cpu")
     with pytest.warns(CoachWarning):
         run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl import (
+    Boltzmann,
+    Categorical,
+    OrnsteinUhlenbeckNoise,
+    TruncatedNormalNoise,
+)
 from coach_rl.core.clock import Clock, ConstantSchedule, LinearSchedule, PiecewiseSchedule
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.exploration_policies import (
-    Boltzmann,
-    Categorical,
     EpsilonGreedy,
     EpsilonGreedyNoise,
     GaussianNoise,
     Greedy,
-    OrnsteinUhlenbeckNoise,
-    TruncatedNormalNoise,
 )
 from coach_rl.extensions.exploration import EpsilonZGreedy, ParameterNoise
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import coach_rl as rl
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.graph_managers.stack import Stack
+from coach_rl.telemetry import description
 from tests.refusals import check_refused
 
 GOALS = rl.GoalSpace(
@@ -53,7 +54,7 @@ def test_arrangement_of_ones_own_checks_describes_and_builds():
     with rl.GraphManager(experiment(TOP, LOW, arrangement=CountedChain())) as manager:
         manager.create_graph(rl.Runtime(seed=0, device="cpu"))
         assert isinstance(manager.graph.training, Counted)
-        assert "one of 2 at most: low" in manager.graph.description()
+        assert "one of 2 at most: low" in description.described(manager)
         manager.graph.tick()
     middle = replace(LOW, name="middle")
     check_refused(

@@ -12,6 +12,7 @@ import coach_rl as rl
 from coach_rl.core.clock import Phase
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
+from coach_rl.telemetry import description
 from tests import builders
 from tests.builders import created, ddpg, graph
 from tests.levels.testing_part import DrawnTests
@@ -414,7 +415,7 @@ def test_the_description_tells_the_schedule():
     manager = built(
         parameters(top={"frozen_until": 99, "turn": 60}, low={"turn": 60, "warmup": 60})
     )
-    told = manager.graph.description()
+    told = description.described(manager)
     manager.close()
     assert "frozen from the beginning until 99 environment steps" in told
     assert "learns in turns of 60 environment steps" in told

@@ -10,6 +10,7 @@ import torch
 import coach_rl as rl
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.telemetry import description
 from tests import builders
 from tests.builders import graph
 from tests.levels.testing_part import DrawnTests
@@ -116,7 +117,7 @@ def test_the_description_draws_the_stack_as_a_tree():
     top = replace(TOP, goal_space=goals, horizon=9, parts=(rl.StopOnFailure(),))
     graph_manager = stack(top, middle, low, environment=environment)
     graph_manager.create_graph(rl.Runtime(device="cpu"))
-    lines = graph_manager.graph.description().splitlines()
+    lines = description.described(graph_manager).splitlines()
     graph_manager.close()
     told = (
         "goals: achieved_goal[0] in [-1, 1] within 0.2; "

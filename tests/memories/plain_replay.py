@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE
+from coach_rl.core.records import HIDDEN_STATE
+from coach_rl.extensions.recurrent_layers.sequences import BURN_IN, BURN_IN_MASK
 from tests.memories.replay_worlds import arrays
 
 GOAL_KEY = "desired_goal"

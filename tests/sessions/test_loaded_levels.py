@@ -32,6 +32,7 @@ from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
 from coach_rl.sessions.loaded_levels import Meaning, load_levels, loading_report
 from coach_rl.sessions.session import Audience, fork_experiment, resume_experiment, run_experiment
+from coach_rl.telemetry import description
 from tests import builders, small_runs
 from tests.small_runs import QUIET, experiment, manifest_of
 
@@ -202,12 +203,12 @@ def test_evaluate_untrained_plays_the_loaded_level(trained):
 def test_unloaded_level_is_refused_by_every_method(trained, drive):
     with graph(load=str(trained), frozen=True) as manager:
         manager.create_graph(TASK)
-        assert f"to be loaded from {trained}" in manager.graph.description()
+        assert f"to be loaded from {trained}" in description.described(manager)
         with pytest.raises(ConfigurationError):
             drive(manager)
         load_levels(manager)
-        assert f" loaded from {trained}" in manager.graph.description()
-        assert "to be loaded" not in manager.graph.description()
+        assert f" loaded from {trained}" in description.described(manager)
+        assert "to be loaded" not in description.described(manager)
         drive(manager)
         loaded = manager.state_dict()["agents"]["low"]["networks"]
         assert same(loaded, saved_agent(trained, "low")["networks"])

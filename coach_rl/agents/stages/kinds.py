@@ -1,22 +1,29 @@
 """The kinds of stages that agents have: those of the files here, and those of their classes."""
 
-from collections.abc import Iterable
+from bisect import bisect_left
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from pkgutil import iter_modules
-
-from torch import nn
+from typing import NamedTuple
 
 from coach_rl.agents import stages
-from coach_rl.agents.stages.stage import StageKind
-from coach_rl.architectures.hidden_states import stateful_layers
+from coach_rl.agents.stages.stage import INSIDE, StageKind
 from coach_rl.core.parts import declared
 
 
+class StageKinds(NamedTuple):
+    """Kinds of stages, outermost first."""
+
+    outside: tuple[StageKind, ...]
+    """Those outside the agent's InputFilter."""
+    inside: tuple[StageKind, ...]
+    """Those behind it."""
+
+
 @cache
-def kinds_of(agent: type) -> tuple[StageKind, ...]:
-    """The kinds of stages that agents of a class may have, outermost first.
+def kinds_of(agent: type) -> StageKinds:
+    """The kinds of stages that agents of a class may have.
 
     Those are the `KIND` of every file of this folder, and the `STAGES` of the class and its bases.
     """
@@ -27,9 +34,7 @@ def kinds_of(agent: type) -> tuple[StageKind, ...]:
             found.append(file.KIND)
     for own in declared(agent, "STAGES"):
         found += own
-    return tuple(sorted(found, key=attrgetter("order")))
-
-
-def kinds_of_networks(networks: Iterable[nn.Module]) -> tuple[StageKind, ...]:
-    """The kinds of stages that layers of an agent's networks bring, each of them once."""
-    return tuple(dict.fromkeys(layer.STAGE for layer in stateful_layers(networks)))
+    order = attrgetter("order")
+    found.sort(key=order)
+    first = bisect_left(found, INSIDE, key=order)
+    return StageKinds(tuple(found[:first]), tuple(found[first:]))

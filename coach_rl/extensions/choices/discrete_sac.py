@@ -25,9 +25,9 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import ALLOWED, Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import first_action
-from coach_rl.exploration_policies import Categorical
 from coach_rl.extensions.choices.choice_values import log_probabilities, of_choices, split_choices
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
+from coach_rl.extensions.choices.softmax import Categorical
 from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import Tensors, TransitionBatch
 

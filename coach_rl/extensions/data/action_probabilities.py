@@ -42,7 +42,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import FORBIDDEN, Space, choice_sizes, first_action
 from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
-from coach_rl.exploration_policies.discrete_policies import EpsilonGreedyPolicy, SoftmaxPolicy
+from coach_rl.exploration_policies.discrete_policies import EpsilonGreedyPolicy
 from coach_rl.levels.level_manager import LevelManager
 from coach_rl.memories.batches import extra
 
@@ -272,7 +272,7 @@ def random_policy_of(
     sizes = choice_sizes(space)
     if sizes and isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         allowed = observation.get(ALLOWED, np.ones((rows, sum(sizes)), np.bool_))
-        return _choices(space, np.where(allowed, 0.0, FORBIDDEN))
+        return choices_of(space, np.where(allowed, 0.0, FORBIDDEN))
     log_unit = _log_unit(agent.output_filter)
     if isinstance(space, spaces.Box) and space.is_bounded() and log_unit is not None:
         return EvenInBox(rows, space, log_unit)
@@ -303,7 +303,7 @@ def _(
     if explores:
         return drawn_from(agent, parameters)
     greedy = agent.sampler.greedy(parameters)[0] + first_action(agent.action_space)
-    return _one(agent.action_space, greedy)
+    return always(agent.action_space, greedy)
 
 
 @_policy_of.register
@@ -313,7 +313,7 @@ def _(
     acting = agent.learner.acting
     outputs = acting.outputs(observation)
     if not explores:
-        return _one(agent.action_space, acting.greedy(observation, outputs))
+        return always(agent.action_space, acting.greedy(observation, outputs))
     is_plain = (
         type(acting).explore is ActingPolicy.explore
         and type(acting).observed is ActingPolicy.observed
@@ -356,19 +356,6 @@ def _(
 
 @exploring.register
 def _(
-    exploration: SoftmaxPolicy, agent: OffPolicyAgent, outputs: FloatArray, clock: Clock
-) -> ActionDistribution | None:
-    """Proportional to exp(output / temperature); of logits without a temperature."""
-    temperature = exploration.metrics(clock).get("exploration/temperature", 1.0)
-    if temperature == 0:
-        return _one(agent.action_space, exploration.greedy(outputs))
-    best = outputs.max(axis=1, keepdims=True)
-    with np.errstate(over="ignore"):
-        return _choices(agent.action_space, (outputs - best).astype(np.float64) / temperature)
-
-
-@exploring.register
-def _(
     exploration: SquashedGaussianPolicy,  # noqa: ARG001 - its class chose the function
     agent: OffPolicyAgent,
     outputs: FloatArray,
@@ -392,7 +379,7 @@ def drawn_from(agent: FilteredAgent[Any], parameters: FloatArray) -> ActionDistr
     """
     space = agent.action_space
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-        return _choices(space, parameters)
+        return choices_of(space, parameters)
     log_unit = _log_unit(agent.output_filter)
     if not isinstance(space, spaces.Box) or log_unit is None:
         return None
@@ -400,7 +387,7 @@ def drawn_from(agent: FilteredAgent[Any], parameters: FloatArray) -> ActionDistr
     return ClippedNormal(mean, log_std, space, log_unit)
 
 
-def _choices(space: Space, logits: FloatArray) -> Choices:
+def choices_of(space: Space, logits: FloatArray) -> Choices:
     """Choices by logits [R, P] of all of them in a row."""
     parts = np.split(logits.astype(np.float64), np.cumsum(choice_sizes(space))[:-1], axis=1)
     shifted = [part - part.max(axis=1, keepdims=True) for part in parts]
@@ -408,7 +395,7 @@ def _choices(space: Space, logits: FloatArray) -> Choices:
     return Choices(tuple(log_chances), first_action(space))
 
 
-def _one(space: Space, action: Array) -> ActionDistribution | None:
+def always(space: Space, action: Array) -> ActionDistribution | None:
     """Greedy actions [R, ...]: each has the probability 1, or no density; None for mixed ones."""
     if isinstance(space, spaces.Box):
         return OneAction(np.clip(action, space.low, space.high))

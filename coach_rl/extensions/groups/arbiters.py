@@ -125,7 +125,8 @@ class SelectedTurns:
                 runtime=context.runtime.for_part("member", name, signals=name),
             )
         )
-        require_own_mask(agent, agents.values())
+        for each in agents.values():
+            require_own_mask(agent, each)
         chooser = BoundMember(
             name=name,
             agent_name=name,

@@ -188,11 +188,6 @@ class Hindsight:
             return np.zeros(len(reached), np.bool_)
         return terminated & missed(below) & ~reached
 
-    @property
-    def goal_is_terminal(self) -> bool:
-        """True if nothing is bootstrapped behind a goal."""
-        return self.goal_ends_episode
-
     def judged(
         self,
         observation: Observation,
@@ -382,7 +377,7 @@ class HindsightRewards(SamplerUnit):
     def __init__(self, store: RingStore, params: Hindsight) -> None:
         self._store = store
         self._goal = params.goal
-        self._is_terminal = params.goal_is_terminal
+        self._is_terminal = params.goal_ends_episode
         self._stops_on_failure = params.stops_on_failure
 
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 (part of the interface)

@@ -30,7 +30,7 @@ class RelabelledGoals(Protocol):
     @property
     def stops_on_failure(self) -> bool: ...
     @property
-    def goal_is_terminal(self) -> bool: ...
+    def goal_ends_episode(self) -> bool: ...
     def judged(
         self,
         observation: Observation,
@@ -118,7 +118,7 @@ class HindsightComparison:
     def _compare_ends(self, stored: Stored, verdict: Verdict) -> None:
         if not np.count_nonzero(verdict.is_final):
             return
-        terminal = self._hindsight.goal_is_terminal
+        terminal = self._hindsight.goal_ends_episode
         differs = verdict.is_final & (stored.columns[TERMINATED] != terminal)
         for near in self._nearly(stored, verdict):
             differs &= near.is_final

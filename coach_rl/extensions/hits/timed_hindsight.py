@@ -56,7 +56,8 @@ def timed(hindsight: Hindsight) -> "TimedHindsight":
             f"hindsight for goals with a time takes them from later in the same sub-episode: use "
             f"the strategy 'future' or 'final', got '{hindsight.strategy}'"
         )
-    return TimedHindsight(**vars(hindsight))
+    # nothing is bootstrapped behind the time of a goal
+    return TimedHindsight(**{**vars(hindsight), "goal_ends_episode": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +83,6 @@ class TimedHindsight(Hindsight):
 
     def kept(self, stored: Stored) -> dict[str, Array]:
         return {**super().kept(stored), TIMES_LEFT: self.goal.steps_left(stored.after)}
-
-    @property
-    def goal_is_terminal(self) -> bool:
-        """True: nothing is bootstrapped behind the time of a goal."""
-        return True
 
     def judged(
         self,

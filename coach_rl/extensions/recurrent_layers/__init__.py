@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from coach_rl.extensions.recurrent_layers.attention import Attention
     from coach_rl.extensions.recurrent_layers.gated_recurrence import GRU, LSTM
     from coach_rl.extensions.recurrent_layers.linear_recurrence import MinGRU
+    from coach_rl.extensions.recurrent_layers.recurrent_agents import recurrent_agent
     from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
-__all__ = ["GRU", "LSTM", "Attention", "MinGRU", "SequenceParameters"]
+__all__ = ["GRU", "LSTM", "Attention", "MinGRU", "SequenceParameters", "recurrent_agent"]

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from coach_rl.architectures.hidden_states import NumpyStep, Reset, StatefulLayer
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import BURN_IN, BURN_IN_MASK, HIDDEN_STATE, FloatArray
+from coach_rl.core.records import HIDDEN_STATE, FloatArray
+from coach_rl.extensions.recurrent_layers.sequences import BURN_IN, BURN_IN_MASK
 from coach_rl.extensions.recurrent_layers.stage import KIND
 
 

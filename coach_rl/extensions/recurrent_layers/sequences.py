@@ -15,14 +15,7 @@ from gymnasium import spaces
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
-from coach_rl.core.records import (
-    BURN_IN,
-    BURN_IN_MASK,
-    HIDDEN_STATE,
-    BoolArray,
-    FloatArray,
-    IntArray,
-)
+from coach_rl.core.records import HIDDEN_STATE, BoolArray, FloatArray, IntArray
 from coach_rl.memories.batches import (
     ENDS,
     FOLLOWS,
@@ -40,6 +33,10 @@ from coach_rl.memories.ring_store import RingStore
 from coach_rl.memories.rollout_memory import RowGrid
 from coach_rl.memories.samplers import Gather, SamplerUnit
 
+BURN_IN = "burn_in/"
+"""Prefix of the observations [S * K, ...] before each of S sequences, by key."""
+BURN_IN_MASK = f"{BURN_IN}mask"
+"""True where there is one, [S * K]; sequences that begin early have fewer, the last of the K."""
 BEFORE = f"{INTERNAL}sequences/before"
 BEFORE_MASK = f"{INTERNAL}sequences/before_mask"
 """Positions of the K transitions before each sequence, the newest last, and whether they are part

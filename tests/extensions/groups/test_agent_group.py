@@ -23,6 +23,7 @@ from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.members.action_parts import ActionPart
 from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
+from coach_rl.telemetry import description
 from coach_rl.telemetry.log_files import CsvSink
 from tests import builders
 from tests.builders import flat
@@ -437,7 +438,7 @@ def test_the_member_of_an_agent_by_name():
 
 def test_description_names_members_and_their_parts():
     manager = created(experiment())
-    text = manager.graph.description()
+    text = description.described(manager)
     assert "member left" in text
     assert "acts under right/lift, right/turn in Box(" in text
     assert "reward: agents/right/reward" in text

@@ -13,6 +13,7 @@ from coach_rl.extensions.films.episode_recorder import EpisodePlayer
 from coach_rl.extensions.films.video import Film
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.stack import Stack
+from coach_rl.telemetry import description
 from tests.builders import graph
 from tests.refusals import check_refused
 
@@ -218,7 +219,7 @@ def test_film_of_members_that_all_act_names_none():
 
 def test_description_names_every_level_once_and_what_it_selects():
     manager = training(*DIAMOND)
-    text = manager.graph.description()
+    text = description.described(manager)
     lines = [line.strip() for line in text.splitlines()]
     starts = [line for line in lines if "level " in line and line.lstrip("└─ ").startswith("level")]
     assert [line.lstrip("└─ ") for line in starts] == [

@@ -12,8 +12,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import coach_rl as rl
-from coach_rl.core.runtime import compiler_present
 from coach_rl.extensions.hiro.sub_goal_guide import LANDMARK, trajectories
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.agents.goal_stacks import ABSOLUTE, RELATIVE, SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created

@@ -24,6 +24,7 @@ from coach_rl.extensions.workers.collection import CollectionParameters
 from coach_rl.runs.checkpoint import find_checkpoint, read_checkpoint
 from coach_rl.sessions.session import run_experiment
 from coach_rl.sessions.settings import RunSettings
+from coach_rl.telemetry import description
 from tests.agents.goal_stacks import SETTINGS, stack
 from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
@@ -605,6 +606,6 @@ def test_films_of_learned_goals_have_no_mark_for_them(tmp_path):
 
 def test_description_names_the_learned_space():
     manager = created(of(SLOW))
-    text = manager.graph.description()
+    text = description.described(manager)
     assert "goals: 3 latents of LESSONGoals in [-2, 2] by 'observation'" in text
     manager.close()

@@ -13,10 +13,10 @@ import coach_rl as rl
 from coach_rl.agents.dqn_agent import DQNLearner
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.runtime import compiler_present
 from coach_rl.extensions.noisy import NoisyLinear
 from coach_rl.extensions.noisy.noisy_layers import NOISE
 from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.agents import small_dqns
 from tests.agents.decisions import context, request
 from tests.agents.resuming import after, assert_resumes

@@ -12,8 +12,8 @@ from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.extensions.optimizers.adamw import AdamWParameters
 from coach_rl.extensions.optimizers.rmsprop import RMSpropParameters
 from coach_rl.extensions.testing import assert_same_state
-from tests.architectures import test_recorded_steps as recorded
 from tests.architectures import test_update_engine as engines
+from tests.extensions.update_modes import test_recorded_steps as recorded
 
 CPU = torch.device("cpu")
 OTHERS = [

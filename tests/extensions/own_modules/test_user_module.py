@@ -23,8 +23,8 @@ from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.runtime import compiler_present
 from coach_rl.extensions.own_modules.user_module import ModuleParameters
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 
 SPACE = spaces.Dict({"goal": spaces.Box(-5, 5, (2,)), "pixels": spaces.Box(0, 9, (3,), np.int64)})
 BOX = spaces.Box(np.float32([-1, 0]), np.float32([1, 4]))

@@ -6,10 +6,10 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from coach_rl.architectures.gradient_step import AdamParameters, Objective
-from coach_rl.architectures.matrix_products import OneDNNProducts
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.update_engine import UpdateEngine
-from tests.architectures.test_recorded_steps import compiles
+from coach_rl.extensions.update_modes.matrix_products import OneDNNProducts
+from tests.extensions.update_modes.test_recorded_steps import compiles
 
 pytestmark = [
     pytest.mark.skipif(
@@ -66,10 +66,12 @@ def test_compiled_steps_multiply_by_onednn_where_it_gains(monkeypatch, mode):
             replaced.append(len(products(graph)))
 
         def uuid(self):
-            return None  # compiled anew, whatever lies in the compiler's cache
+            return None  # compiled again, whatever lies in the compiler's cache
 
-    monkeypatch.setattr("coach_rl.architectures.matrix_products.gained_here", lambda: True)
-    monkeypatch.setattr("coach_rl.architectures.matrix_products.OneDNNProducts", Counted)
+    monkeypatch.setattr(
+        "coach_rl.extensions.update_modes.matrix_products.gained_here", lambda: True
+    )
+    monkeypatch.setattr("coach_rl.extensions.update_modes.matrix_products.OneDNNProducts", Counted)
 
     def trained(mode):
         torch.manual_seed(0)

@@ -4,6 +4,8 @@ Nothing here changes what a step computes. All ways are equal to rounding.
 """
 
 import gc
+import os
+import shutil
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,11 +30,9 @@ from coach_rl.architectures.gradient_step import (
     mapped,
     named_tensors,
 )
+from coach_rl.architectures.update_modes import UnableToRun
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.runtime import UpdateMode, cannot_run, check_mode
 
-COMPILE_REPAID_AFTER = 40_000
-"""Updates after which compiling has repaid itself: about 25 s at 0.6 ms saved per update."""
 COMPILER_OPTIONS = {
     "cpp_wrapper": True,
     "cpp_cache_precompile_headers": False,
@@ -71,31 +71,39 @@ Faster = Callable[[Function, Sequence[Tensor]], Function]
 """(function, the tensors that it writes to) to a faster one."""
 
 
-class CaptureError(Exception):
-    """A step cannot be captured as a CUDA graph; the message is the reason, in one line."""
+class Compiled:
+    """Steps compiled for the CPU."""
+
+    activity = "compiling"
+
+    def cannot_run(self, device: str) -> str | None:
+        if device != "cpu":
+            return f"compiles for the CPU and this agent is on '{device}'"
+        if not compiler_present():
+            return "needs a C++ compiler and none is on the PATH (g++ is one)"
+        return None
+
+    def prepared(self, step: GradientStep[Batch], device: torch.device) -> Step[Batch]:  # noqa: ARG002 - the CPU
+        return compiled(step)
 
 
-def resolved_mode(
-    mode: UpdateMode, device: torch.device, *, planned_updates: int, repaid_after: int
-) -> Literal["eager", "compiled", "captured"]:
-    """The mode, resolved if it is `auto`; ParameterError if it cannot run on the device.
+class Captured:
+    """Steps captured as CUDA graphs."""
 
-    `auto` captures on a GPU. On the CPU it compiles where a C++ compiler is present and the planned
-    updates repay the 10 to 25 seconds that it takes.
+    activity = "recording"
 
-    Args:
-        mode: The configured mode.
-        device: The device of the networks.
-        planned_updates: Gradient steps that the run will take.
-        repaid_after: Gradient steps after which compiling has repaid itself.
-    """
-    if mode == "auto":
-        if device.type == "cuda":
-            return "captured"
-        can_compile = device.type == "cpu" and cannot_run("compiled", "cpu") is None
-        return "compiled" if can_compile and planned_updates >= repaid_after else "eager"
-    check_mode(mode, str(device))
-    return mode
+    def cannot_run(self, device: str) -> str | None:
+        if not device.startswith("cuda"):
+            return f"records a CUDA graph and this agent is on '{device}'"
+        return None
+
+    def prepared(self, step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
+        return captured(step, device)
+
+
+def compiler_present() -> bool:
+    """True if torch.compile finds a C++ compiler: `$CXX`, else `g++`, on the PATH."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
 def functional_gradient(
@@ -144,7 +152,7 @@ def captured(step: GradientStep[Batch], device: torch.device) -> Step[Batch]:
     """The step as a CUDA graph on this GPU, recorded when it is first called.
 
     A batch of another shape gets a graph of its own; after `MOST_GRAPHS` of them it runs eagerly,
-    which gives the same numbers. A call raises a `CaptureError` if the step cannot be captured;
+    which gives the same numbers. A call raises `UnableToRun` if the step cannot be captured;
     then nothing has changed: neither what the step writes, nor the GPU's random numbers.
 
     With a transform that cannot be traced: its gradients and its optimisers' steps, each as one.
@@ -278,7 +286,7 @@ def _captured_halves(step: GradientStep[Batch], device: torch.device) -> Step[Ba
         kept = [(tensor, tensor.clone()) for tensor in step.written]
         try:
             result = halves(batch, index, scalars)
-        except CaptureError:  # of a later half, maybe
+        except UnableToRun:  # of a later half, maybe
             for tensor, value in kept:
                 tensor.copy_(value)
             raise
@@ -352,7 +360,7 @@ def _recorded(
                 result = _capture(graph, function)
     except RuntimeError as error:  # all of torch's own
         _abandoned.append(graph)
-        raise CaptureError(_cause(error)) from error
+        raise UnableToRun(f"cannot be captured: {_cause(error)}") from error
     finally:
         torch.cuda.synchronize(device)
         for tensor, value in kept:
@@ -423,7 +431,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 def _products() -> dict[str, Callable[..., object]]:
     """The compiler's setting for matrix products by oneDNN, where that gains."""
-    from coach_rl.architectures.matrix_products import OneDNNProducts, gained_here
+    from coach_rl.extensions.update_modes.matrix_products import OneDNNProducts, gained_here
 
     return {"post_grad_custom_post_pass": OneDNNProducts()} if gained_here() else {}
 

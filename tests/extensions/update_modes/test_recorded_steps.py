@@ -8,15 +8,10 @@ from torch._inductor.exc import InductorError
 
 from coach_rl.architectures.gradient_step import AdamParameters, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.recorded_steps import (
-    COMPILE_REPAID_AFTER,
-    CaptureError,
-    resolved_mode,
-)
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core import runtime
+from coach_rl.architectures.update_modes import REPAID_AFTER, UnableToRun, resolved_mode
 from coach_rl.core.errors import CoachWarning, ConfigurationError
-from coach_rl.core.runtime import compiler_present
+from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:1")
 CLIPPED = AdamParameters(learning_rate=0.02, betas=(0.8, 0.95), max_gradient_norm=0.5)
@@ -79,17 +74,19 @@ def train(engine, device=CPU):
 @pytest.mark.parametrize(
     ("planned", "device", "compiler", "expected"),
     [
-        (COMPILE_REPAID_AFTER, CPU, True, "compiled"),
-        (COMPILE_REPAID_AFTER - 1, CPU, True, "eager"),
-        (COMPILE_REPAID_AFTER, CPU, False, "eager"),
+        (REPAID_AFTER, CPU, True, "compiled"),
+        (REPAID_AFTER - 1, CPU, True, "eager"),
+        (REPAID_AFTER, CPU, False, "eager"),
         (0, GPU, True, "captured"),
     ],
 )
 def test_auto_captures_on_a_gpu_and_compiles_where_it_can_and_is_repaid(
     monkeypatch, planned, device, compiler, expected
 ):
-    monkeypatch.setattr(runtime, "compiler_present", lambda: compiler)
-    mode = resolved_mode("auto", device, planned_updates=planned, repaid_after=COMPILE_REPAID_AFTER)
+    monkeypatch.setattr(
+        "coach_rl.extensions.update_modes.recorded_steps.compiler_present", lambda: compiler
+    )
+    mode = resolved_mode("auto", device, planned_updates=planned, repaid_after=REPAID_AFTER)
     assert mode == expected
 
 
@@ -156,7 +153,7 @@ def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failu
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if failures == 1:
@@ -186,7 +183,7 @@ def test_a_compiled_file_that_was_cut_off_is_made_again(monkeypatch, tmp_path, p
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if place == "elsewhere":
@@ -316,13 +313,13 @@ def unable_to_capture(monkeypatch, mode):
 
     def captured(step, device):
         def run(*arguments):
-            raise CaptureError("it reads a number (in forward, net.py:7)")
+            raise UnableToRun("cannot be captured: it reads a number (in forward, net.py:7)")
 
         return run
 
-    monkeypatch.setattr("coach_rl.architectures.update_engine.captured", captured)
+    monkeypatch.setattr("coach_rl.extensions.update_modes.recorded_steps.captured", captured)
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
-    monkeypatch.setattr("coach_rl.core.runtime.cannot_run", lambda *_: None)
+    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     network, engine = learner(mode)
     engine.mode = "captured"
     return network, engine

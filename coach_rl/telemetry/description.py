@@ -1,52 +1,44 @@
-"""The description of a graph in words: its levels as a tree, with their agents and settings."""
+"""The description of an experiment in words: its levels as a tree, with agents and settings."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from coach_rl.core.agents import AnyAgent
-from coach_rl.core.levels import LevelDescription, received_by
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.parts import description_of
 from coach_rl.core.shown_text import shown_level
-from coach_rl.graph_managers.parameters import GraphParameters, LevelParameters
-from coach_rl.graph_managers.stack import Stack
-from coach_rl.levels.level_checks import agent_spaces
+from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import LevelParameters
 
 
-def described(
-    parameters: GraphParameters,
-    stack: Stack,
-    agents: Mapping[str, AnyAgent],
-    unloaded: Collection[str],
-) -> str:
-    """A readable description of a graph's levels, their goals and agents, and its environment.
+def described(graph_manager: GraphManager) -> str:
+    """A readable description of an experiment's levels, their goals and agents, and environment.
 
     Args:
-        parameters: Of the graph.
-        stack: The stack that trains.
-        agents: The agents by their level's name.
-        unloaded: Names of the levels that are still to be loaded.
+        graph_manager: The experiment, whose graph is built.
     """
+    parameters = graph_manager.parameters
+    graph = graph_manager.graph
+    stack = graph.training
     arrangement = parameters.arrangement
     lines: list[str] = []
     links = arrangement.links(parameters.levels)
     depths = [0] * len(parameters.levels)
     for index, (level, params) in enumerate(zip(stack.levels, parameters.levels, strict=True)):
-        spaces = agent_spaces(level.environment.spaces, received_by(level.params))
+        spaces = graph.contexts[level.name].spaces
         for each in links[index]:
             depths[each] = max(depths[each], depths[index] + 1)
         below = [stack.levels[each] for each in links[index]]
         settings = [
             *_of_level(params, index == 0),
             *arrangement.settings(params),
-            *_of_learning(params, level.name in unloaded),
+            *_of_learning(params, level.name in graph.unloaded),
         ]
-        agent = agents[level.name]
         about = [
             f"level {level.name}: {params.agent.name}",
             *(f"  {line}" for line in settings),
             f"  observes {spaces.observation}",
             f"  acts in {spaces.action}",
-            *(f"  {line}" for line in description_of(agent).splitlines()),
+            *(f"  {line}" for line in description_of(graph.agents[level.name]).splitlines()),
             *(["  selects for each decision:"] if len(below) > 1 else []),
             *(f"  acts through level {each.name}: {_orders(each.params)}" for each in below),
         ]
