@@ -9,6 +9,11 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
+from coach_rl.extensions.data.block_filling import (
+    changes_by_reading,
+    fill_in_blocks,
+    fills_in_blocks,
+)
 from coach_rl.extensions.data.column_cache import checksum
 from coach_rl.extensions.data.files import SAMPLE, path_of, read_data
 from coach_rl.extensions.data.filled_memory import FilledMemory
@@ -16,9 +21,7 @@ from coach_rl.extensions.data.held_out import split_episodes
 from coach_rl.extensions.data.level_data import data_of_level
 from coach_rl.extensions.data.recorded import (
     Recorded,
-    fill_plainly,
     read_into,
-    stores_plainly,
 )
 from coach_rl.levels.level_manager import LevelManager
 
@@ -121,8 +124,8 @@ class DataReading:
                 f"filling the memory with {count:,} transitions of {self._source}{mapped}"
             )
             num_rows = level.num_envs
-            if is_again and stores_plainly(agent):
-                fill_plainly(agent, recorded, num_rows=num_rows, episodes=learned)
+            if fills_in_blocks(agent) and (is_again or not changes_by_reading(agent)):
+                fill_in_blocks(agent, recorded, num_rows=num_rows, episodes=learned)
             else:
                 read_into(agent, recorded, num_rows=num_rows, seed=seed, episodes=learned)
             if isinstance(agent.memory, FilledMemory):

@@ -106,7 +106,7 @@ def read_into(
         ConfigurationError: The data do not fit into the memory.
         SpaceError: There is no way back through the agent's OutputFilter.
     """
-    assigned = _fitting_rows(agent, recorded, num_rows, episodes)
+    assigned = fitting_rows(agent, recorded, num_rows, episodes)
     actions = flat_action(agent.output_filter.inverse(recorded.actions))
     places = [_places(recorded, episodes) for episodes in assigned]
     is_first = np.zeros(len(recorded), np.bool_)
@@ -129,50 +129,7 @@ def read_into(
         )
 
 
-def stores_plainly(agent: OffPolicyAgent) -> bool:
-    """Return whether an agent stores what it observes as it is, and nothing beside it."""
-    layout = agent.memory.layout
-    observed = agent.input_filter
-    is_changed = observed.changed_keys or observed.changes_reward or agent.params.stores
-    is_more = layout.extras or layout.keeps_follows or layout.frame_stack
-    return not (is_changed or is_more or layout.ledger or agent.stages.kept)
-
-
-def fill_plainly(
-    agent: OffPolicyAgent,
-    recorded: Recorded,
-    *,
-    num_rows: int,
-    episodes: IntArray,
-) -> None:
-    """Put a data set into the memory of an agent that `stores_plainly`, as `read_into` does.
-
-    Nothing else of the agent changes. See `read_into` for the arguments and errors.
-    """
-    _fitting_rows(agent, recorded, num_rows, episodes)
-    inverse = agent.output_filter.inverse
-
-    def columns_of(episode: int) -> Mapping[str, Array]:
-        begin = recorded.begins[episode]
-        part = slice(begin, begin + recorded.lengths[episode])
-        columns = {
-            path: column[part]
-            for path, column in recorded.columns.items()
-            if path != ACTIONS and not path.startswith(ACTION_PARTS)
-        }
-        chosen = recorded.actions
-        if isinstance(chosen, dict):
-            own = inverse({key: each[part] for key, each in chosen.items()})
-        else:
-            own = inverse(chosen[part])
-        if isinstance(own, dict):
-            return columns | {f"{ACTION_PARTS}{key}": each for key, each in own.items()}
-        return {**columns, ACTIONS: own}
-
-    agent.memory.fill(map(columns_of, episodes.tolist()), "the data set")
-
-
-def _fitting_rows(
+def fitting_rows(
     agent: OffPolicyAgent, recorded: Recorded, num_rows: int, episodes: IntArray | None
 ) -> list[list[int]]:
     """The episodes of each row; ConfigurationError where they do not fit into the memory."""
