@@ -3,10 +3,81 @@
 coach maze_data stitch ./data/stitch.npz                          # the data, once
 python -m benchmarks.studies.goals_from_data --hours 2            # every job in turn
 python -m benchmarks.studies.goals_from_data --hours 2 HIQL_seed0 # one of them
-python -m benchmarks.studies.goals_from_data --report             # the tables
+python -m benchmarks.studies.goals_from_data --report             # what the results say
 
-Networks, batches, discount and learning rate are the same for both, and each level of HIQL makes as
-many updates as GCIQL. A result, a file below `benchmarks/results/goals_from_data/`, has the success
-of the last networks in each of OGBench's five tasks. A job whose file has the same parameters is
-skipped.
+Data, networks, batches, discount and learning rate are the same for all, and each level of HIQL
+makes as many updates as GCIQL. A result, a file below `benchmarks/results/goals_from_data/`, has
+the success of the last networks in each of OGBench's five tasks, 20 episodes each; no checkpoint is
+chosen. *online* runs go on for 50,000 steps in the maze after those updates. *scratch* runs are the
+same agents there without data in their batches, from a first update on. A job whose file has the
+same parameters is skipped.
 """
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.maze_tasks import task_success
+from benchmarks.studies.single_runs import FINAL_SEED, Job, Result, SingleRuns, evaluations
+from coach_rl.extensions.studies.statistics import difference, estimate, mean
+
+SEEDS = range(5)
+UPDATES = 10_000
+"""Updates from the data, of each level."""
+STEPS = 50_000
+"""Environment steps of the runs that act."""
+EPISODES = 20
+"""Episodes in each of the tasks."""
+PANEL = {"data": "./data/stitch.npz", "layers": (128, 128), "evaluation_interval": UPDATES}
+MARGIN = 0.1
+"""By how much HIQL is to be above GCIQL."""
+
+
+def offline(preset: str, seed: int) -> Job:
+    """A run that learns from the data alone."""
+    return Job(preset=preset, seed=seed, panel={**PANEL, "updates": UPDATES})
+
+
+def read(job: Job, folder: Path) -> Result:
+    """Success in each task, and the curve of a run that acts."""
+    found: Result = {"tasks": task_success(folder, EPISODES, seed=FINAL_SEED)}
+    if "steps" in job.panel:
+        found["curve"] = evaluations(folder)
+    return found
+
+
+STUDY = SingleRuns(
+    name="goals_from_data",
+    jobs={
+        f"{method}_seed{seed}": offline(f"PointMaze_{method}", seed)
+        for seed in SEEDS
+        for method in ("GCIQL", "HIQL")
+    },
+    read=read,
+)
+
+
+def report() -> None:
+    """Print the success of both methods, and of their difference with its interval."""
+    scores = {}
+    for method in ("GCIQL", "HIQL"):
+        files = [STUDY.file(f"{method}_seed{seed}") for seed in SEEDS]
+        tasks = [json.loads(file.read_text())["tasks"] for file in files if file.is_file()]
+        if not tasks:
+            print(f"{method}: no results")
+            return
+        scores[method] = np.mean(tasks, axis=1)  # [seeds]
+        found = estimate(scores[method], mean, bounds=(0.0, 1.0))
+        each = "  ".join(f"task {number} {rate:4.0%}" for number, rate in enumerate(np.mean(tasks, axis=0), 1))
+        print(f"{method}: {len(tasks)} seeds  {each}  all {found.value:.0%} [{found.low}, {found.high}]")
+    apart = difference(scores["HIQL"], scores["GCIQL"], mean, bounds=(0.0, 1.0))
+    print(f"HIQL - GCIQL: {apart.value:+.1%} [{apart.low}, {apart.high}], wanted above {MARGIN:.0%}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--report"]:
+        report()
+    else:
+        STUDY.main((__doc__ or "").splitlines()[0])

@@ -47,6 +47,12 @@ FOR_RUNS = (
             Path,
             sets="coach_rl:RecordingParameters.file",
         ),
+        Flag(
+            "--record_infos NAMES",
+            "infos of the environment to write with them, separated by commas",
+            values.names,
+            sets="coach_rl:RecordingParameters.infos",
+        ),
         of="evaluate",
     ),
 )

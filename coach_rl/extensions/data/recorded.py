@@ -25,11 +25,13 @@ from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     DURATIONS,
+    INFOS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
     REWARDS,
     TERMINATED,
     TRUNCATED,
+    extra,
     under,
 )
 
@@ -68,6 +70,11 @@ class Recorded:
         """All actions, or their parts by key, [T, ...] each."""
         parts = under(ACTION_PARTS, self.columns)
         return dict(parts) if ACTIONS not in self.columns else self.columns[ACTIONS]
+
+    @cached_property
+    def infos(self) -> Mapping[str, Array]:
+        """The infos of the environment that were recorded, [T] each, by name."""
+        return under(extra(INFOS), self.columns)
 
     def observations(self, places: IntArray) -> Observation:
         """Observations before transitions [R], [R, ...] each."""
@@ -190,6 +197,7 @@ def _store(
         end=end,
         below=np.zeros(len(among), np.uint8),
         tested=np.zeros(len(among), np.bool_),
+        info={name: column[here] for name, column in recorded.infos.items()},
     )
     agent.observe(rows, outcome, clock)
 

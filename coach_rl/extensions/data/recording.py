@@ -1,4 +1,4 @@
-"""Recording evaluations as a data set: `coach evaluate RUN --record FILE.npz`.
+"""Recording evaluations as a data set: `coach evaluate RUN --record FILE.npz --record_infos NAMES`.
 
 What is recorded lies in the environment's own spaces, before any filter: the observations that it
 showed, the actions that it was sent, its rewards and its ends. Episodes that an evaluation does not
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
@@ -33,11 +33,13 @@ from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     DURATIONS,
+    INFOS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
     REWARDS,
     TERMINATED,
     TRUNCATED,
+    extra,
 )
 from coach_rl.sessions.run_parts import RunPart, Written
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
@@ -51,6 +53,8 @@ class RecordingParameters(RunPartParameters):
 
     file: Path
     """The file that is written; it ends with .npz and does not exist yet (required)."""
+    infos: tuple[str, ...] = ()
+    """Names of the environment's infos that are recorded with transitions, one number each."""
 
     def check(self, settings: RunSettings) -> None:  # noqa: ARG002 - of all parts
         if self.file.suffix != ".npz":
@@ -59,7 +63,7 @@ class RecordingParameters(RunPartParameters):
             raise ConfigurationError(f"{self.file} exists already; record into another file")
 
     def build(self, settings: RunSettings) -> RunPart:  # noqa: ARG002
-        return RecordedEvaluation(self.file)
+        return RecordedEvaluation(self.file, self.infos)
 
 
 class RecordedEvaluation(RunPart):
@@ -67,28 +71,37 @@ class RecordedEvaluation(RunPart):
 
     Args:
         file: The file.
+        infos: Names of the infos that are recorded.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, infos: tuple[str, ...]) -> None:
         self._file = file
-        self._recorder = EpisodeCollector()
+        self._recorder = EpisodeCollector(infos)
         self.watchers: Sequence[EvaluationWatcher] = (self._recorder,)
 
     def evaluated(self, file: Path) -> Iterator[Written]:  # noqa: ARG002 - a file of its own
         recorded = self._recorder.recorded()
         path = write_file(recorded, self._file, self._recorder.spaces)
-        about = f" ({len(recorded):,} transitions of {len(recorded.begins):,} episodes)"
-        yield Written(what="recorded as", path=path, note=about)
+        about = f"{len(recorded):,} transitions of {len(recorded.begins):,} episodes"
+        if unreported := self._recorder.unreported:
+            about += f"; the environment has never reported {', '.join(unreported)}, which is 0"
+        yield Written(what="recorded as", path=path, note=f" ({about})")
 
 
 class EpisodeCollector(EvaluationWatcher):
-    """Collects the transitions of the episodes that evaluations play."""
+    """Collects the transitions of the episodes that evaluations play.
+
+    Args:
+        infos: Names of the environment's infos that are collected, too.
+    """
 
     spaces: EnvironmentSpaces
     """The environment's."""
 
-    def __init__(self) -> None:
+    def __init__(self, infos: tuple[str, ...] = ()) -> None:
         self._finished: list[dict[str, Array]] = []
+        self._infos = infos
+        self._reported: set[str] = set()
 
     def prepare(self, stack: Stack) -> None:
         """Note the actions that the simulators are sent from now on."""
@@ -114,6 +127,7 @@ class EpisodeCollector(EvaluationWatcher):
         self._actions: list[Any] = [None for _ in rows]
 
     def note_tick(self, answer: EnvResponse) -> None:
+        infos = self._infos_of(answer)
         for place, row in enumerate(answer.rows):
             if not self._due[row]:
                 continue
@@ -129,6 +143,7 @@ class EpisodeCollector(EvaluationWatcher):
                 DURATIONS: answer.duration[here],
                 **{f"{OBSERVATIONS}{key}": array for key, array in self._now[row].items()},
                 **self._actions[row],
+                **take(infos, np.array([place])),
             }
             for key in self.spaces.observation.spaces:
                 step[f"{NEXT_OBSERVATIONS}{key}"] = answer.observation[key][here].copy()
@@ -137,9 +152,42 @@ class EpisodeCollector(EvaluationWatcher):
             if answer.terminated[place] or answer.truncated[place]:
                 self._finish(int(row))
 
+    @property
+    def unreported(self) -> list[str]:
+        """The names of infos that the environment has never reported."""
+        return [name for name in self._infos if name not in self._reported]
+
     def recorded(self) -> Recorded:
         """The episodes that are over."""
         return Recorded.of(self._finished)
+
+    def _infos_of(self, answer: EnvResponse) -> dict[str, Array]:
+        """The columns of infos by path, float32 [R] each; 0 where an info is not reported.
+
+        Raises:
+            SpaceError: An info is not one number a row.
+            NonFiniteError: It has numbers that data sets don't have.
+        """
+        found = {}
+        for name in self._infos:
+            values = answer.info.get(name)
+            if values is None:
+                values = np.zeros(len(answer.rows))
+            else:
+                self._reported.add(name)
+            if values.ndim != 1 or values.dtype.kind not in "biuf":
+                raise SpaceError(
+                    f"the info '{name}' is {values.dtype} of shape {values.shape[1:]}, and data "
+                    "sets have one number a row; leave it out of --record_infos"
+                )
+            column = values.astype(np.float32)
+            if not np.isfinite(column).all():
+                raise NonFiniteError(
+                    f"the info '{name}' is {values[~np.isfinite(column)][0]}, which data sets "
+                    "don't have; leave it out of --record_infos"
+                )
+            found[extra(f"{INFOS}{name}")] = column
+        return found
 
     def _note_actions(self, action: Action, rows: IntArray) -> None:
         if not hasattr(self, "_actions"):  # before the first evaluation begins

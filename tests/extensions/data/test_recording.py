@@ -82,3 +82,84 @@ def test_command_refuses_a_file_before_it_plays(name, tmp_path, capsys):
     shown = capsys.readouterr().err.strip()
     assert "record" in shown
     assert len(shown.splitlines()) == 1
+
+
+class Odd(gymnasium.Env):
+    """Counts to 5; its infos are the count, a vector, NaN at the third step, and a last one."""
+
+    observation_space = gymnasium.spaces.Box(0, 5, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        info = {
+            "count": self.count,
+            "vector": np.zeros(2),
+            "rough": np.nan if self.count == 3 else 1.0,
+        }
+        if self.count == 5:
+            info["is_late"] = True
+        shown = np.full(1, self.count, np.float32)
+        return shown, 1.0, self.count == 5, False, info
+
+
+@pytest.fixture(scope="module")
+def odd_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("odd")
+    environment = rl.GymnasiumParameters(level=f"{__name__}:Odd")
+    agent = rl.PPOAgentParameters(algorithm=rl.PPOAlgorithmParameters(rollout=32, minibatch=32))
+    parameters = rl.BasicGraphParameters(
+        agent=agent,
+        environment=environment,
+        schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(64)),
+    )
+    result = rl.run_experiment(
+        rl.BasicRLGraphManager(parameters), name="odd", root=folder, settings=rl.RunSettings()
+    )
+    return result.folder.path
+
+
+def test_infos_are_recorded_and_learned_from(odd_run, tmp_path):
+    file = tmp_path / "odd.npz"
+    parts = (rl.RecordingParameters(file=file, infos=("count", "is_late", "none")),)
+    notes = []
+    rl.evaluate_run(
+        odd_run, episodes=3, parts=parts, on_written=lambda each: notes.append(each.note)
+    )
+    assert notes == [
+        " (15 transitions of 3 episodes; the environment has never reported none, which is 0)"
+    ]
+    recorded = open_file(str(file)).recorded
+    assert {name: each.tolist() for name, each in recorded.infos.items()} == {
+        "count": [1, 2, 3, 4, 5] * 3,
+        "is_late": [0, 0, 0, 0, 1] * 3,
+        "none": [0] * 15,
+    }
+    agent = rl.BCAgentParameters(
+        infos=("count",), learning=rl.LearningParameters(batch=4, learning_starts=1)
+    )
+    parameters = rl.BatchGraphParameters(
+        data=str(file),
+        agent=agent,
+        environment=rl.GymnasiumParameters(level=f"{__name__}:Odd"),
+        schedule=rl.batch_schedule(1),
+    )
+    with rl.BatchGraphManager(parameters) as manager:
+        manager.run()
+        kept = manager.graph.agents["main"].memory.trajectories()["/infos/count"]
+    np.testing.assert_array_equal(kept[0], [1, 2, 3, 4, 5] * 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("vector", "of shape (2,)"), ("rough", "'rough' is nan")]
+)
+def test_infos_that_are_no_numbers_are_refused(odd_run, tmp_path, name, message):
+    parts = (rl.RecordingParameters(file=tmp_path / "odd.npz", infos=(name,)),)
+    with pytest.raises(rl.CoachError) as raised:
+        rl.evaluate_run(odd_run, episodes=1, parts=parts)
+    assert message in str(raised.value)
+    assert not (tmp_path / "odd.npz").exists()
