@@ -25,6 +25,7 @@ from coach_rl.memories.batches import (
     TERMINATED,
     TRUNCATED,
 )
+from coach_rl.memories.replay_memory import ReplayMemory
 
 _CHANGING = ("prepare", "begin", "enter", "reward", "store", "advance")
 """Methods by which a stage changes what is stored of a decision."""
@@ -58,15 +59,25 @@ def fill_in_blocks(
     *,
     num_rows: int,
     episodes: IntArray | None = None,
+    memory: ReplayMemory | None = None,
 ) -> None:
     """Fill the memory of an agent that `fills_in_blocks`, with what `read_into` gives it.
 
-    Nothing else of the agent changes. See `read_into` for the arguments and errors.
+    Nothing else of the agent changes. See `read_into` for the errors.
+
+    Args:
+        agent: The agent.
+        recorded: The data, in the spaces of the agent's level.
+        num_rows: N, the rows of the memory.
+        episodes: Numbers of the episodes; None: all.
+        memory: A memory with room for them, of the agent's transitions; None: the agent's own.
     """
-    fitting_rows(agent, recorded, num_rows, episodes)
+    if memory is None:
+        memory = agent.memory
+        fitting_rows(agent, recorded, num_rows, episodes)
     chosen = np.arange(len(recorded.begins)) if episodes is None else episodes
     columns = (_stored(agent, recorded, int(each)) for each in chosen)
-    agent.memory.fill(columns, "the data set")
+    memory.fill(columns, "the data set")
 
 
 def _is_function(stage: Stage, agent: OffPolicyAgent) -> bool:

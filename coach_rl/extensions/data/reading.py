@@ -6,6 +6,7 @@ from pathlib import Path
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import IntArray
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
@@ -57,6 +58,15 @@ def _waiting(levels: Sequence[LevelManager]) -> Iterator[tuple[LevelManager, Off
         memory = agent.memory
         if isinstance(memory, FilledMemory) and memory.awaits_data:
             yield level, agent
+
+
+def _seen_by(
+    levels: Sequence[LevelManager], read: Recorded
+) -> Iterator[tuple[LevelManager, Recorded]]:
+    """Levels, top first, and a simulator's data as each sees them."""
+    descriptions = [level.params for level in levels]
+    for level, below in zip(levels, [*descriptions[1:], None], strict=True):
+        yield level, data_of_level(read, level.params, below, is_top=level is levels[0])
 
 
 def _storing_state(agent: OffPolicyAgent) -> State:
@@ -111,12 +121,10 @@ class DataReading:
             )
         read = self.read(levels[-1], path)
         learned, _ = split_episodes(len(read.begins), self._held_out, self._split_seed)
-        descriptions = [level.params for level in levels]
-        for level, below in zip(levels, [*descriptions[1:], None], strict=True):
+        for level, recorded in _seen_by(levels, read):
             agent = level.agent
             assert isinstance(agent, OffPolicyAgent)
             self._before.setdefault(level.name, _storing_state(agent))
-            recorded = data_of_level(read, level.params, below, is_top=level is levels[0])
             seed = integer_seed(self._runtime.seed, "data", level.name)
             count = recorded.lengths[learned].sum()
             mapped = "" if recorded.folder is None else f", mapped from {recorded.folder}"
@@ -137,6 +145,15 @@ class DataReading:
                 of_episodes=len(recorded.begins),
             )
         self._runtime.on_activity("")
+
+    def held_out(
+        self, levels: Sequence[LevelManager]
+    ) -> Iterator[tuple[LevelManager, Recorded, IntArray]]:
+        """Levels, the data as each sees them, and the numbers of episodes that are held out."""
+        read = self.read(levels[-1], self._located())
+        _, numbers = split_episodes(len(read.begins), self._held_out, self._split_seed)
+        for level, recorded in _seen_by(levels, read):
+            yield level, recorded, numbers
 
     def refill(self, levels: Sequence[LevelManager]) -> None:
         """Fill memories again whose saved states have left the data out; all else stays.
