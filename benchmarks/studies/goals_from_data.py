@@ -22,13 +22,7 @@ import numpy as np
 from benchmarks.maze_tasks import task_success
 from benchmarks.studies.single_runs import FINAL_SEED, Job, Result, SingleRuns, evaluations
 from coach_rl.core.records import FloatArray
-from coach_rl.extensions.studies.statistics import (
-    Difference,
-    Estimate,
-    difference,
-    estimate,
-    mean,
-)
+from coach_rl.extensions.studies.statistics import Estimate, difference, estimate, mean
 
 SEEDS = range(5)
 UPDATES = 5_000
@@ -97,10 +91,11 @@ def successes(method: str) -> FloatArray:
     return np.array(found)
 
 
-def shown(found: Estimate | Difference) -> str:
+def shown(found: Estimate) -> str:
     """A share with its interval, where it has one."""
-    interval = "no interval" if found.low is None else f"[{found.low:.1%}, {found.high:.1%}]"
-    return f"{found.value:.1%} {interval}"
+    if found.low is None or found.high is None:
+        return f"{found.value:.1%} ({found.reason})"
+    return f"{found.value:.1%} [{found.low:.1%}, {found.high:.1%}]"
 
 
 if __name__ == "__main__":

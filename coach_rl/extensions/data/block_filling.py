@@ -6,13 +6,14 @@ transition: their memories are filled an episode at a time, tens of times faster
 contents.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.stages.filters import FilteredInput
 from coach_rl.agents.stages.stage import Stage
+from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.core.records import Array, FloatArray, IntArray, Observation
 from coach_rl.extensions.data.recorded import Recorded, fitting_rows
 from coach_rl.memories.batches import (
@@ -24,6 +25,7 @@ from coach_rl.memories.batches import (
     REWARDS,
     TERMINATED,
     TRUNCATED,
+    under,
 )
 from coach_rl.memories.replay_memory import ReplayMemory
 
@@ -45,12 +47,19 @@ def fills_in_blocks(agent: OffPolicyAgent) -> bool:
     return not (is_more or is_own) and all(_is_function(each, agent) for each in agent.stages.all)
 
 
-def changes_by_reading(agent: OffPolicyAgent) -> bool:
-    """Return whether an agent that `fills_in_blocks` changes by reading, beside its memory.
+def learns_in_blocks(agent: OffPolicyAgent, num_rows: int) -> bool:
+    """Return whether filling in blocks changes an agent that `fills_in_blocks` as reading does.
 
-    Statistics inside its networks do, and priorities that follow the number of decisions.
+    Statistics of its networks follow one row in its order, but several rows in turns. Priorities
+    follow the number of decisions.
+
+    Args:
+        agent: The agent.
+        num_rows: N, the rows of its memory.
     """
-    return agent.normaliser is not None or bool(agent.memory.sampler.overriding("added"))
+    sampler = agent.memory.sampler
+    follows = num_rows == 1 and not sampler.overriding("as_shown")
+    return (agent.normaliser is None or follows) and not sampler.overriding("added")
 
 
 def fill_in_blocks(
@@ -60,10 +69,11 @@ def fill_in_blocks(
     num_rows: int,
     episodes: IntArray | None = None,
     memory: ReplayMemory | None = None,
+    learn: bool = False,
 ) -> None:
     """Fill the memory of an agent that `fills_in_blocks`, with what `read_into` gives it.
 
-    Nothing else of the agent changes. See `read_into` for the errors.
+    See `read_into` for the errors.
 
     Args:
         agent: The agent.
@@ -71,13 +81,21 @@ def fill_in_blocks(
         num_rows: N, the rows of the memory.
         episodes: Numbers of the episodes; None: all.
         memory: A memory with room for them, of the agent's transitions; None: the agent's own.
+        learn: Whether statistics of its networks are updated; nothing else of the agent changes.
     """
     if memory is None:
         memory = agent.memory
         fitting_rows(agent, recorded, num_rows, episodes)
     chosen = np.arange(len(recorded.begins)) if episodes is None else episodes
-    columns = (_stored(agent, recorded, int(each)) for each in chosen)
-    memory.fill(columns, "the data set")
+
+    def columns() -> Iterator[dict[str, Array]]:
+        for episode in chosen.tolist():
+            stored = _stored(agent, recorded, episode)
+            if learn and agent.normaliser is not None:
+                _normalise(agent.normaliser, under(OBSERVATIONS, stored))
+            yield stored
+
+    memory.fill(columns(), "the data set")
 
 
 def _is_function(stage: Stage, agent: OffPolicyAgent) -> bool:
@@ -108,6 +126,12 @@ def _stored(agent: OffPolicyAgent, recorded: Recorded, episode: int) -> dict[str
         # A decision is made on what the one before it led to.
         stored[f"{OBSERVATIONS}{key}"] = np.concatenate([first[key], values[:-1]])
     return stored | _actions(agent, recorded, places)
+
+
+def _normalise(normaliser: ObservationNormaliser, observation: Observation) -> None:
+    """Update statistics with observations [T, ...] each, one by one: a block rounds otherwise."""
+    for step in range(len(next(iter(observation.values())))):
+        normaliser.update({key: values[step : step + 1] for key, values in observation.items()})
 
 
 def _entered(agent: OffPolicyAgent, observation: Observation, reward: FloatArray) -> Observation:

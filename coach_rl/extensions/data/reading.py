@@ -11,9 +11,9 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
 from coach_rl.extensions.data.block_filling import (
-    changes_by_reading,
     fill_in_blocks,
     fills_in_blocks,
+    learns_in_blocks,
 )
 from coach_rl.extensions.data.column_cache import checksum
 from coach_rl.extensions.data.files import SAMPLE, path_of, read_data
@@ -132,8 +132,10 @@ class DataReading:
                 f"filling the memory with {count:,} transitions of {self._source}{mapped}"
             )
             num_rows = level.num_envs
-            if fills_in_blocks(agent) and (is_again or not changes_by_reading(agent)):
-                fill_in_blocks(agent, recorded, num_rows=num_rows, episodes=learned)
+            if fills_in_blocks(agent) and (is_again or learns_in_blocks(agent, num_rows)):
+                fill_in_blocks(
+                    agent, recorded, num_rows=num_rows, episodes=learned, learn=not is_again
+                )
             else:
                 read_into(agent, recorded, num_rows=num_rows, seed=seed, episodes=learned)
             if isinstance(agent.memory, FilledMemory):

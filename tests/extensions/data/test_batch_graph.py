@@ -14,13 +14,14 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.block_filling import (
-    changes_by_reading,
     fill_in_blocks,
     fills_in_blocks,
+    learns_in_blocks,
 )
 from coach_rl.extensions.data.files import write_file
 from coach_rl.extensions.data.held_out import split_episodes
 from coach_rl.extensions.data.recorded import Recorded, read_into
+from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
 
@@ -566,21 +567,27 @@ RANKED = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParam
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_changed"),
+    ("changes", "num_envs", "is_same"),
     [
-        ({}, False),
-        ({"normalise_observations": 10.0}, True),
-        (
-            {
-                "memory": rl.ReplayMemoryParameters(
-                    capacity=200, prioritised=rl.PrioritisedParameters()
-                )
-            },
-            True,
-        ),
+        ({}, 3, True),
+        ({"normalise_observations": 10.0}, 1, True),
+        ({"normalise_observations": 10.0}, 2, False),
+        ({"memory": RANKED}, 1, False),
     ],
 )
-def test_agent_with_statistics_or_priorities_changes_by_reading(data, changes, is_changed):
-    with batch_graph(data, 1, **changes) as manager:
+def test_statistics_of_one_row_and_no_priorities_follow_blocks(data, changes, num_envs, is_same):
+    with batch_graph(data, 1, num_envs=num_envs, **changes) as manager:
         manager.create_graph()
-        assert changes_by_reading(manager.graph.agents["main"]) == is_changed
+        assert learns_in_blocks(manager.graph.agents["main"], num_envs) == is_same
+
+
+def test_statistics_of_networks_are_to_the_last_bit_those_of_single_decisions(data):
+    found = []
+    for fill in (partial(read_into, seed=1), partial(fill_in_blocks, learn=True)):
+        with batch_graph(data, 1, num_envs=1, normalise_observations=10.0) as manager:
+            manager.create_graph()
+            mine = manager.graph.agents["main"]
+            fill(mine, recorded(), num_rows=1, episodes=np.array([4, 0, 2]))
+            found.append(mine.normaliser.state_dict())
+    assert_same_state(*found)
+    assert found[0]["observation"]["count"] == 20
