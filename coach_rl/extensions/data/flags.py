@@ -43,7 +43,7 @@ FOR_RUNS = (
         "where and how it runs",
         Flag(
             "--record FILE",
-            "write the episodes as a data set, FILE.npz, to learn from",
+            "write the episodes of an evaluation, or of training, as a data set, FILE.npz",
             Path,
             sets="coach_rl:RecordingParameters.file",
         ),
@@ -53,7 +53,7 @@ FOR_RUNS = (
             values.names,
             sets="coach_rl:RecordingParameters.infos",
         ),
-        of="evaluate",
+        of="train resume fork evaluate",
     ),
 )
 """The flags of commands about one run."""

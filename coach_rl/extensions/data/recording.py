@@ -1,18 +1,21 @@
-"""Recording evaluations as a data set: `coach evaluate RUN --record FILE.npz --record_infos NAMES`.
+"""Recording episodes as a data set: `coach evaluate RUN --record FILE.npz`, `coach train ...` too.
 
 What is recorded lies in the environment's own spaces, before any filter: the observations that it
 showed, the actions that it was sent, its rewards and its ends. Episodes that an evaluation does not
-count, as they were not over with it, are left out. Where one agent explores whose probabilities are
+count, as they were not over with it, are left out; those that are open when training ends are cut
+off there. Where one agent explores whose probabilities are
 known, there are the log-probabilities of its actions, too (`action_probabilities`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError
+from coach_rl.core.errors import ConfigurationError, NonFiniteError, SpaceError, warn
+from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import (
     Action,
@@ -41,13 +44,13 @@ from coach_rl.memories.batches import (
     TRUNCATED,
     extra,
 )
-from coach_rl.sessions.run_parts import RunPart, Written
+from coach_rl.sessions.run_parts import PartResult, RunContext, RunPart, Written
 from coach_rl.sessions.settings import RunPartParameters, RunSettings
 
 
 @parameter_class
 class RecordingParameters(RunPartParameters):
-    """A data set of the episodes of an evaluation."""
+    """A data set of the episodes of an evaluation, or of training, without its evaluations."""
 
     name: ClassVar[str] = "recording"
 
@@ -63,11 +66,11 @@ class RecordingParameters(RunPartParameters):
             raise ConfigurationError(f"{self.file} exists already; record into another file")
 
     def build(self, settings: RunSettings) -> RunPart:  # noqa: ARG002
-        return RecordedEvaluation(self.file, self.infos)
+        return RecordedEpisodes(self.file, self.infos)
 
 
-class RecordedEvaluation(RunPart):
-    """Writes the episodes of an evaluation into a file.
+class RecordedEpisodes(RunPart):
+    """Writes the episodes of an evaluation, or of training, into a file.
 
     Args:
         file: The file.
@@ -76,16 +79,52 @@ class RecordedEvaluation(RunPart):
 
     def __init__(self, file: Path, infos: tuple[str, ...]) -> None:
         self._file = file
+        self._infos = infos
+        self._written: tuple[Written, ...] = ()
         self._recorder = EpisodeCollector(infos)
         self.watchers: Sequence[EvaluationWatcher] = (self._recorder,)
 
+    @contextmanager
+    def open(self, run: RunContext) -> Iterator[None]:
+        """Record training, and none of its evaluations."""
+        stack = run.graph_manager.graph.training
+        if not stack.source.acts_here:
+            raise ConfigurationError(
+                f"--record writes what simulators of this process show, and those are in "
+                f"{stack.source.name}; leave out --record, or collect in this process"
+            )
+        self._recorder.is_recording = False
+        recorder = self._training = TrainingCollector(self._infos)
+        recorder.prepare(stack)
+        try:
+            yield
+        finally:
+            recorder.cut()
+            if len(recorder.recorded()):
+                self._written = (self._write(recorder),)
+            else:
+                warn(f"nothing was acted in the world, so that {self._file} is not written")
+
+    def follow(self, record: LogRecord) -> Iterable[LogRecord]:
+        """No records; episodes that a roll-back leaves are cut off."""
+        if record.kind == "roll_back":
+            self._training.cut()
+        return ()
+
     def evaluated(self, file: Path) -> Iterator[Written]:  # noqa: ARG002 - a file of its own
-        recorded = self._recorder.recorded()
-        path = write_file(recorded, self._file, self._recorder.spaces)
+        yield self._write(self._recorder)
+
+    def result(self) -> PartResult:
+        return PartResult(written=self._written)
+
+    def _write(self, recorder: "EpisodeCollector") -> Written:
+        """Write what was collected."""
+        recorded = recorder.recorded()
+        path = write_file(recorded, self._file, recorder.spaces)
         about = f"{len(recorded):,} transitions of {len(recorded.begins):,} episodes"
-        if unreported := self._recorder.unreported:
+        if unreported := recorder.unreported:
             about += f"; the environment has never reported {', '.join(unreported)}, which is 0"
-        yield Written(what="recorded as", path=path, note=f" ({about})")
+        return Written(what="recorded as", path=path, note=f" ({about})")
 
 
 class EpisodeCollector(EvaluationWatcher):
@@ -99,6 +138,8 @@ class EpisodeCollector(EvaluationWatcher):
     """The environment's."""
 
     def __init__(self, infos: tuple[str, ...] = ()) -> None:
+        self.is_recording = True
+        """False where evaluations are not collected."""
         self._finished: list[dict[str, Array]] = []
         self._infos = infos
         self._reported: set[str] = set()
@@ -127,6 +168,8 @@ class EpisodeCollector(EvaluationWatcher):
         self._actions: list[Any] = [None for _ in rows]
 
     def note_tick(self, answer: EnvResponse) -> None:
+        if not self.is_recording:
+            return
         infos = self._infos_of(answer)
         for place, row in enumerate(answer.rows):
             if not self._due[row]:
@@ -151,6 +194,11 @@ class EpisodeCollector(EvaluationWatcher):
             self._now[row] = take(answer.first_observation, np.array([place]))
             if answer.terminated[place] or answer.truncated[place]:
                 self._finish(int(row))
+
+    @property
+    def has_begun(self) -> bool:
+        """True while episodes are collected."""
+        return hasattr(self, "_actions")
 
     @property
     def unreported(self) -> list[str]:
@@ -190,7 +238,7 @@ class EpisodeCollector(EvaluationWatcher):
         return found
 
     def _note_actions(self, action: Action, rows: IntArray) -> None:
-        if not hasattr(self, "_actions"):  # before the first evaluation begins
+        if not self.has_begun or not self.is_recording:
             return
         columns: dict[str, Array] = (
             {f"{ACTION_PARTS}{key}": part for key, part in action.items()}
@@ -212,3 +260,26 @@ class EpisodeCollector(EvaluationWatcher):
         )
         self._open[row] = []
         self._due[row] -= 1
+
+
+class TrainingCollector(EpisodeCollector):
+    """Collects the transitions of the episodes that training plays, from the first decision on."""
+
+    def prepare(self, stack: Stack) -> None:
+        super().prepare(stack)
+        stack.signals.notes += (self.note_tick,)
+
+    def cut(self) -> None:
+        """Truncate the episodes that are open; others begin with the next decisions."""
+        if not self.has_begun:
+            return
+        for row, steps in enumerate(self._open):
+            if steps:
+                steps[-1][TRUNCATED] = np.ones(1, np.bool_)
+                self._finish(row)
+        del self._actions
+
+    def _note_actions(self, action: Action, rows: IntArray) -> None:
+        if not self.has_begun:
+            self.begin(self._stack, np.full(self._stack.num_envs, np.iinfo(np.int64).max))
+        super()._note_actions(action, rows)

@@ -12,6 +12,7 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.extensions.data.action_probabilities import policy_of
 from coach_rl.extensions.imitation.dagger import TEACHER_ACTION, TEACHER_PARAMETERS
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.folder import TakenCheckpoint
@@ -131,6 +132,14 @@ def test_greedy_decisions_are_the_students():
     greedy = [agent.policy_actions(each) for each in seen[:-1]]
     np.testing.assert_array_equal(actions, greedy)
     assert (actions != labels).any()
+
+
+def test_probabilities_of_actions_are_not_known_where_a_teacher_decides_too():
+    agent = student()
+    seen = observations(1)[0]
+    assert policy_of(agent, seen, TRAIN) is None
+    sampling = Clock(phase=Phase.TEST, samples=True)
+    assert policy_of(agent, seen, sampling).has_probabilities
 
 
 def test_evaluations_need_no_teacher():
