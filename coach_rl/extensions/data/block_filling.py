@@ -99,7 +99,7 @@ def fill_in_blocks(
 
 
 def _is_function(stage: Stage, agent: OffPolicyAgent) -> bool:
-    """Whether what a stage makes of a decision for storing depends on that decision alone."""
+    """True if what a stage makes of a decision for storing depends on that decision alone."""
     if isinstance(stage, FilteredInput):
         return stage.is_stateless and not any(agent.input_filter.state_dict().values())
     return all(getattr(type(stage), name) is getattr(Stage, name) for name in _CHANGING)
