@@ -6,7 +6,7 @@ transition: their memories are filled an episode at a time, tens of times faster
 contents.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -142,7 +142,7 @@ def _entered(agent: OffPolicyAgent, observation: Observation, reward: FloatArray
     return agent.stages.enter({}, rows, observation, starts=starts, learn=False)
 
 
-def _actions(agent: OffPolicyAgent, recorded: Recorded, places: IntArray) -> Mapping[str, Array]:
+def _actions(agent: OffPolicyAgent, recorded: Recorded, places: IntArray) -> dict[str, Array]:
     """The actions [T, ...] at places [T] in the agent's space, by path."""
     known = recorded.actions
     if isinstance(known, dict):

@@ -70,10 +70,10 @@ class HeldOutLosses:
                 "HeldOutLossParameters measures losses of episodes that are held out of learning; "
                 "give held_out, e.g. BatchGraphParameters(held_out=0.1), or leave it out"
             )
-        for level in run.graph.training.levels:
-            if not fills_in_blocks(_agent_of(level)):
+        for agent in map(_agent_of, run.graph.training.levels):
+            if not fills_in_blocks(agent):
                 raise ConfigurationError(
-                    f"HeldOutLossParameters cannot measure losses of agent '{level.agent.name}', "
+                    f"HeldOutLossParameters cannot measure losses of agent '{agent.name}', "
                     "which stores more with transitions than data have, such as hidden states, "
                     "statistics of filters or bonuses; leave it out"
                 )

@@ -136,7 +136,10 @@ class DAggerAgent(PolicyAgent):
     @cached_property
     def teacher(self) -> Teacher:
         """The teacher, which is loaded where it is needed."""
-        return self.params.teacher.build(self._spaces)
+        teacher = self.params.teacher.build(self._spaces)
+        if self.params.target == "distribution":
+            teacher.require_same_actions(self)
+        return teacher
 
     def new_rows(self, num_envs: int, seed: int) -> TaughtRows:
         return TaughtRows(
@@ -153,7 +156,7 @@ class DAggerAgent(PolicyAgent):
             action = self.teacher.actions(row_state.taught, request)
             row_state.label = np.asarray(self.output_filter.inverse(action))
             if self.params.target == "distribution":
-                row_state.parameters = self.teacher.parameters(row_state.taught, request.rows, self)
+                row_state.parameters = self.teacher.parameters(row_state.taught, request.rows)
         return super().act(row_state, request, clock)
 
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
@@ -146,27 +147,42 @@ class Teacher:
         seen = request.seen_as(self._seen(request.observation), greedy)
         return self._agent.act(row_state, seen, self._clock)
 
-    def parameters(
-        self, row_state: RowState, rows: IntArray, student: FilteredAgent[Any]
-    ) -> FloatArray:
+    def parameters(self, row_state: RowState, rows: IntArray) -> FloatArray:
         """Parameters [R, P] of the distribution of its actions in its newest decisions.
 
         Args:
             row_state: The state of its rows.
             rows: Where, [R].
-            student: The agent that acts by a distribution with the same parameters.
 
         Raises:
-            SpaceError: The teacher has no such distribution, or one in another space.
+            SpaceError: The teacher has no distribution of PPO's kind.
         """
-        found = parameters_of(self._agent, take(row_state.pending, rows))
+        seen = take(row_state.pending, rows) if isinstance(row_state, AgentRows) else {}
+        found = parameters_of(self._agent, seen)
         if found is None:
             raise SpaceError(
                 f"the teacher {self._name} ({type(self._agent).__name__}) has no distribution of "
                 "PPO's kind; use target='action'"
             )
-        _require_same_space(self._agent, student, self._name)
         return found
+
+    def require_same_actions(self, student: FilteredAgent[Any]) -> None:
+        """Raise `SpaceError` unless numbers in its action space are the student's, too."""
+        own = student.action_space
+        teacher = self._agent
+        is_same = isinstance(teacher, FilteredAgent) and teacher.action_space == own
+        if isinstance(teacher, FilteredAgent) and is_same and isinstance(own, spaces.Box):
+            low = np.where(np.isfinite(own.low), own.low, -1)
+            high = np.where(np.isfinite(own.high), own.high, 1)
+            corners = np.stack([low, high]).astype(np.float32)  # [2, A]
+            theirs = teacher.output_filter.apply(corners)
+            ours = student.output_filter.apply(corners)
+            is_same = np.array_equal(np.asarray(theirs), np.asarray(ours))
+        if not is_same:
+            raise SpaceError(
+                f"the teacher {self._name} does not count actions as the student does, in {own}; "
+                "use target='action', or change the student's scale_actions or output_filter"
+            )
 
     def observe(self, row_state: RowState, outcome: Outcome) -> None:
         """Follow what has happened, whichever actions were taken."""
@@ -180,23 +196,6 @@ class Teacher:
 
     def _seen(self, observation: Observation) -> Observation:
         return {key: observation[key] for key in self._keys}
-
-
-def _require_same_space(teacher: AnyAgent, student: FilteredAgent[Any], name: str) -> None:
-    """Raise `SpaceError` unless numbers in the teacher's action space are the student's, too."""
-    own = student.action_space
-    is_same = isinstance(teacher, FilteredAgent) and teacher.action_space == own
-    if is_same and isinstance(own, spaces.Box):
-        low = np.where(np.isfinite(own.low), own.low, -1)
-        high = np.where(np.isfinite(own.high), own.high, 1)
-        corners = np.stack([low, high]).astype(np.float32)
-        sent = [each.output_filter.apply(corners) for each in (teacher, student)]
-        is_same = np.array_equal(*sent)
-    if not is_same:
-        raise SpaceError(
-            f"the teacher {name} does not count actions as the student does, in {own}; use "
-            "target='action', or change the student's scale_actions or output_filter"
-        )
 
 
 @singledispatch

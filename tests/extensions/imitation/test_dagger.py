@@ -267,7 +267,7 @@ REFUSED = {
     ),
     "no distribution": (
         "trained:Pendulum_SAC",
-        {"target": "distribution", "shown": "trained:Pendulum_SAC"},
+        {"target": "distribution", "shown": "trained:Pendulum_SAC", "scale_actions": False},
         SpaceError,
         "has no distribution of PPO's kind; use target='action'",
     ),
