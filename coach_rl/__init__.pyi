@@ -186,6 +186,9 @@ from coach_rl.extensions.data.files import (
 from coach_rl.extensions.data.held_out import (
     HeldOutParameters as HeldOutParameters,
 )
+from coach_rl.extensions.data.held_out_losses import (
+    HeldOutLossParameters as HeldOutLossParameters,
+)
 from coach_rl.extensions.data.minari_data import (
     read_minari as read_minari,
     write_minari as write_minari,

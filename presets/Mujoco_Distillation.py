@@ -30,8 +30,9 @@ class Panel(TaskPanel):
     """Numbers in the recurrent layer's output."""
     sequence: int = 32
     """Steps of a sequence that is learned from."""
-    loss: Literal["likelihood", "squared"] = "squared"
-    """likelihood: of the teacher's actions. squared: distance of the student's mean from them."""
+    loss: Literal["likelihood", "squared", "divergence"] = "squared"
+    """likelihood: of the teacher's actions. squared: distance of the student's mean from them.
+    divergence: KL(teacher || student) of their distributions."""
     batch: int = 512
     """Transitions per update, in whole sequences."""
     updates_per_step: float = 1 / 16
@@ -69,7 +70,8 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             run=panel.teacher or f"trained:Mujoco_PPO/{panel.task_name}",
         ),
         beta=rl.LinearSchedule(start=1.0, end=0.0, over=rl.EnvironmentSteps(panel.teacher_steps)),
-        loss=panel.loss,
+        target="distribution" if panel.loss == "divergence" else "action",
+        loss="likelihood" if panel.loss == "divergence" else panel.loss,
         policy=rl.PolicyParameters(torso=torso, initial_log_std=-2.0),
         learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=2_000

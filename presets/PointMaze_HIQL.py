@@ -64,6 +64,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         rl.BatchHierarchyParameters(
             data=panel.data,
             updates=turn,
+            data_share=panel.data_share,
             stack=stack,
             environment=panel.world,
             evaluation_environment=panel.evaluation_world,

@@ -144,7 +144,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self.acts_in = context.spaces.action
         self._watch = context.info_watch(params.name)
         self._chooser = f"agent '{params.name}': {type(self).__name__}.choose: "
-        self._check_shown = ShownNumbers(self, context.spaces.observation)
+        self.check_shown = ShownNumbers(self, context.spaces.observation)
+        """Check of the numbers that its level shows."""
         given = params.output_filter
         own = UnfilteredOutput(self.acts_in) if given is None else given.build(self.acts_in)
         self.output_filter: OutputFilter = self._form_of_actions(own, params, context)
@@ -278,7 +279,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     def observe(self, row_state: AgentRows[Exploration], outcome: Outcome, clock: Clock) -> None:
         rows = outcome.rows
         learn = clock.learns
-        self._check_shown(rows, outcome.observation, outcome.reward)
+        self.check_shown(rows, outcome.observation, outcome.reward)
         next_observation = self.stages.enter(
             row_state.filters,
             rows,
@@ -416,7 +417,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             stage.begin(row_state, request)
         if first.any():
             shown = take(observation, first)
-            self._check_shown(rows[first], shown)
+            self.check_shown(rows[first], shown)
             entered = self.stages.enter(
                 row_state.filters,
                 rows[first],
@@ -441,7 +442,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             moved |= differs.reshape(len(moved), -1).any(axis=1)
         rows = outcome.rows[moved]
         goal = take(outcome.next_goal, moved)
-        self._check_shown(rows, goal)
+        self.check_shown(rows, goal)
         self._enter_goal(row_state, rows, take(outcome.observation, moved), goal)
         row_state.follows[rows] = False
 

@@ -125,6 +125,11 @@ class UpdateEngine(Generic[Batch]):
         self._metrics.steps = steps
 
     @property
+    def objectives(self) -> tuple[Objective[Batch], ...]:
+        """The objectives of a step, in their order."""
+        return tuple(each.objective for each in self._learners)
+
+    @property
     def updates(self) -> str:
         """The mode and, if it is not the one that `auto` selects here, the reason."""
         return f"{self.mode} ({self._reason})" if self._reason else self.mode

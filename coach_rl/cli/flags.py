@@ -76,7 +76,7 @@ RUNS = (
         Flag(
             "--trust MODULES",
             "with another user's run: run the code of these modules, separated by commas",
-            values.modules,
+            values.names,
             of=f"{_RUN} repeat",
         ),
         Flag(

@@ -89,8 +89,8 @@ def target(text: str) -> str:
     return text
 
 
-def modules(text: str) -> tuple[str, ...]:
-    """Names of modules, separated by commas."""
+def names(text: str) -> tuple[str, ...]:
+    """Names, separated by commas."""
     return tuple(text.split(","))
 
 

@@ -453,7 +453,7 @@ class ReplayMemory:
                 after = under(NEXT_OBSERVATIONS, episode)
                 values |= layout.kept(Stored(before, after, episode, None, None))
             if layout.keeps_follows:
-                values[FOLLOWS] = np.ones(time, np.bool_)
+                values[FOLLOWS] = np.arange(time) > 0
             self._check_casts(values, owner)
             positions = self.store.extend(row, values)
             for unit in self._noting_additions:

@@ -3,7 +3,8 @@
 May import what graph managers may. `batch_graph` trains an agent from data: `reading` reads them,
 `recorded` passes them through the agent's filters, `filled_memory` keeps them out of checkpoints.
 `files` and `minari_data` read and write, by `arrays`, `mapping` and `column_cache`; `held_out`
-splits episodes, `prefill` fills a memory, `data_command` has the commands.
+splits episodes, `held_out_losses` measures losses of those held out, `block_filling` fills memories
+by whole episodes, `prefill` from Minari, `data_command` has the commands.
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
     from coach_rl.extensions.data.files import read_data
     from coach_rl.extensions.data.held_out import HeldOutParameters
+    from coach_rl.extensions.data.held_out_losses import HeldOutLossParameters
     from coach_rl.extensions.data.minari_data import read_minari, write_minari
     from coach_rl.extensions.data.prefill import DataSetParameters
     from coach_rl.extensions.data.recording import RecordingParameters
@@ -32,6 +34,7 @@ __all__ = [
     "BatchHierarchyParameters",
     "DataSetParameters",
     "DataSourceParameters",
+    "HeldOutLossParameters",
     "HeldOutParameters",
     "RecordingParameters",
     "batch_schedule",

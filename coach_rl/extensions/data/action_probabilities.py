@@ -314,7 +314,9 @@ def _(
     outputs = acting.outputs(observation)
     if not explores:
         return always(agent.action_space, acting.greedy(observation, outputs))
-    is_plain = (
+    # In training, another class may let others decide in its place.
+    decides = clock.phase is Phase.TEST or type(agent).act is OffPolicyAgent.act
+    is_plain = decides and (
         type(acting).explore is ActingPolicy.explore
         and type(acting).observed is ActingPolicy.observed
     )

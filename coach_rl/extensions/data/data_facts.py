@@ -71,7 +71,8 @@ def _infos(source: str, recorded: Recorded) -> list[str]:
     if file_of(source).suffix not in READERS:
         return [printable(name) for name in minari_infos(source)]
     durations = recorded.columns.get(DURATIONS)
-    return ["duration"] if durations is not None and (durations != 1).any() else []
+    own = ["duration"] if durations is not None and (durations != 1).any() else []
+    return own + [printable(name) for name in sorted(recorded.infos)]
 
 
 def _distribution(name: str, values: FloatArray) -> Iterator[str]:

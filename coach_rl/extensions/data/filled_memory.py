@@ -5,15 +5,17 @@ the world's alone: where it is loaded, the memory must be filled from the same d
 after.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from annotated_types import Interval
 
 from coach_rl.core.errors import ConfigurationError, RunError, require
-from coach_rl.core.parameter_classes import parameter_class
+from coach_rl.core.parameter_classes import parameter_class, with_values
 from coach_rl.core.records import IntArray
 from coach_rl.core.state import State
 from coach_rl.memories.batches import POSITIONS, Columns
@@ -130,6 +132,26 @@ class DataShare(SamplerUnit):
 class FilledMemoryParameters(ReplayMemoryParameters):
     """A replay memory that begins with a data set."""
 
+    def build(self, **surroundings: Any) -> "FilledMemory":
+        """The memory, see `ReplayMemoryParameters.build`."""
+        memory = super().build(**surroundings)
+        assert isinstance(memory, FilledMemory)
+        memory.another = partial(self._another, surroundings)
+        return memory
+
+    def _another(self, surroundings: Mapping[str, Any], capacity: int) -> "FilledMemory":
+        """An empty memory of one row at the same place, of which all transitions are as likely."""
+        others = [each for each in self.parts if not isinstance(each, FromDataParameters)]
+        storage = self.storage if isinstance(self.storage, str) else "cpu"
+        plain = with_values(
+            self,
+            capacity=capacity,
+            parts=(*others, FromDataParameters()),
+            prioritised=None,
+            storage=storage,
+        )
+        return plain.build(**{**surroundings, "num_envs": 1})
+
     def _memory(self, layout: ReplayLayout, context: UnitContext, discount: float) -> ReplayMemory:
         plain = super()._memory(layout, context, discount)
         (part,) = [each for each in layout.parts if isinstance(each, FromData)]
@@ -172,6 +194,10 @@ class FilledMemory(ReplayMemory):
         part: FromData,
     ) -> None:
         super().__init__(layout, store=store, sampler=sampler, rng=rng, recorded=recorded)
+        self.another: Callable[[int], FilledMemory]
+        """Makes an empty memory of one row at the same place, for so many transitions."""
+        self.rng = rng
+        """The stream that it draws from."""
         self.known = part.known
         """Transitions of each row that are the data's, [N]."""
         self._share = part.share

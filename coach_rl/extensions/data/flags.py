@@ -43,11 +43,17 @@ FOR_RUNS = (
         "where and how it runs",
         Flag(
             "--record FILE",
-            "write the episodes as a data set, FILE.npz, to learn from",
+            "write the episodes of an evaluation, or of training, as a data set, FILE.npz",
             Path,
             sets="coach_rl:RecordingParameters.file",
         ),
-        of="evaluate",
+        Flag(
+            "--record_infos NAMES",
+            "infos of the environment to write with them, separated by commas",
+            values.names,
+            sets="coach_rl:RecordingParameters.infos",
+        ),
+        of="train resume fork evaluate",
     ),
 )
 """The flags of commands about one run."""

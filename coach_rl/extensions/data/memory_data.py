@@ -16,12 +16,14 @@ from coach_rl.memories.batches import (
     ACTIONS,
     DURATIONS,
     FOLLOWS,
+    INFOS,
     MASK,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
     REWARDS,
     TERMINATED,
     TRUNCATED,
+    extra,
     under,
 )
 from coach_rl.sessions.opening import Opening, OpeningArguments, open_run
@@ -64,6 +66,7 @@ def memory_of(
         _check_unfiltered(agent, run, known)
         shown = agent.memory.trajectories(AGENT)
         columns = {path: shown[path] for path in (REWARDS, TERMINATED, TRUNCATED, DURATIONS)}
+        columns |= {path: each for path, each in shown.items() if path.startswith(extra(INFOS))}
         for prefix in (OBSERVATIONS, NEXT_OBSERVATIONS):
             for key, space in known.observation.items():
                 columns[f"{prefix}{key}"] = shown[f"{prefix}{key}"].astype(space.dtype, copy=False)

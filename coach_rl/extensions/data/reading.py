@@ -6,9 +6,15 @@ from pathlib import Path
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.records import IntArray
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
+from coach_rl.extensions.data.block_filling import (
+    fill_in_blocks,
+    fills_in_blocks,
+    learns_in_blocks,
+)
 from coach_rl.extensions.data.column_cache import checksum
 from coach_rl.extensions.data.files import SAMPLE, path_of, read_data
 from coach_rl.extensions.data.filled_memory import FilledMemory
@@ -16,9 +22,7 @@ from coach_rl.extensions.data.held_out import split_episodes
 from coach_rl.extensions.data.level_data import data_of_level
 from coach_rl.extensions.data.recorded import (
     Recorded,
-    fill_plainly,
     read_into,
-    stores_plainly,
 )
 from coach_rl.levels.level_manager import LevelManager
 
@@ -54,6 +58,15 @@ def _waiting(levels: Sequence[LevelManager]) -> Iterator[tuple[LevelManager, Off
         memory = agent.memory
         if isinstance(memory, FilledMemory) and memory.awaits_data:
             yield level, agent
+
+
+def _seen_by(
+    levels: Sequence[LevelManager], read: Recorded
+) -> Iterator[tuple[LevelManager, Recorded]]:
+    """Levels, top first, and a simulator's data as each sees them."""
+    descriptions = [level.params for level in levels]
+    for level, below in zip(levels, [*descriptions[1:], None], strict=True):
+        yield level, data_of_level(read, level.params, below, is_top=level is levels[0])
 
 
 def _storing_state(agent: OffPolicyAgent) -> State:
@@ -108,12 +121,10 @@ class DataReading:
             )
         read = self.read(levels[-1], path)
         learned, _ = split_episodes(len(read.begins), self._held_out, self._split_seed)
-        descriptions = [level.params for level in levels]
-        for level, below in zip(levels, [*descriptions[1:], None], strict=True):
+        for level, recorded in _seen_by(levels, read):
             agent = level.agent
             assert isinstance(agent, OffPolicyAgent)
             self._before.setdefault(level.name, _storing_state(agent))
-            recorded = data_of_level(read, level.params, below, is_top=level is levels[0])
             seed = integer_seed(self._runtime.seed, "data", level.name)
             count = recorded.lengths[learned].sum()
             mapped = "" if recorded.folder is None else f", mapped from {recorded.folder}"
@@ -121,8 +132,10 @@ class DataReading:
                 f"filling the memory with {count:,} transitions of {self._source}{mapped}"
             )
             num_rows = level.num_envs
-            if is_again and stores_plainly(agent):
-                fill_plainly(agent, recorded, num_rows=num_rows, episodes=learned)
+            if fills_in_blocks(agent) and (is_again or learns_in_blocks(agent, num_rows)):
+                fill_in_blocks(
+                    agent, recorded, num_rows=num_rows, episodes=learned, learn=not is_again
+                )
             else:
                 read_into(agent, recorded, num_rows=num_rows, seed=seed, episodes=learned)
             if isinstance(agent.memory, FilledMemory):
@@ -134,6 +147,15 @@ class DataReading:
                 of_episodes=len(recorded.begins),
             )
         self._runtime.on_activity("")
+
+    def held_out(
+        self, levels: Sequence[LevelManager]
+    ) -> Iterator[tuple[LevelManager, Recorded, IntArray]]:
+        """Levels, the data as each sees them, and the numbers of episodes that are held out."""
+        read = self.read(levels[-1], self._located())
+        _, numbers = split_episodes(len(read.begins), self._held_out, self._split_seed)
+        for level, recorded in _seen_by(levels, read):
+            yield level, recorded, numbers
 
     def refill(self, levels: Sequence[LevelManager]) -> None:
         """Fill memories again whose saved states have left the data out; all else stays.

@@ -25,11 +25,13 @@ from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     DURATIONS,
+    INFOS,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
     REWARDS,
     TERMINATED,
     TRUNCATED,
+    extra,
     under,
 )
 
@@ -69,6 +71,11 @@ class Recorded:
         parts = under(ACTION_PARTS, self.columns)
         return dict(parts) if ACTIONS not in self.columns else self.columns[ACTIONS]
 
+    @cached_property
+    def infos(self) -> Mapping[str, Array]:
+        """The infos of the environment that were recorded, [T] each, by name."""
+        return under(extra(INFOS), self.columns)
+
     def observations(self, places: IntArray) -> Observation:
         """Observations before transitions [R], [R, ...] each."""
         return self._taken(OBSERVATIONS, places)
@@ -106,7 +113,7 @@ def read_into(
         ConfigurationError: The data do not fit into the memory.
         SpaceError: There is no way back through the agent's OutputFilter.
     """
-    assigned = _fitting_rows(agent, recorded, num_rows, episodes)
+    assigned = fitting_rows(agent, recorded, num_rows, episodes)
     actions = flat_action(agent.output_filter.inverse(recorded.actions))
     places = [_places(recorded, episodes) for episodes in assigned]
     is_first = np.zeros(len(recorded), np.bool_)
@@ -129,50 +136,7 @@ def read_into(
         )
 
 
-def stores_plainly(agent: OffPolicyAgent) -> bool:
-    """Return whether an agent stores what it observes as it is, and nothing beside it."""
-    layout = agent.memory.layout
-    observed = agent.input_filter
-    is_changed = observed.changed_keys or observed.changes_reward or agent.params.stores
-    is_more = layout.extras or layout.keeps_follows or layout.frame_stack
-    return not (is_changed or is_more or layout.ledger or agent.stages.kept)
-
-
-def fill_plainly(
-    agent: OffPolicyAgent,
-    recorded: Recorded,
-    *,
-    num_rows: int,
-    episodes: IntArray,
-) -> None:
-    """Put a data set into the memory of an agent that `stores_plainly`, as `read_into` does.
-
-    Nothing else of the agent changes. See `read_into` for the arguments and errors.
-    """
-    _fitting_rows(agent, recorded, num_rows, episodes)
-    inverse = agent.output_filter.inverse
-
-    def columns_of(episode: int) -> Mapping[str, Array]:
-        begin = recorded.begins[episode]
-        part = slice(begin, begin + recorded.lengths[episode])
-        columns = {
-            path: column[part]
-            for path, column in recorded.columns.items()
-            if path != ACTIONS and not path.startswith(ACTION_PARTS)
-        }
-        chosen = recorded.actions
-        if isinstance(chosen, dict):
-            own = inverse({key: each[part] for key, each in chosen.items()})
-        else:
-            own = inverse(chosen[part])
-        if isinstance(own, dict):
-            return columns | {f"{ACTION_PARTS}{key}": each for key, each in own.items()}
-        return {**columns, ACTIONS: own}
-
-    agent.memory.fill(map(columns_of, episodes.tolist()), "the data set")
-
-
-def _fitting_rows(
+def fitting_rows(
     agent: OffPolicyAgent, recorded: Recorded, num_rows: int, episodes: IntArray | None
 ) -> list[list[int]]:
     """The episodes of each row; ConfigurationError where they do not fit into the memory."""
@@ -233,6 +197,7 @@ def _store(
         end=end,
         below=np.zeros(len(among), np.uint8),
         tested=np.zeros(len(among), np.bool_),
+        info={name: column[here] for name, column in recorded.infos.items()},
     )
     agent.observe(rows, outcome, clock)
 

@@ -9,7 +9,7 @@ memory, as is usual for networks.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from torch import Tensor
@@ -17,10 +17,19 @@ from torch import Tensor
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.off_policy_agent import MakeLearner, OffPolicyAgent
 from coach_rl.agents.stages.stage import INSIDE, Stage, StageKind
+from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase, Schedule
+from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import Action, ActionRequest, Array, Observation, Outcome
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    Array,
+    FloatArray,
+    Observation,
+    Outcome,
+)
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.state import State
@@ -31,6 +40,8 @@ from coach_rl.memories.batches import TransitionBatch
 
 TEACHER_ACTION = "teacher_action"
 """The extra of the teacher's actions, in the agent's space."""
+TEACHER_PARAMETERS = "teacher_parameters"
+"""The extra of the parameters [P] of the teacher's distribution."""
 
 
 @parameter_class
@@ -39,13 +50,25 @@ class DAggerAgentParameters(BCAgentParameters):
 
     teacher: TeacherParameters
     """The teacher (required)."""
+    target: Literal["action", "distribution"] = "action"
+    """action: the teacher's greedy action, cloned by `loss`. distribution: all that it may do, by
+    the divergence KL(teacher || student) in place of `loss` (Hinton et al. 2015, Rusu et al. 2016);
+    for teachers of PPO's or a cloned policy's kind, in the student's action space."""
     beta: Schedule = field(default_factory=lambda: ConstantSchedule(value=0.0))
     """Probability that a decision in training is the teacher's; the paper's usual choice is 1 at
     first, then 0."""
 
+    def __post_init__(self) -> None:
+        require(
+            self.target == "action" or self.loss == "likelihood",
+            f"DAggerAgentParameters.target is '{self.target}', which has a loss of its own, and "
+            f"loss is '{self.loss}'; leave loss out",
+        )
+
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError when there is no policy for the action space."""
-        return DAggerAgent(self, context, discount=1.0, make_learner=partial(TaughtLearner, self))
+        learner = TaughtLearner if self.target == "action" else DistilledLearner
+        return DAggerAgent(self, context, discount=1.0, make_learner=partial(learner, self))
 
 
 @dataclass(kw_only=True)
@@ -62,6 +85,8 @@ class TaughtRows(AgentRows[RowState]):
     """The teacher's rows; None until it is needed, so that evaluations need no teacher."""
     label: Array = field(default_factory=lambda: np.zeros(0))
     """The teacher's actions [R, ...] in the decisions that are being made, in the agent's space."""
+    parameters: FloatArray | None = None
+    """Parameters [R, P] of the teacher's distribution there; None where its actions are cloned."""
 
     def load_state_dict(self, state: State) -> None:
         if "taught" in state:
@@ -70,10 +95,17 @@ class TaughtRows(AgentRows[RowState]):
 
 
 class TeachersActions(Stage):
-    """The stage that stores the teacher's actions, of random decisions in HEATUP as well."""
+    """The stage that stores the teacher's actions, of random decisions in HEATUP as well.
 
-    extras = (TEACHER_ACTION,)
-    needed = (TEACHER_ACTION,)
+    Args:
+        params: The agent's parameters.
+    """
+
+    def __init__(self, params: DAggerAgentParameters) -> None:
+        self.extras = (TEACHER_ACTION,)
+        if params.target == "distribution":
+            self.extras += (TEACHER_PARAMETERS,)
+        self.needed = self.extras
 
 
 class DAggerAgent(PolicyAgent):
@@ -86,7 +118,7 @@ class DAggerAgent(PolicyAgent):
         make_learner: See `OffPolicyAgent`.
     """
 
-    STAGES = (StageKind(order=INSIDE, build=lambda _: TeachersActions()),)
+    STAGES = (StageKind(order=INSIDE, build=lambda at: TeachersActions(at.params)),)
 
     params: DAggerAgentParameters
 
@@ -104,7 +136,10 @@ class DAggerAgent(PolicyAgent):
     @cached_property
     def teacher(self) -> Teacher:
         """The teacher, which is loaded where it is needed."""
-        return self.params.teacher.build(self._spaces)
+        teacher = self.params.teacher.build(self._spaces)
+        if self.params.target == "distribution":
+            teacher.require_same_actions(self)
+        return teacher
 
     def new_rows(self, num_envs: int, seed: int) -> TaughtRows:
         return TaughtRows(
@@ -120,6 +155,8 @@ class DAggerAgent(PolicyAgent):
                 row_state.taught = row_state.new_taught()
             action = self.teacher.actions(row_state.taught, request)
             row_state.label = np.asarray(self.output_filter.inverse(action))
+            if self.params.target == "distribution":
+                row_state.parameters = self.teacher.parameters(row_state.taught, request.rows)
         return super().act(row_state, request, clock)
 
     def observe(self, row_state: AgentRows[RowState], outcome: Outcome, clock: Clock) -> None:
@@ -141,6 +178,8 @@ class DAggerAgent(PolicyAgent):
             return choice
         label = row_state.label
         choice[TEACHER_ACTION] = label
+        if row_state.parameters is not None:
+            choice[TEACHER_PARAMETERS] = row_state.parameters
         if clock.phase is Phase.TRAIN:
             action = choice["action"]
             drawn = row_state.mixing.draw(request.rows)[:, 0]
@@ -155,3 +194,17 @@ class TaughtLearner(CloningLearner):
 
     def shown(self, batch: TransitionBatch) -> Tensor:
         return batch.extras[TEACHER_ACTION]
+
+
+class DistilledLearner(CloningLearner):
+    """A policy whose distribution comes near to the teacher's."""
+
+    def loss(
+        self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
+    ) -> tuple[Tensor, Numbers]:
+        """The mean divergence KL(teacher || student)."""
+        parameters = self.network.call(flat, batch.observation)
+        divergence = self.distribution.kl(batch.extras[TEACHER_PARAMETERS], parameters)
+        loss = (batch.weight * divergence).mean()  # the weights of sequences are 0 in padding
+        entropy = batch.mean(self.distribution.entropy(parameters))
+        return loss, {"cloning_loss": loss, "entropy": entropy}

@@ -6,15 +6,33 @@ It is shown what the student's level shows, before the student's filters.
 """
 
 from dataclasses import replace
+from functools import singledispatch
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from gymnasium import spaces
+
+from coach_rl.agents.agent_rows import AgentRows
+from coach_rl.agents.filtered_agent import FilteredAgent
+from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.core.agents import AnyAgent, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError, SpaceError
 from coach_rl.core.parameter_classes import RecordedParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty
-from coach_rl.core.records import Action, ActionRequest, Observation, Outcome
+from coach_rl.core.records import (
+    Action,
+    ActionRequest,
+    FloatArray,
+    IntArray,
+    Observation,
+    Outcome,
+    take,
+)
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.imitation.policy_network import SampledActions
 from coach_rl.runs.folder import TakenCheckpoint
 from coach_rl.sessions.trained_agent import load_graph
 
@@ -73,7 +91,7 @@ class TeacherParameters(RecordedParameters):
                 "name a run with the same actions"
             )
         (agent,) = graph.agents.values()
-        return Teacher(agent, tuple(own.observation), graph.clock.for_evaluation())
+        return Teacher(agent, tuple(own.observation), graph.clock.for_evaluation(), name=self.run)
 
     def _taken(self) -> TakenCheckpoint:
         if self.taken is not None and self.taken.run == self.run:
@@ -109,12 +127,14 @@ class Teacher:
         agent: The agent.
         keys: The keys of its observations.
         clock: In TEST.
+        name: For messages.
     """
 
-    def __init__(self, agent: AnyAgent, keys: tuple[str, ...], clock: Clock) -> None:
+    def __init__(self, agent: AnyAgent, keys: tuple[str, ...], clock: Clock, *, name: str) -> None:
         self._agent = agent
         self._keys = keys
         self._clock = clock
+        self._name = name
 
     def new_rows(self, num_envs: int) -> RowState:
         """The state per row that the teacher keeps from one observation to the next."""
@@ -126,6 +146,43 @@ class Teacher:
         greedy = request.greedy | True
         seen = request.seen_as(self._seen(request.observation), greedy)
         return self._agent.act(row_state, seen, self._clock)
+
+    def parameters(self, row_state: RowState, rows: IntArray) -> FloatArray:
+        """Parameters [R, P] of the distribution of its actions in its newest decisions.
+
+        Args:
+            row_state: The state of its rows.
+            rows: Where, [R].
+
+        Raises:
+            SpaceError: The teacher has no distribution of PPO's kind.
+        """
+        seen = take(row_state.pending, rows) if isinstance(row_state, AgentRows) else {}
+        found = parameters_of(self._agent, seen)
+        if found is None:
+            raise SpaceError(
+                f"the teacher {self._name} ({type(self._agent).__name__}) has no distribution of "
+                "PPO's kind; use target='action'"
+            )
+        return found
+
+    def require_same_actions(self, student: FilteredAgent[Any]) -> None:
+        """Raise `SpaceError` unless numbers in its action space are the student's, too."""
+        own = student.action_space
+        teacher = self._agent
+        is_same = isinstance(teacher, FilteredAgent) and teacher.action_space == own
+        if isinstance(teacher, FilteredAgent) and is_same and isinstance(own, spaces.Box):
+            low = np.where(np.isfinite(own.low), own.low, -1)
+            high = np.where(np.isfinite(own.high), own.high, 1)
+            corners = np.stack([low, high]).astype(np.float32)  # [2, A]
+            theirs = teacher.output_filter.apply(corners)
+            ours = student.output_filter.apply(corners)
+            is_same = np.array_equal(np.asarray(theirs), np.asarray(ours))
+        if not is_same:
+            raise SpaceError(
+                f"the teacher {self._name} does not count actions as the student does, in {own}; "
+                "use target='action', or change the student's scale_actions or output_filter"
+            )
 
     def observe(self, row_state: RowState, outcome: Outcome) -> None:
         """Follow what has happened, whichever actions were taken."""
@@ -139,3 +196,29 @@ class Teacher:
 
     def _seen(self, observation: Observation) -> Observation:
         return {key: observation[key] for key in self._keys}
+
+
+@singledispatch
+def parameters_of(
+    agent: object,  # noqa: ARG001 - its class chooses the function
+    observation: Observation,  # noqa: ARG001
+) -> FloatArray | None:
+    """Parameters [R, P] of the distribution by which an agent acts, as PPO's; None: there is none.
+
+    Args:
+        agent: The agent.
+        observation: Filtered, [R, ...] each.
+    """
+    return None
+
+
+@parameters_of.register
+def _(agent: PPOAgent, observation: Observation) -> FloatArray:
+    return agent.policy(observation)
+
+
+@parameters_of.register
+def _(agent: OffPolicyAgent, observation: Observation) -> FloatArray | None:
+    acting = agent.learner.acting
+    is_drawn = isinstance(getattr(acting, "exploration", None), SampledActions)
+    return acting.outputs(observation) if is_drawn else None

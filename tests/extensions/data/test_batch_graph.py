@@ -13,9 +13,14 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.spaces import EnvironmentSpaces
+from coach_rl.extensions.data.block_filling import (
+    fill_in_blocks,
+    fills_in_blocks,
+    learns_in_blocks,
+)
 from coach_rl.extensions.data.files import write_file
 from coach_rl.extensions.data.held_out import split_episodes
-from coach_rl.extensions.data.recorded import Recorded, fill_plainly, read_into, stores_plainly
+from coach_rl.extensions.data.recorded import Recorded, read_into
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
@@ -423,32 +428,113 @@ def test_unfit_data_are_refused(call, kind, message, tmp_path):
     check_refused(lambda: call(tmp_path), kind, message)
 
 
+CHANGED = rl.InputFilter(
+    observation={"observation": (rl.ObservationClippingFilter(low=-0.5, high=0.5),)},
+    reward=(rl.RewardRescaleFilter(factor=2.0),),
+)
+HALVED = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
+
+
 @pytest.mark.parametrize("num_envs", [1, 3])
-def test_memory_is_filled_again_as_it_was(data, num_envs):
-    """`fill_plainly`, in whole episodes, and `read_into`, decision by decision."""
-    halved = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"output_filter": HALVED},
+        {"input_filter": CHANGED},
+        {"memory": rl.ReplayMemoryParameters(capacity=200, n_step=3)},
+        {"normalise_observations": 10.0},
+    ],
+)
+def test_memory_filled_in_blocks_equals_one_filled_decision_by_decision(data, changes, num_envs):
     found = []
-    for fill in (partial(read_into, seed=1), fill_plainly):
-        with batch_graph(data, 1, num_envs=num_envs, output_filter=halved) as manager:
+    for fill in (partial(read_into, seed=1), fill_in_blocks):
+        with batch_graph(data, 1, num_envs=num_envs, **changes) as manager:
             manager.create_graph()
             mine = manager.graph.agents["main"]
-            assert stores_plainly(mine)
+            assert fills_in_blocks(mine)
             fill(mine, recorded(), num_rows=num_envs, episodes=np.array([4, 0, 2]))
-            found.append(mine.memory.trajectories())
+            columns = mine.memory.trajectories()
+            ledger = mine.memory.store.ledger
+            found.append({**columns, **{f"ledger{path}": each for path, each in ledger.items()}})
     assert found[0].keys() == found[1].keys()
     for path, values in found[0].items():
         np.testing.assert_array_equal(values, found[1][path])
         assert values.dtype == found[1][path].dtype
 
 
+def test_decisions_filled_in_blocks_are_made_on_what_those_before_led_to(data):
+    columns = dict(recorded().columns)
+    columns[f"{OBSERVATIONS}observation"] = columns[f"{OBSERVATIONS}observation"].copy()
+    columns[f"{OBSERVATIONS}observation"][2] = 9  # in the middle of an episode
+    changed_data = Recorded(columns, recorded().begins)
+    found = []
+    for fill in (partial(read_into, seed=1), fill_in_blocks):
+        with batch_graph(data, 1) as manager:
+            manager.create_graph()
+            fill(manager.graph.agents["main"], changed_data, num_rows=2)
+            found.append(memory_of(manager)[f"{OBSERVATIONS}observation"])
+    np.testing.assert_array_equal(found[0], found[1])
+    assert found[0].max() <= 1
+
+
+def test_filling_in_blocks_refuses_what_the_level_cannot_show(data):
+    columns = dict(recorded().columns)
+    columns[f"{NEXT_OBSERVATIONS}observation"] = columns[f"{NEXT_OBSERVATIONS}observation"].copy()
+    columns[f"{NEXT_OBSERVATIONS}observation"][3, 0] = np.inf
+    with batch_graph(data, 1) as manager:
+        manager.create_graph()
+        with pytest.raises(rl.CoachError, match="that is not finite"):
+            fill_in_blocks(
+                manager.graph.agents["main"], Recorded(columns, recorded().begins), num_rows=2
+            )
+
+
+def bonus(observation, action, outcome):
+    return np.ones(len(outcome.rows))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {"input_filter": rl.InputFilter(reward=(rl.RewardRescaleFilter(factor=2.0),))},
-        {"memory": rl.ReplayMemoryParameters(capacity=200, n_step=3)},
+        {"bonus": bonus},
+        {
+            "input_filter": rl.InputFilter(
+                observation={"observation": (rl.ObservationNormalizationFilter(),)}
+            )
+        },
     ],
 )
-def test_agent_that_stores_more_is_filled_decision_by_decision(data, changes):
+def test_agent_whose_decisions_depend_on_more_is_not_filled_in_blocks(data, changes):
     with batch_graph(data, 1, **changes) as manager:
         manager.create_graph()
-        assert not stores_plainly(manager.graph.agents["main"])
+        assert not fills_in_blocks(manager.graph.agents["main"])
+
+
+RANKED = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_envs", "is_same"),
+    [
+        ({}, 3, True),
+        ({"normalise_observations": 10.0}, 1, True),
+        ({"normalise_observations": 10.0}, 2, False),
+        ({"memory": RANKED}, 1, False),
+    ],
+)
+def test_statistics_of_one_row_and_no_priorities_follow_blocks(data, changes, num_envs, is_same):
+    with batch_graph(data, 1, num_envs=num_envs, **changes) as manager:
+        manager.create_graph()
+        assert learns_in_blocks(manager.graph.agents["main"], num_envs) == is_same
+
+
+def test_statistics_of_networks_are_to_the_last_bit_those_of_single_decisions(data):
+    found = []
+    for fill in (partial(read_into, seed=1), partial(fill_in_blocks, learn=True)):
+        with batch_graph(data, 1, num_envs=1, normalise_observations=10.0) as manager:
+            manager.create_graph()
+            mine = manager.graph.agents["main"]
+            fill(mine, recorded(), num_rows=1, episodes=np.array([4, 0, 2]))
+            found.append(mine.normaliser.state_dict())
+    assert_same_state(*found)
+    assert found[0]["observation"]["count"] == 20

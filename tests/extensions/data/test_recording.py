@@ -1,5 +1,8 @@
 """Evaluations recorded as data sets, and what a run learns from them."""
 
+import json
+from functools import partial
+
 import gymnasium
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ import pytest
 import coach_rl as rl
 from coach_rl.cli.main import main
 from coach_rl.extensions.data.files import open_file
+from coach_rl.extensions.data.memory_data import memory_of
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 
 
@@ -82,3 +86,182 @@ def test_command_refuses_a_file_before_it_plays(name, tmp_path, capsys):
     shown = capsys.readouterr().err.strip()
     assert "record" in shown
     assert len(shown.splitlines()) == 1
+
+
+class Odd(gymnasium.Env):
+    """Counts to 5; its infos are the count, a vector, NaN at the third step, and a last one."""
+
+    observation_space = gymnasium.spaces.Box(0, 5, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        info = {
+            "count": self.count,
+            "vector": np.zeros(2),
+            "rough": np.nan if self.count == 3 else 1.0,
+        }
+        if self.count == 5:
+            info["is_late"] = True
+        shown = np.full(1, self.count, np.float32)
+        return shown, 1.0, self.count == 5, False, info
+
+
+@pytest.fixture(scope="module")
+def odd_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("odd")
+    environment = rl.GymnasiumParameters(level=f"{__name__}:Odd")
+    agent = rl.PPOAgentParameters(algorithm=rl.PPOAlgorithmParameters(rollout=32, minibatch=32))
+    parameters = rl.BasicGraphParameters(
+        agent=agent,
+        environment=environment,
+        schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(64)),
+    )
+    result = rl.run_experiment(
+        rl.BasicRLGraphManager(parameters), name="odd", root=folder, settings=rl.RunSettings()
+    )
+    return result.folder.path
+
+
+def test_infos_are_recorded_and_learned_from(odd_run, tmp_path):
+    file = tmp_path / "odd.npz"
+    parts = (rl.RecordingParameters(file=file, infos=("count", "is_late", "none")),)
+    notes = []
+    rl.evaluate_run(
+        odd_run, episodes=3, parts=parts, on_written=lambda each: notes.append(each.note)
+    )
+    assert notes == [
+        " (15 transitions of 3 episodes; the environment has never reported none, which is 0)"
+    ]
+    recorded = open_file(str(file)).recorded
+    assert {name: each.tolist() for name, each in recorded.infos.items()} == {
+        "count": [1, 2, 3, 4, 5] * 3,
+        "is_late": [0, 0, 0, 0, 1] * 3,
+        "none": [0] * 15,
+    }
+    agent = rl.BCAgentParameters(
+        infos=("count",), learning=rl.LearningParameters(batch=4, learning_starts=1)
+    )
+    parameters = rl.BatchGraphParameters(
+        data=str(file),
+        agent=agent,
+        environment=rl.GymnasiumParameters(level=f"{__name__}:Odd"),
+        schedule=rl.batch_schedule(1),
+    )
+    with rl.BatchGraphManager(parameters) as manager:
+        manager.run()
+        kept = manager.graph.agents["main"].memory.trajectories()["/infos/count"]
+    np.testing.assert_array_equal(kept[0], [1, 2, 3, 4, 5] * 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("vector", "of shape (2,)"), ("rough", "'rough' is nan")]
+)
+def test_infos_that_are_no_numbers_are_refused(odd_run, tmp_path, name, message):
+    parts = (rl.RecordingParameters(file=tmp_path / "odd.npz", infos=(name,)),)
+    with pytest.raises(rl.CoachError) as raised:
+        rl.evaluate_run(odd_run, episodes=1, parts=parts)
+    assert message in str(raised.value)
+    assert not (tmp_path / "odd.npz").exists()
+
+
+def trained(folder, *, name="mass", parts=()):
+    """The result of a short run of SAC."""
+    parameters = rl.BasicGraphParameters(
+        agent=rl.SACAgentParameters(
+            memory=rl.ReplayMemoryParameters(capacity=1_000),
+            learning=rl.LearningParameters(batch=8, learning_starts=8),
+            update_mode="eager",
+        ),
+        environment=rl.PointMassParameters(max_episode_steps=14),
+        num_envs=3,
+        schedule=rl.ScheduleParameters(
+            heatup=rl.EnvironmentSteps(30),
+            training=rl.EnvironmentSteps(90),
+            evaluation_interval=rl.EnvironmentSteps(30),
+            evaluation_episodes=rl.EnvironmentEpisodes(2),
+        ),
+    )
+    settings = rl.RunSettings(parts=parts, final_episodes=rl.EnvironmentEpisodes(2))
+    return rl.run_experiment(
+        rl.BasicRLGraphManager(parameters), name=name, root=folder, settings=settings
+    )
+
+
+def test_recorded_training_is_what_its_memory_keeps(tmp_path):
+    file = tmp_path / "training.npz"
+    result = trained(tmp_path, parts=(rl.RecordingParameters(file=file),))
+    (written,) = result.parts["recording"].written
+    assert written.path == file
+    found = open_file(str(file)).recorded
+    kept, _ = memory_of(result.folder.path)
+    assert len(found) == len(kept) == 90
+    order = [sorted(range(len(each.begins)), key=partial(first_of, each)) for each in (found, kept)]
+    for path in kept.columns:
+        for one, two in zip(*order, strict=True):
+            mine, its = (
+                each.columns[path][each.begins[at] : each.begins[at] + each.lengths[at]]
+                for each, at in ((found, one), (kept, two))
+            )
+            np.testing.assert_allclose(mine, its, rtol=1e-6, atol=1e-6)
+    log_prob = found.columns["/action_log_prob"]
+    np.testing.assert_allclose((log_prob == -2 * np.log(2)).sum(), 30)  # even in HEATUP
+
+
+def first_of(recorded, episode):
+    """The first observation of an episode, by which episodes are ordered."""
+    return recorded.columns[f"{OBSERVATIONS}observation"][recorded.begins[episode]].tolist()
+
+
+def test_recording_changes_no_number_of_training(tmp_path):
+    plain = trained(tmp_path, name="plain")
+    parts = (rl.RecordingParameters(file=tmp_path / "training.npz"),)
+    again = trained(tmp_path, name="recorded", parts=parts)
+    logs = [
+        [json.loads(line) for line in (each.folder.path / "log.jsonl").read_text().splitlines()]
+        for each in (plain, again)
+    ]
+    found = [
+        [each["scalars"]["evaluation/reward_mean"] for each in log if each["kind"] == "evaluation"]
+        for log in logs
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) >= 2
+
+
+def test_episodes_of_a_resumed_run_begin_where_it_is(tmp_path):
+    first = trained(tmp_path)
+    file = tmp_path / "training.npz"
+    settings = rl.RunSettings(parts=(rl.RecordingParameters(file=file),))
+    rl.resume_experiment(first.folder.path, steps=rl.EnvironmentSteps(120), settings=settings)
+    found = open_file(str(file)).recorded
+    assert len(found) == 30
+    kept, _ = memory_of(first.folder.path)
+    assert len(kept) == 120
+    known = {tuple(each) for each in kept.columns[f"{OBSERVATIONS}observation"].round(5).tolist()}
+    seen = found.columns[f"{OBSERVATIONS}observation"].astype(np.float32).round(5)
+    assert all(tuple(each) in known for each in seen.tolist())
+
+
+def test_run_that_acts_nowhere_records_nothing(tmp_path):
+    parameters = rl.BatchGraphParameters(
+        data="data:cartpole-expert",
+        agent=rl.BCAgentParameters(
+            memory=rl.ReplayMemoryParameters(capacity=20_000), update_mode="eager"
+        ),
+        environment=rl.GymnasiumParameters(level="CartPole-v1"),
+        schedule=rl.batch_schedule(2),
+    )
+    file = tmp_path / "none.npz"
+    settings = rl.RunSettings(
+        parts=(rl.RecordingParameters(file=file),), final_episodes=rl.EnvironmentEpisodes(1)
+    )
+    with pytest.warns(rl.CoachWarning, match="nothing was acted in the world"):
+        rl.run_experiment(
+            rl.BatchGraphManager(parameters), name="none", root=tmp_path, settings=settings
+        )
+    assert not file.exists()

@@ -258,3 +258,9 @@ def test_levels_without_goals_from_trajectories_are_refused(data):
     plain = replace(low, agent=rl.BCAgentParameters())
     with pytest.raises(ParameterError, match=r"level 'low' has no part that does, such as Data"):
         maze_run(data, stack=(top, plain))
+
+
+def test_preset_passes_on_the_share_of_the_data():
+    preset = rl.load_preset(rl.find_preset("PointMaze_HIQL"))
+    changes = {"updates": 1, "steps": 10, "data_share": 0.25}
+    assert preset.configure(changes).parameters.data_share == 0.25

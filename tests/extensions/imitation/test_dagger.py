@@ -11,8 +11,9 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.extensions.imitation.dagger import TEACHER_ACTION
+from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
+from coach_rl.extensions.data.action_probabilities import policy_of
+from coach_rl.extensions.imitation.dagger import TEACHER_ACTION, TEACHER_PARAMETERS
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.folder import TakenCheckpoint
 from coach_rl.sessions import load
@@ -29,7 +30,7 @@ TRAIN = Clock(phase=Phase.TRAIN)
 SMALL = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 
 
-def student(run=CART_POLE, *, more=None, action=None, **changes):
+def student(run=CART_POLE, *, more=None, action=None, shown=None, **changes):
     """A student of a shipped teacher, on a level with the teacher's spaces and more."""
     settings = {
         "teacher": rl.TeacherParameters(run=run),
@@ -39,7 +40,7 @@ def student(run=CART_POLE, *, more=None, action=None, **changes):
         "update_mode": "eager",
     }
     params = rl.DAggerAgentParameters(**{**settings, **changes})
-    own = SHOWN.get(run, SHOWN[CART_POLE])
+    own = load(shown).spaces if shown else SHOWN.get(run, SHOWN[CART_POLE])
     seen = {**own.observation.spaces, **(more or {})}
     return params.build(context(seen, action or own.action))
 
@@ -65,9 +66,10 @@ def acted(agent, rows, seen, clock=TRAIN, *, is_first=True, greedy=False):
     return np.stack(actions), np.stack(labels)
 
 
-def taught(agent):
-    """Make one decision in training."""
-    acted(agent, agent.new_rows(2, 0), observations(2))
+def taught(agent, run=CART_POLE):
+    """Make one decision in training, in observations of a shipped agent's level."""
+    SHOWN.setdefault(run, load(run).spaces)
+    acted(agent, agent.new_rows(2, 0), observations(2, run))
 
 
 def observations(count, run=CART_POLE, seed=0):
@@ -133,6 +135,14 @@ def test_greedy_decisions_are_the_students():
     assert (actions != labels).any()
 
 
+def test_probabilities_of_actions_are_not_known_where_a_teacher_decides_too():
+    agent = student()
+    seen = observations(1)[0]
+    assert policy_of(agent, seen, TRAIN) is None
+    sampling = Clock(phase=Phase.TEST, samples=True)
+    assert policy_of(agent, seen, sampling).has_probabilities
+
+
 def test_evaluations_need_no_teacher():
     agent = student("nowhere", beta=ConstantSchedule(value=1.0))
     seen = observations(1)[0]
@@ -152,6 +162,55 @@ def test_loss_is_of_teachers_actions():
         logits = agent.learner.network.module(batch.observation)
     expected = torch.nn.functional.cross_entropy(logits, label)
     assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("run", [CART_POLE, MAZE], ids=["plain", "recurrent"])
+@pytest.mark.parametrize("phase", [Phase.TRAIN, Phase.HEATUP])
+def test_distributions_of_teacher_give_its_greedy_actions(run, phase):
+    agent = student(run, target="distribution")
+    _, labels = acted(agent, agent.new_rows(2, 0), observations(30, run), Clock(phase=phase))
+    kept = agent.memory.trajectories()
+    (logits,) = (each for path, each in kept.items() if path.endswith(TEACHER_PARAMETERS))
+    np.testing.assert_array_equal(logits.argmax(axis=-1), labels.T)
+
+
+def test_loss_of_distributions_is_the_divergence_of_the_student_from_the_teacher():
+    agent = student(target="distribution")
+    acted(agent, agent.new_rows(2, 0), observations(60))
+    batch = agent.memory.sample(16)
+    loss, _ = agent.learner.loss(agent.learner.network.online, batch, {})
+    teacher = batch.extras[TEACHER_PARAMETERS].double().log_softmax(dim=1)
+    with torch.no_grad():
+        own = agent.learner.network.module(batch.observation).double().log_softmax(dim=1)
+    expected = (teacher.exp() * (teacher - own)).sum(dim=1).mean()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert expected > 0.01
+
+
+def test_distribution_of_normals_is_cloned_whole():
+    """A student with the teacher's means and deviations has no divergence, others have."""
+    hopper = load("trained:Mujoco_PPO/hopper")
+    params = rl.DAggerAgentParameters(
+        teacher=rl.TeacherParameters(run="trained:Mujoco_PPO/hopper"),
+        target="distribution",
+        policy=rl.PolicyParameters(torso=SMALL, squash=False, log_std_bounds=(-9.0, 2.0)),
+        scale_actions=False,
+        learning=rl.LearningParameters(batch=4, learning_starts=4),
+        memory=rl.ReplayMemoryParameters(capacity=100),
+        update_mode="eager",
+    )
+    agent = params.build(context(hopper.spaces.observation.spaces, hopper.spaces.action))
+    rng = np.random.default_rng(0)
+    seen = [{"observation": rng.normal(size=(2, 11))} for _ in range(4)]
+    acted(agent, agent.new_rows(2, 0), seen)
+    batch = agent.memory.sample(4)
+    parameters = batch.extras[TEACHER_PARAMETERS]
+    means = parameters[:, :3].numpy()
+    np.testing.assert_allclose(np.clip(means, -1, 1), batch.extras[TEACHER_ACTION], atol=1e-6)
+    divergence = agent.learner.distribution.kl(parameters, parameters)
+    np.testing.assert_allclose(divergence, 0, atol=1e-6)
+    loss, _ = agent.learner.loss(agent.learner.network.online, batch, {})
+    assert loss > 0.1
 
 
 def test_saved_rows_continue_with_the_hidden_state_of_the_teacher():
@@ -207,6 +266,23 @@ REFUSED = {
         SpaceError,
         r"acts in Discrete\(2\), and this level in Discrete\(3\)",
     ),
+    "no distribution": (
+        "trained:Pendulum_SAC",
+        {"target": "distribution", "shown": "trained:Pendulum_SAC", "scale_actions": False},
+        SpaceError,
+        "has no distribution of PPO's kind; use target='action'",
+    ),
+    "another unit": (
+        "trained:Mujoco_PPO/hopper",
+        {
+            "target": "distribution",
+            "shown": "trained:Mujoco_PPO/hopper",
+            "output_filter": rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-2.0, high=2.0),)),
+            "scale_actions": False,
+        },
+        SpaceError,
+        "does not count actions as the student does",
+    ),
 }
 
 
@@ -214,14 +290,23 @@ REFUSED = {
 def test_teacher_that_does_not_fit_is_refused(case):
     run, changes, kind, message = REFUSED[case]
     with pytest.raises(kind, match=message):
-        taught(student(run, **changes))
+        taught(student(run, **changes), changes.get("shown", CART_POLE))
 
 
-def test_student_learns_to_balance_from_its_teacher():
+def test_loss_beside_a_distribution_is_refused():
+    with pytest.raises(ParameterError, match="target is 'distribution', which has a loss"):
+        rl.DAggerAgentParameters(
+            teacher=rl.TeacherParameters(run=CART_POLE), target="distribution", loss="squared"
+        )
+
+
+@pytest.mark.parametrize("target", ["action", "distribution"])
+def test_student_learns_to_balance_from_its_teacher(target):
     manager = rl.BasicRLGraphManager(
         rl.BasicGraphParameters(
             agent=rl.DAggerAgentParameters(
                 teacher=rl.TeacherParameters(run=CART_POLE),
+                target=target,
                 policy=rl.PolicyParameters(torso=SMALL),
                 learning=rl.LearningParameters(batch=64, learning_starts=200),
                 memory=rl.ReplayMemoryParameters(capacity=4_000),
