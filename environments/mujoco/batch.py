@@ -386,7 +386,7 @@ def _observation_space(observation: Observation) -> gym_spaces.Dict:
 
 
 class _Answer(NamedTuple):
-    """What a task answers to all rows, [N, ...] each."""
+    """A task's answer to all rows, [N, ...] each."""
 
     observation: Observation
     reward: FloatArray
