@@ -17,7 +17,6 @@ from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.memories import RolloutBatch
 
 CPU = torch.device("cpu")
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,))})
@@ -88,9 +87,6 @@ def flat_pay(x, action):
     return np.sin(3 * x + np.asarray(action, np.float64).reshape(len(x), -1).sum(axis=1))
 
 
-# Advantages and bootstraps. The critic is replaced by V(x) = x.
-
-
 def store(agent, rows, x, next_x, *, follows=True, **numbers):
     rows = np.atleast_1d(rows)
 
@@ -111,195 +107,23 @@ def store(agent, rows, x, next_x, *, follows=True, **numbers):
     )
 
 
-def with_value_of_x(**algorithm):
-    agent = build(**{"discount": 0.5, "gae_lambda": 0.5, "normalise_advantage": False, **algorithm})
-    agent.model.value = lambda observation: observation["x"][:, 0]
-    return agent
-
-
-def estimates(agent):
-    batch = agent.rollout_batch(agent.memory.rollout(CPU), agent.memory.grid())
-    names = ("advantage", "target", "value")
-    return {name: getattr(batch, name)[: len(agent.memory)].tolist() for name in names}
-
-
-def three_steps(agent, *, next_x=(2, 3, 4), terminated=(0, 0, 0), truncated=(0, 0, 0), **more):
-    for step in range(3):
-        store(
-            agent,
-            0,
-            step + 1,
-            next_x[step],
-            terminated=terminated[step],
-            truncated=truncated[step],
-            **{name: values[step] for name, values in more.items()},
-        )
-
-
-def test_the_open_end_of_a_rollout_bootstraps_from_its_next_observation():
-    agent = with_value_of_x()
-    three_steps(agent)
-    # errors 1 + 2/2 - 1 = 1, 1 + 3/2 - 2 = 1/2, 1 + 4/2 - 3 = 0; each carries 1/4 of the next
-    assert estimates(agent) == {
-        "advantage": [1.125, 0.5, 0.0],
-        "target": [2.125, 2.5, 3.0],
-        "value": [1.0, 2.0, 3.0],
-    }
-
-
-def test_nothing_is_bootstrapped_at_a_termination():
-    agent = with_value_of_x()
-    three_steps(agent, terminated=(0, 0, 1))
-    # last error 1 - 3 = -2
-    assert estimates(agent)["advantage"] == [1.0, 0.0, -2.0]
-    agent = with_value_of_x()
-    three_steps(agent, terminated=(0, 1, 0), next_x=(2, 50, 4))
-    # middle error 1 - 2 = -1, and nothing of the next episode comes through
-    assert estimates(agent)["advantage"] == [0.75, -1.0, 0.0]
-
-
-def test_a_truncation_bootstraps_from_the_true_last_observation():
-    agent = with_value_of_x()
-    three_steps(agent, truncated=(0, 1, 0), next_x=(2, 10, 4))
-    # middle error 1 + 10/2 - 2 = 4 with the trace cut; the next episode's first value 3 is not used
-    assert estimates(agent)["advantage"] == [2.0, 4.0, 0.0]
-
-
-def test_long_decisions_are_discounted_by_their_duration_where_asked():
-    agent = with_value_of_x(discount_by_duration=True)
-    three_steps(agent, duration=(2, 1, 3))
-    # errors 1 + 2/4 - 1 = 1/2, 1 + 3/2 - 2 = 1/2, 1 + 4/8 - 3 = -3/2; carries 1/8, 1/4
-    assert estimates(agent)["advantage"] == [0.515625, 0.125, -1.5]
-    agent = with_value_of_x()
-    three_steps(agent, duration=(2, 1, 3))
-    assert estimates(agent)["advantage"] == [1.125, 0.5, 0.0]
-
-
-def slow_advantages(steps, discount=0.9, trace=0.8, scale=1.0):
-    """GAE by its recursion over one row's transitions, with V(x) = scale * x."""
-    advantage, found = 0.0, []
-    for step in reversed(steps):
-        if step["terminated"] or step["truncated"]:
-            advantage = 0.0
-        after = 0.0 if step["terminated"] else scale * step["next_x"]
-        advantage = (
-            step["reward"] + discount * after - scale * step["x"] + discount * trace * advantage
-        )
-        found.insert(0, advantage)
-    return found
-
-
-def test_stale_transitions_beyond_the_rollout_change_nothing():
-    agent = with_value_of_x()
-    three_steps(agent)
-    expected = estimates(agent)
-    agent.memory.clear()
-    for row in range(5):
-        store(agent, [row, row], 77, 88, reward=99.0)
-    agent.memory.clear()
-    three_steps(agent)
-    assert estimates(agent) == expected
-
-
-def test_scaled_returns_are_divided_by_their_running_deviation():
-    agent = with_value_of_x(scale_returns=True)
-    three_steps(agent)
-    # before the first return nothing is known: as without scaling
-    assert estimates(agent)["target"] == [2.125, 2.5, 3.0]
-    scale = math.sqrt(np.var([2.125, 2.5, 3.0]) + 1e-8)
-    steps = [
-        {"x": x, "next_x": x + 1, "reward": 1.0, "terminated": False, "truncated": False}
-        for x in (1.0, 2.0, 3.0)
-    ]
-    advantages = np.array(slow_advantages(steps, 0.5, 0.5, scale))
-    found = estimates(agent)
-    np.testing.assert_allclose(found["advantage"], advantages, rtol=1e-5)
-    targets = advantages + scale * np.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(found["target"], targets / scale, rtol=1e-5)
-    assert found["value"] == [1.0, 2.0, 3.0]  # in the critic's own scale
-    both = np.concatenate([[2.125, 2.5, 3.0], targets])
-    assert agent.return_scale() == pytest.approx(math.sqrt(both.var() + 1e-8), rel=1e-5)
+# The scale of returns.
 
 
 def test_constant_returns_are_not_scaled():
-    agent = with_value_of_x(scale_returns=True)
+    agent = build(scale_returns=True)
     agent.returns.update(np.array([100.1, 100.1, np.nextafter(np.float32(100.1), 0)]))
     assert agent.return_scale() == 1.0
     agent.returns.update(np.array([102.1]))
-    assert agent.return_scale() == pytest.approx(
-        math.sqrt(0.75), rel=1e-5
-    )  # of 0, 0, 0, 2: 1 - 1 / 4
+    # of 0, 0, 0, 2: 1 - 1 / 4
+    assert agent.return_scale() == pytest.approx(math.sqrt(0.75), rel=1e-5)
 
 
 def test_unscaled_returns_keep_no_statistics():
-    agent = with_value_of_x()
-    three_steps(agent)
-    estimates(agent)
+    agent = build()
+    Bandit(agent, flat_pay).round()
     assert agent.returns.count == 0
     assert agent.return_scale() == 1.0
-
-
-# The loss.
-
-
-@pytest.mark.parametrize("value_clip", [None, 0.1])
-@pytest.mark.parametrize("normalise", [True, False])
-@pytest.mark.parametrize("objective", ["clip", "kl"])
-def test_the_loss_is_that_of_the_paper(objective, normalise, value_clip):
-    agent = build(
-        objective=objective,
-        normalise_advantage=normalise,
-        value_clip=value_clip,
-        value_coefficient=0.7,
-        entropy_coefficient=0.3,
-    )
-    rng = torch.Generator().manual_seed(0)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=rng)
-
-    old_logits, action = normal(6, 3), torch.tensor([0, 1, 2, 2, 1, 0])
-    old = torch.distributions.Categorical(logits=old_logits)
-    batch = {
-        "observation": {"x": normal(6, 1)},
-        "action": action,
-        "log_prob": old.log_prob(action),
-        "policy": old_logits if objective == "kl" else None,
-        "advantage": 2 + 3 * normal(6),
-        "target": normal(6),
-        "value": normal(6),
-    }
-    batch = RolloutBatch(**batch)
-    scalars = {"clip": torch.tensor(0.2), "kl_coefficient": torch.tensor(1.7)}
-    loss, metrics = agent.loss(agent.network.online, batch, scalars)
-
-    logits, value = agent.model({"x": batch.observation["x"]})
-    new = torch.distributions.Categorical(logits=logits)
-    advantage, policy_loss, error = batch.advantage, 0.0, 0.0
-    if normalise:
-        advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
-    kl = torch.distributions.kl_divergence(old, new)
-    for row in range(6):
-        ratio = float((new.log_prob(action)[row] - old.log_prob(action)[row]).exp())
-        gain = ratio * float(advantage[row])
-        if objective == "clip":
-            gain = min(gain, min(max(ratio, 0.8), 1.2) * float(advantage[row]))
-        else:
-            gain -= 1.7 * float(kl[row])
-        policy_loss -= gain / 6
-        squared = float((value[row] - batch.target[row]) ** 2)
-        if value_clip is not None:
-            before = float(batch.value[row])
-            stayed = min(max(float(value[row]), before - value_clip), before + value_clip)
-            squared = max(squared, (stayed - float(batch.target[row])) ** 2)
-        error += squared / 2 / 6
-    entropy = float(new.entropy().mean())
-    assert float(loss) == pytest.approx(policy_loss + 0.7 * error - 0.3 * entropy, rel=1e-4)
-    assert float(metrics["policy_loss"]) == pytest.approx(policy_loss, rel=1e-4)
-    assert float(metrics["value_loss"]) == pytest.approx(error, rel=1e-4)
-    assert float(metrics["entropy"]) == pytest.approx(entropy, rel=1e-4)
-    if objective == "kl":
-        assert float(metrics["approx_kl"]) == pytest.approx(float(kl.mean()), rel=1e-4)
 
 
 # Rounds of training.

@@ -6,8 +6,6 @@ import torch
 from decisions import request
 from plain_actor_critics import PlainDDPG, learn_alike
 from plain_learners import (
-    BOX,
-    SYMMETRIC,
     TEST,
     TRAIN,
     assert_same_network,
@@ -131,66 +129,9 @@ def test_it_learns_as_a_plain_torch_version_does(algorithm, changes):
     assert (change > 0.01) == plain.settings.learn_temperature
 
 
-def test_log_probabilities_are_of_normalised_actions():
-    """So entropy and temperature mean the same in every box."""
-    (batch,) = batches(1, box=SYMMETRIC)
-    inside = batch._replace(
-        action=torch.tensor([1.0, -0.75]) + batch.action * torch.tensor([2.0, 1.25])
-    )
-    entropies = []
-    for box, given in ((SYMMETRIC, batch), (BOX, inside)):
-        agent = build("sac", box=box)
-        agent.learn_from_batch(given)
-        entropies.append(agent.learner.engine.drain_metrics()["entropy"])
-    assert entropies[0] == pytest.approx(entropies[1], rel=1e-5)
-
-
-def test_entropy_is_that_of_the_policy_by_many_samples():
-    """A narrow policy at the middle is not squashed: its entropy is the normal's."""
-    agent = build("sac")
-    named = agent.learner.actor.named(agent.learner.actor.online)
-    for values in named.values():
-        values.zero_()
-    named["head.0.bias"][2:] = -4.0
-    (batch,) = batches(1, size=20_000)
-    agent.learn_from_batch(batch)
-    expected = 2 * (0.5 * math.log(2 * math.pi * math.e) - 4.0)
-    assert agent.learner.engine.drain_metrics()["entropy"] == pytest.approx(expected, abs=0.03)
-
-
-@pytest.mark.parametrize(("target", "rises"), [(-30.0, False), (30.0, True)])
-def test_the_temperature_rises_where_entropy_is_missing(target, rises):
-    agent = build("sac", algorithm={"target_entropy": target, "initial_temperature": 0.5})
-    for batch in batches(5):
-        agent.learn_from_batch(batch)
-    assert (agent.learner.temperature.online.exp().item() > 0.5) == rises
-
-
-@pytest.mark.parametrize(("box", "expected"), [(BOX, -2.0), (SYMMETRIC, -2.0)])
-def test_the_entropy_aimed_at_is_minus_the_number_of_elements(box, expected):
-    assert build("sac", box=box).learner.target_entropy == expected
-    assert build("sac", algorithm={"target_entropy": 0.5}).learner.target_entropy == 0.5
-
-
-def test_a_fixed_temperature_is_constant_and_not_logged():
-    agent = build("sac", algorithm={"learn_temperature": False, "initial_temperature": 0.25})
-    for batch in batches(3):
-        agent.learn_from_batch(batch)
-    assert agent.learner.temperature.online.exp().item() == pytest.approx(0.25)
-    metrics = agent.learner.engine.drain_metrics()
-    assert not [name for name in metrics if "temperature" in name]
-    assert set(agent.learner.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
-
-
-def test_learning_tells_the_temperature_that_was_at_work():
-    agent = build("sac", algorithm={"initial_temperature": 0.25})
-    (batch,) = batches(1)
-    agent.learn_from_batch(batch)
-    metrics = agent.learner.engine.drain_metrics()
-    assert metrics["temperature"] == pytest.approx(0.25)
-    assert {"critic_loss", "q_value", "actor_loss", "entropy", "temperature_gradient_norm"} < set(
-        metrics
-    )
+def test_fixed_temperature_has_no_learning_rate():
+    learner = build("sac", algorithm={"learn_temperature": False}).learner
+    assert set(learner.learning_rates) == {"actor_learning_rate", "critic_learning_rate"}
 
 
 def acted(agent, clock, count=50):
