@@ -323,7 +323,8 @@ def test_logged_metrics_are_described():
     assert not {name for name in logged if not any(each.fullmatch(name) for each in patterns)}
     unused = {name for name, each in DESCRIBED.items() if not any(map(each.fullmatch, logged))}
     of_groups = {"episode/reward/<agent>", "evaluation/reward_mean/<agent>"}
-    assert unused == {*of_groups, "level/own_end_share"}  # of agents of one's own
+    # Of agents of one's own, and of data that a run without an environment holds out.
+    assert unused == {*of_groups, "level/own_end_share", "held_out/<metric>"}
 
 
 def test_described_kinds_of_records_are_those_of_the_code():
