@@ -111,25 +111,33 @@ STUDY = SingleRuns(
 
 
 def report() -> None:
-    """Print the success of both methods, and of their difference with its interval."""
-    scores = {method: successes(method) for method in ("GCIQL", "HIQL")}
-    for method, tasks in scores.items():
-        found = estimate(tasks.mean(axis=1), mean, bounds=(0.0, 1.0))
+    """Print success and areas by group, and the differences with their intervals."""
+    offline = {method: results(method) for method in ("GCIQL", "HIQL")}
+    success = {}
+    for method, found in offline.items():
+        tasks = np.array([each["tasks"] for each in found])  # [seeds, tasks]
+        success[method] = tasks.mean(axis=1)
         each = "  ".join(f"{rate:4.0%}" for rate in tasks.mean(axis=0))
-        print(f"{method}, {len(tasks)} seeds: tasks {each}  all {shown(found)}")
-    apart = difference(
-        scores["HIQL"].mean(axis=1), scores["GCIQL"].mean(axis=1), mean, bounds=(0.0, 1.0)
-    )
+        whole = estimate(success[method], mean, bounds=(0.0, 1.0))
+        print(f"{method}, {len(tasks)} seeds: tasks {each}  all {shown(whole)}")
+    apart = difference(success["HIQL"], success["GCIQL"], mean, bounds=(0.0, 1.0))
     print(f"HIQL - GCIQL: {shown(apart)}, wanted above {MARGIN:.0%}")
+    areas = {}
+    for group in ("online", "scratch"):
+        areas[group] = np.array([each["area"] for each in results(group)])
+        whole = estimate(areas[group], mean, bounds=(0.0, 1.0))
+        print(f"area, {group}, {len(areas[group])} seeds: {shown(whole)}")
+    apart = difference(areas["online"], areas["scratch"], mean, bounds=(0.0, 1.0))
+    print(f"online - scratch: {shown(apart)}, wanted above 0 %")
 
 
-def successes(method: str) -> FloatArray:
-    """Success of a method's results, [seeds, tasks]; ValueError where there are none."""
-    files = [STUDY.file(f"{method}_seed{seed}") for seed in SEEDS]
-    found = [json.loads(file.read_text())["tasks"] for file in files if file.is_file()]
+def results(group: str) -> list[Result]:
+    """The results of a group by seed, those that are there; ValueError where none is."""
+    files = [STUDY.file(f"{group}_seed{seed}") for seed in SEEDS]
+    found: list[Result] = [json.loads(file.read_text()) for file in files if file.is_file()]
     if not found:
-        raise ValueError(f"there are no results of {method} in {STUDY.results / STUDY.name}")
-    return np.array(found)
+        raise ValueError(f"there are no results of {group} in {STUDY.results / STUDY.name}")
+    return found
 
 
 def shown(found: Estimate) -> str:

@@ -72,6 +72,7 @@ class UpdateEngine(Generic[Batch]):
             batch, whose steps are eager.
 
     Attributes:
+        learners: The objectives and how each is stepped, in their order.
         mode: How steps run. `auto` is resolved when the engine is built; a step that cannot be
             run as `auto` selects becomes eager when it is first taken.
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
@@ -105,14 +106,14 @@ class UpdateEngine(Generic[Batch]):
         self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
         self._taken = 0  # whole steps, which the targets count
-        self._learners: list[TrainedObjective[Batch]] = []
+        self.learners: list[TrainedObjective[Batch]] = []
         for each in objectives:
             settings = each.optimizer
             transforms = settings.gradient_transforms(
                 each.network, name=each.name, seed=runtime.seed
             )
             optimizer = settings.build(each.network)
-            self._learners.append(TrainedObjective(each, optimizer, transforms))
+            self.learners.append(TrainedObjective(each, optimizer, transforms))
             self.set_scalars(**{each.named("learning_rate"): settings.learning_rate})
 
     @property
@@ -123,11 +124,6 @@ class UpdateEngine(Generic[Batch]):
     @steps.setter
     def steps(self, steps: int) -> None:
         self._metrics.steps = steps
-
-    @property
-    def objectives(self) -> tuple[Objective[Batch], ...]:
-        """The objectives of a step, in their order."""
-        return tuple(each.objective for each in self._learners)
 
     @property
     def updates(self) -> str:
@@ -150,7 +146,7 @@ class UpdateEngine(Generic[Batch]):
         Args:
             make: Makes the transform of an objective.
         """
-        for each in self._learners:
+        for each in self.learners:
             each.transforms.insert(0, make(each.objective))
         self._steps.clear()
 
@@ -207,7 +203,7 @@ class UpdateEngine(Generic[Batch]):
     def require_finite(self) -> None:
         """Raise a `DivergedError` if a loss, a gradient or a parameter is not finite; waits."""
         self._require_sound()
-        for objective, *_ in self._learners:
+        for objective, *_ in self.learners:
             if not torch.isfinite(objective.network.online).all():
                 raise self._diverged()
 
@@ -225,7 +221,7 @@ class UpdateEngine(Generic[Batch]):
     def learned(self) -> dict[str, Array]:
         """Copies of parameters and mean gradients: `parameters/<name>`, `gradients/<name>`."""
         found = {}
-        for each, optimizer, *_ in self._learners:
+        for each, optimizer, *_ in self.learners:
             flats = {"parameters": each.network.online, "gradients": optimizer.mean_gradient()}
             for kind, flat in flats.items():
                 path = f"{kind}/{each.name}/" if each.name else f"{kind}/"
@@ -236,7 +232,7 @@ class UpdateEngine(Generic[Batch]):
     def timed_calls(self) -> list[TimedCall]:
         """The calls whose times a profile shows; those inside a recorded step can't be timed."""
         is_eager = self.mode == EAGER
-        optimisers = [each.optimizer for each in self._learners if is_eager]
+        optimisers = [each.optimizer for each in self.learners if is_eager]
         synced = [network for network, sync in self._targets if is_eager or sync.every > 1]
         return [
             TimedCall(self, "step", "update"),
@@ -260,7 +256,7 @@ class UpdateEngine(Generic[Batch]):
             **({"transforms": transforms} if transforms else {}),
             "taken": self._taken,
             "optimizers": {
-                each.objective.name: each.optimizer.state_dict() for each in self._learners
+                each.objective.name: each.optimizer.state_dict() for each in self.learners
             },
             "means": self._metrics.state_dict(),
         }
@@ -272,7 +268,7 @@ class UpdateEngine(Generic[Batch]):
         """
         self._taken = state["taken"]
         self.steps = 0
-        for each in self._learners:
+        for each in self.learners:
             each.optimizer.load_state_dict(state["optimizers"][each.objective.name])
         saved = state.get("transforms", {})
         for name, transform in self._saved_transforms().items():
@@ -288,13 +284,13 @@ class UpdateEngine(Generic[Batch]):
         """The transforms that have state, by their objective and their number among them."""
         return {
             f"{each.objective.name}/{number}": transform
-            for each in self._learners
+            for each in self.learners
             for number, transform in enumerate(own for own in each.transforms if own.SAVED)
         }
 
     def _prepared(self, only: tuple[str, ...] | None) -> Step[Batch]:
         """The step of these objectives in this engine's mode."""
-        learners = tuple(self._learners)
+        learners = tuple(self.learners)
         targets = self._targets
         if only is not None:
             learners = tuple(each for each in learners if each.objective.name in only)
@@ -360,7 +356,7 @@ class UpdateEngine(Generic[Batch]):
                 learning_rate=float(self.scalars[each.named("learning_rate")]),
                 max_gradient_norm=each.optimizer.max_gradient_norm,
             )
-            for each, *_ in self._learners
+            for each, *_ in self.learners
         ]
         return DivergedError(
             diagnosis(

@@ -98,13 +98,13 @@ def device_of(mode):
 
 def test_transforms_follow_the_clipping_and_report_metrics():
     _, engine = recorded.learner("eager", optimizer=NOISY)
-    ((_, _, transforms, _),) = engine._learners
+    ((_, _, transforms, _),) = engine.learners
     kinds = [type(each).__name__ for each in transforms]
     assert kinds == ["NormClipping", "Noise", "Centralised"]
     metrics = recorded.train(engine)
     assert list(metrics) == ["error", "first_x", "gradient_norm", "noise"]
     assert metrics["noise"] == pytest.approx(0.1 * sum(n**-0.55 for n in range(1, 21)) / 20)
-    l2 = AdamParameters(l2=0.1).gradient_transforms(engine._learners[0][0].network, name="", seed=0)
+    l2 = AdamParameters(l2=0.1).gradient_transforms(engine.learners[0][0].network, name="", seed=0)
     assert [type(each).__name__ for each in l2] == ["L2Penalty", "NormReport"]
 
 

@@ -143,7 +143,7 @@ class Measured:
         """The metrics of each sample, as of a step; see `UpdateEngine.step`."""
         batch = data if index is None else mapped(lambda column: column[index], data)
         per_sample: Numbers = {}
-        for objective in self._engine.objectives:
+        for objective in (each.objective for each in self._engine.learners):
             if only is not None and objective.name not in only:
                 continue
             scalars = self._engine.scalars | per_sample
