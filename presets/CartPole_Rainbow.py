@@ -12,18 +12,18 @@ class Panel(FlatPanel):
 
     steps: int = 30_000
     learning_rate: float = 2e-3
-    discount: float = 0.99
-    n_step: int = 5
+    discount: float = 0.98
+    n_step: int = 3
     """Rewards summed before bootstrapping."""
-    atoms: int = 101
+    atoms: int = 51
     """Returns whose probabilities are learned, from 0 to `highest`."""
-    highest: float = 100.0
+    highest: float = 50.0
     """The highest of them: 1 / (1 - discount)."""
     noise: float = 0.5
     """Standard deviation of the noise at the start, times the square root of a layer's inputs."""
     target_period: int = 100
     """Gradient steps from one copy of the target network to the next."""
-    batch: int = 128
+    batch: int = 64
     """Batch size."""
     updates_per_step: float = 0.5
     """Gradient steps per environment step."""
