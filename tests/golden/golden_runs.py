@@ -154,6 +154,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + "evaluation_environment.max_episode_steps=50; num_envs=2; protocol=B",
         level="breakout",
         package="ale_py",
+        tolerance=3e-4,  # convolutions by another processor's kernels
     ),
     "Atari_PPO": dict(steps=256, changes=PPO + ATARI, package="ale_py"),
     "Atari_Rainbow": dict(
