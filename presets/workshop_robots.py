@@ -52,7 +52,12 @@ def world(robot: Robot, task: Task) -> rl.EnvironmentParameters:
 
 
 def ant(view: View, settings: RobotSettings = ROBOTS["ant"]) -> rl.PPOAgentParameters:
-    """An agent that walks: to it, the place of this task lies ahead and to the left."""
+    """PPO for an ant, whose observations are turned until the place of a task lies ahead.
+
+    Args:
+        view: The task; due: the one whose turn it is.
+        settings: Of PPO.
+    """
     hidden = rl.ObservationReductionBySubPartsNameFilter(
         names=rl.WORKSHOP_OBSERVED, sub_parts=("x", "y"), method="discard"
     )

@@ -84,7 +84,7 @@ class LevelPart(Saved):
     """A part of a level; a subclass overrides the hooks that it needs.
 
     One decision of R rows passes `deciding`, the agent, `decided`, the levels below, `ends`,
-    `judged`, the agent again, and at last `observed` of it. Parts of different kinds come in this
+    `judged`, the agent again, and last `observed`. Parts of different kinds come in this
     order: goals that the environment gives, the horizon, the judge, ends by the agent, those of
     `LevelDescription.parts` as they are listed, the freezing of the agent.
     """
@@ -172,7 +172,7 @@ class LevelPart(Saved):
         return {}
 
     def follow(self, decisions: State) -> None:
-        """Decide as an equal part elsewhere: the result of its `decisions`."""
+        """Take the next decisions from an equal part in another process, whose `decisions` they are."""
 
 
 class Hooks(NamedTuple):

@@ -33,6 +33,7 @@ NAMES = (
 WITH_PARTS = ("observations", "next_observations", "actions")
 """Those that may have parts by key."""
 MOST_BYTES = 1 << 20
+"""Size of a file of names that is read at most."""
 _NUMBERED = re.compile(r"(.+)\.(\d+)")
 
 
