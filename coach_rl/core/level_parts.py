@@ -172,7 +172,7 @@ class LevelPart(Saved):
         return {}
 
     def follow(self, decisions: State) -> None:
-        """Take the next decisions from an equal part in another process, whose `decisions` they are."""
+        """Take the next decisions from an equal part elsewhere, whose `decisions` they are."""
 
 
 class Hooks(NamedTuple):
