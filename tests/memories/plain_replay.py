@@ -101,6 +101,14 @@ class PlainReplay:
         newest = self.rows[row][-1:]
         return any(not (one.terminated or one.truncated) for one in newest)
 
+    def unread(self, read: list[int], overlap: int = 0) -> list[tuple[int, int]]:
+        """Steps [begin, end) of each row from the read ones on, and some before."""
+        begins = [0 if own > count else own for own, count in zip(read, self.added, strict=True)]
+        return [
+            (max(begin - overlap, count - len(kept)), count)
+            for begin, count, kept in zip(begins, self.added, self.rows, strict=True)
+        ]
+
     def all(self) -> list[Kept]:
         """Everything kept, by position."""
         return sorted((one for row in self.rows for one in row), key=self.position)
