@@ -170,12 +170,13 @@ def hasty(agent, rollout=256, steps=600):
         members = [replace(each, agent=hasty(each.agent)) for each in agent.members]
         return replace(agent, members=tuple(members))
     if isinstance(agent, OffPolicyAgentParameters):
+        length = getattr(agent.memory.draws, "length", 1)  # a batch has whole sequences
         learning = replace(
             agent.learning,
             updates_per_step=30 / steps,
             learning_starts=steps // 3,
             report_every=9,
-            batch=min(agent.learning.batch, 32),
+            batch=min(agent.learning.batch, max(32, length)),
         )
         return replace(agent, learning=learning)
     algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(rollout), epochs=1)
