@@ -85,7 +85,7 @@ def cannot_run(mode: str, device: str) -> str | None:
         return None
     modes = other_modes()
     if mode not in modes:
-        return "belongs to no extension that is there"
+        return "is offered by no installed extension"
     return modes[mode].cannot_run(device)
 
 

@@ -199,6 +199,7 @@ CASES = {
         (mode("compiled", CPU, "no-such"), "'compiled' needs a C++ ... use 'auto' or 'eager'"),
         (mode("compiled", GPU, "cc"), "the CPU ... 'cuda:1'; use 'auto', 'captured' or 'eager'"),
         (mode("captured", CPU, "cc"), "'captured' ... on 'cpu'; use 'auto', 'compiled' or"),
+        (mode("compild", CPU, "cc"), "'compild' is offered by no ... use 'auto', 'compiled' or"),
     ],
     rl.ConfigurationError: [
         (own("coach_rl.architectures.torso:FlattenVector"), "cannot be built: TypeError"),
@@ -295,6 +296,7 @@ CASES = {
         (lose_spread, "element 0 of observation 'time' ... 'time': (ObservationNormalization"),
         (restored_mode("compiled"), "'compiled' needs a C++ ... its updates are eager from now on"),
         (restored_mode("captured"), "CUDA graph ... its updates are eager from now on"),
+        (restored_mode("of_another"), "offered by no ... its updates are eager from now on"),
         (failed_capture("auto"), "agent cannot be captured ... net.py:7); its updates"),
     ],
 }
