@@ -6,10 +6,11 @@ Every filter maps both ways; start with `LinearBoxToBoxMap`.
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.box_ranges import stretched
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array
-from coach_rl.core.spaces import Space, stretched
+from coach_rl.core.spaces import Space
 from coach_rl.filters.stages import (
     StatelessActionStage,
     bounded_box_of,

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.equal_spaces import loss_of_cast
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.spaces import Space, loss_of_cast
+from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.filters.stages import (

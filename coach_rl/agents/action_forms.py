@@ -7,9 +7,10 @@ from gymnasium.spaces import Box, Dict, MultiBinary, MultiDiscrete
 
 from coach_rl.agents.own_filters import ScaledOutput, needs_scaling, warn_of_endless
 from coach_rl.agents.stages.stage import INSIDE, Stage, StageBuild, StageKind
+from coach_rl.core.box_ranges import acts_in_units
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.spaces import Space, acts_in_units
+from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.core.variants import variant_for
 

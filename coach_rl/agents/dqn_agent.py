@@ -34,10 +34,11 @@ from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.recurrent_forward import recurrent_forward
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.records import FloatArray, Observation
-from coach_rl.core.spaces import Space, first_action
+from coach_rl.core.spaces import Space
 from coach_rl.core.variants import variant_for
 from coach_rl.exploration_policies import (
     AnyExplorationPolicy,

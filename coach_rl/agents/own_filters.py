@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.box_ranges import has_finite_width, stretched
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import (
@@ -16,12 +17,7 @@ from coach_rl.core.records import (
     Observation,
 )
 from coach_rl.core.saved import Saved, SavedAttribute
-from coach_rl.core.spaces import (
-    Space,
-    has_finite_width,
-    is_float_box,
-    stretched,
-)
+from coach_rl.core.spaces import Space, is_float_box
 
 _WHOLE = "action"
 """The one part of actions that are no dict."""

@@ -32,6 +32,7 @@ from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
@@ -49,12 +50,7 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import generator, integer_seed
-from coach_rl.core.spaces import (
-    PolicySpace,
-    Space,
-    choice_sizes,
-    first_action,
-)
+from coach_rl.core.spaces import PolicySpace, Space
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.exploration_policies.sampling import (

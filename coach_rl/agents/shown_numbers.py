@@ -6,9 +6,10 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from coach_rl.agents.agent_rows import Filtering
+from coach_rl.core.equal_spaces import cast_tolerance, loss_of_cast
 from coach_rl.core.errors import CoachWarning, EnvironmentFault, NonFiniteError
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
-from coach_rl.core.spaces import Space, cast_tolerance, inside, loss_of_cast
+from coach_rl.core.spaces import Space, inside
 
 LARGEST = np.finfo(np.float32).max
 """The largest number that agents, which compute in float32, can see."""

@@ -18,9 +18,9 @@ from coach_rl.agents.actor_critic_learner import (
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.box_ranges import ActionUnit
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
-from coach_rl.core.spaces import ActionUnit
 from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.batches import TransitionBatch
 

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from coach_rl.architectures.output_rules import Forward
+from coach_rl.core.discrete_actions import FORBIDDEN
 from coach_rl.core.records import ALLOWED, FloatArray, Observation
-from coach_rl.core.spaces import FORBIDDEN
 
 
 def masked(outputs: Tensor, mask: Tensor) -> Tensor:

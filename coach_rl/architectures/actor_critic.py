@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from coach_rl.architectures.layers import linear
 from coach_rl.architectures.output_rules import OutputRule
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import PolicySpace, Space, choice_sizes
+from coach_rl.core.spaces import PolicySpace, Space
 from coach_rl.functional.distributions import (
     Categorical,
     DiagonalGaussian,

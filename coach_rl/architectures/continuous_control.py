@@ -20,10 +20,11 @@ from coach_rl.architectures.torso import (
     last_layer,
     relu_torso,
 )
+from coach_rl.core.box_ranges import ActionUnit, require_finite_width
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, RisingPair
-from coach_rl.core.spaces import ActionUnit, Space, require_finite_width
+from coach_rl.core.spaces import Space
 
 NEAR_THE_TOP = 4.0
 """Squashed values start at 98 % of the way from their lower to their upper bound: hopeful, as all

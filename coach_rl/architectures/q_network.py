@@ -19,10 +19,11 @@ from coach_rl.architectures.torso import (
     last_layer,
     relu_torso,
 )
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.spaces import Space, choice_sizes
+from coach_rl.core.spaces import Space
 from coach_rl.functional.temporal_difference import dueling_values, regression_loss, td_target
 
 

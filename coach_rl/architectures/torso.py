@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
 from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
-from coach_rl.core.spaces import Space, choice_sizes, first_action
+from coach_rl.core.spaces import Space
 from coach_rl.core.variants import variant_for
 
 ImageLayout = Literal["auto", "channels_last", "channels_first", "flat"]

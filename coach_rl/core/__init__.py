@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SymmetryParameters,
         TrainingReport,
     )
+    from coach_rl.core.box_ranges import ActionUnit
     from coach_rl.core.clock import (
         Clock,
         ConstantSchedule,
@@ -109,7 +110,7 @@ if TYPE_CHECKING:
     from coach_rl.core.saved import Saved, SavedAttribute
     from coach_rl.core.seeding import generator
     from coach_rl.core.signals import Signals
-    from coach_rl.core.spaces import ActionUnit, EnvironmentSpaces, Space
+    from coach_rl.core.spaces import EnvironmentSpaces, Space
     from coach_rl.core.state import Appended, State, Stateful
     from coach_rl.core.steps import (
         EnvironmentEpisodes,

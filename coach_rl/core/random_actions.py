@@ -3,6 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.records import (
     Action,
@@ -11,7 +12,7 @@ from coach_rl.core.records import (
     FloatArray,
     IntArray,
 )
-from coach_rl.core.spaces import PolicySpace, Space, choice_sizes, first_action
+from coach_rl.core.spaces import PolicySpace, Space
 
 
 def uniform_size(space: Space) -> int:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from coach_rl.core.agents import RowState
+from coach_rl.core.box_ranges import ActionUnit
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import ActionUnit, Space
+from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies.exploration_policy import (
     AnyExplorationPolicy,
     BoxActions,

@@ -7,13 +7,15 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.agents import RowState
+from coach_rl.core.box_ranges import require_finite_width
 from coach_rl.core.clock import Clock, Schedule
+from coach_rl.core.discrete_actions import FORBIDDEN
 from coach_rl.core.errors import ParameterError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.random_actions import allowed_choice
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import Saved
-from coach_rl.core.spaces import FORBIDDEN, Space, require_finite_width
+from coach_rl.core.spaces import Space
 from coach_rl.core.steps import EnvironmentSteps
 
 Rows = TypeVar("Rows", bound=RowState)

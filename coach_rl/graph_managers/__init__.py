@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         SourceParameters,
         ValidationParameters,
     )
-    from coach_rl.graph_managers.stack import SignalParameters, TickSource
+    from coach_rl.graph_managers.stack import TickSource
+    from coach_rl.graph_managers.stack_signals import SignalParameters
     from coach_rl.graph_managers.statistics import bootstrap_interval, interquartile_mean
     from coach_rl.graph_managers.watcher import EvaluationWatcher
 else:

@@ -18,7 +18,8 @@ from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.graph_managers.stack import Stack, StackSignals
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.levels.level_checks import agent_spaces, check_ending, check_level
 from coach_rl.levels.level_manager import LevelManager
 

@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AnyAgent, LevelPlace, require_own_mask
 from coach_rl.core.clock import Clock
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import GoalContext, GoalSpace
 from coach_rl.core.levels import LevelDescription
@@ -17,7 +18,7 @@ from coach_rl.core.parts import walk, wrap_method
 from coach_rl.core.records import Action, ActionRequest
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.signals import Signals
-from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import Hours, RunLength
 from coach_rl.graph_managers.arrangement import Links
 from coach_rl.graph_managers.parameters import GraphParameters

@@ -34,7 +34,8 @@ from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
 from coach_rl.graph_managers.level_phases import check_level_phases
-from coach_rl.graph_managers.stack import SignalParameters, Stack
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
 
 MOST_ENVS = 1_000_000

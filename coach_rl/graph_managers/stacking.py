@@ -7,7 +7,8 @@ from coach_rl.core.interfaces import DrawableParameters, Environment, Environmen
 from coach_rl.core.runtime import Runtime
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.parameters import GraphParameters
-from coach_rl.graph_managers.stack import Stack, StackSignals
+from coach_rl.graph_managers.stack import Stack
+from coach_rl.graph_managers.stack_signals import StackSignals
 
 
 class StackBuilder:

@@ -18,6 +18,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.core.agents import LevelPlace
+from coach_rl.core.equal_spaces import loss_of_cast
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError
 from coach_rl.core.records import (
     HIDDEN_STATE,
@@ -30,7 +31,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.shown_text import readable
-from coach_rl.core.spaces import Space, loss_of_cast
+from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
 from coach_rl.memories.batches import (
     ACTION_PARTS,

@@ -18,6 +18,7 @@ from gymnasium import spaces
 
 from coach_rl.configuration.familiar_names import names_here
 from coach_rl.core.agents import require_whole_policies
+from coach_rl.core.equal_spaces import loss_of_cast, nested
 from coach_rl.core.errors import (
     ConfigurationError,
     SpaceError,
@@ -27,7 +28,7 @@ from coach_rl.core.errors import (
 from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import EnvironmentSpaces, Space, loss_of_cast, nested
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.torch_settings import torch_settings
 from coach_rl.runs.folder import RunFolder

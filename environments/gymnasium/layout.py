@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.equal_spaces import cast_tolerance, loss_of_cast, nested
 from coach_rl.core.errors import EnvironmentFault, NonFiniteError, SpaceError, warn
 from coach_rl.core.records import Action, Array, Observation
 from coach_rl.core.shown_text import shown_level, shown_value
-from coach_rl.core.spaces import EnvironmentSpaces, Space, cast_tolerance, loss_of_cast, nested
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 
 PLAIN_KEY = "observation"
 """Key of an observation that is no dict."""

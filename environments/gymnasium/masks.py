@@ -7,10 +7,11 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault
 from coach_rl.core.records import ACTION_MASK, BoolArray
 from coach_rl.core.shown_text import shown_value
-from coach_rl.core.spaces import Space, choice_sizes
+from coach_rl.core.spaces import Space
 from coach_rl.environments.gymnasium.layout import PLAIN_KEY, as_dict, column_of, layout_of
 from coach_rl.environments.gymnasium.rows import flag, start_pair, step_values
 

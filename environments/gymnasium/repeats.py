@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes, forbidden
 from coach_rl.core.infos import is_agent_end, is_agent_reward
 from coach_rl.core.records import ACTION_MASK
-from coach_rl.core.spaces import choice_sizes, forbidden
 from coach_rl.environments.gymnasium.layout import (
     SUCCESS,
     Info,

@@ -10,12 +10,12 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.core import RenderFrame
 
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, require
 from coach_rl.core.infos import AGENTS, REWARD, TERMINATED, TRUNCATED
 from coach_rl.core.parameter_classes import ADVICE, parameter_class
 from coach_rl.core.records import ACTION_MASK
 from coach_rl.core.shown_text import name_of_class
-from coach_rl.core.spaces import choice_sizes
 from coach_rl.core.typed_values import thawed
 from coach_rl.environments.gymnasium.layout import as_dict
 from coach_rl.environments.gymnasium.masks import INFO, shown_mask, with_mask, with_mask_space

@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes, first_action, forbidden
 from coach_rl.core.options import OPTION_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import EnvironmentSpaces, choice_sizes, first_action, forbidden
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldStep
 
 TAKEN = Counter()

@@ -12,8 +12,9 @@ import coach_rl as rl
 from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.architectures.action_masks import AllowedOutputs, masked
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.discrete_actions import FORBIDDEN
 from coach_rl.core.errors import EnvironmentFault, SpaceError
-from coach_rl.core.spaces import FORBIDDEN, EnvironmentSpaces
+from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies.sampling import CategoricalSampler
 from coach_rl.functional.distributions import Categorical, MultiCategorical
 from tests import builders

@@ -2,16 +2,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.core.box_ranges import clipped_to_space
+from coach_rl.core.discrete_actions import first_action
+from coach_rl.core.equal_spaces import cast_tolerance, loss_of_cast, meaning_of
 from coach_rl.core.errors import ActionError
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
-from coach_rl.core.spaces import (
-    cast_tolerance,
-    check_actions,
-    clipped_to_space,
-    first_action,
-    loss_of_cast,
-    meaning_of,
-)
+from coach_rl.core.spaces import check_actions
 
 INFINITY = np.float32(np.inf)
 DICT = spaces.Dict({"move": spaces.Box(-1, 1, (2,)), "grip": spaces.Discrete(3)})

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import EnvironmentFault
-from coach_rl.core.spaces import choice_sizes
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing.allowed_actions import has_masks, with_allowed_actions

@@ -7,9 +7,9 @@ from gymnasium import spaces
 from little_environments import Gadget
 from masked_environments import Doors, ShownDoors
 
+from coach_rl.core.discrete_actions import FORBIDDEN, forbidden
 from coach_rl.core.errors import ConfigurationError, EnvironmentFault, ParameterError
 from coach_rl.core.random_actions import actions_from_uniform, allowed_choice, uniform_size
-from coach_rl.core.spaces import FORBIDDEN, forbidden
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.masks import ShownMasks, shown_mask

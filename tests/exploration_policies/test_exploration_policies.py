@@ -10,7 +10,8 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.clock import Clock
-from coach_rl.core.spaces import check_actions, choice_sizes
+from coach_rl.core.discrete_actions import choice_sizes
+from coach_rl.core.spaces import check_actions
 from coach_rl.exploration_policies import ExplorationPolicyParameters
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
 

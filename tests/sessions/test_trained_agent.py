@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import coach_rl
+from coach_rl.core.discrete_actions import forbidden
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import forbidden
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.filters import InputFilter, ObservationStackingFilter

@@ -8,9 +8,11 @@ from gymnasium import spaces
 from coach_rl.agents.stages.stage import Stage, StageBuild, StageKind
 from coach_rl.architectures.action_masks import AllowedOutputs
 from coach_rl.core.clock import Clock
+from coach_rl.core.discrete_actions import choice_sizes, first_action, mask_key
+from coach_rl.core.equal_spaces import without
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.records import ALLOWED, Array, BoolArray, IntArray, Observation
-from coach_rl.core.spaces import Space, choice_sizes, first_action, mask_key, without
+from coach_rl.core.spaces import Space
 
 
 class ActionMasks(Stage):

@@ -6,6 +6,7 @@ from gymnasium import spaces
 from coach_rl.agents.agent_rows import AnyAgentRows, Filtering
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.stages.stage import Stage
+from coach_rl.core.box_ranges import clipped_to_space
 from coach_rl.core.records import (
     Action,
     Array,
@@ -15,7 +16,7 @@ from coach_rl.core.records import (
     Observation,
     Outcome,
 )
-from coach_rl.core.spaces import Space, clipped_to_space
+from coach_rl.core.spaces import Space
 
 
 class FilteredInput(Stage):

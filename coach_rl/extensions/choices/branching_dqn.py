@@ -11,7 +11,8 @@ from torch import Tensor
 from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNLearner
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import Numbers
-from coach_rl.core.spaces import Space, choice_sizes
+from coach_rl.core.discrete_actions import choice_sizes
+from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies import AnyExplorationPolicy, ExplorationPolicyParameters
 from coach_rl.extensions.choices.choice_values import greedy_choices, of_choices
 from coach_rl.extensions.choices.independent_choices import IndependentChoices

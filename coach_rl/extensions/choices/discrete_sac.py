@@ -21,10 +21,10 @@ from coach_rl.architectures.continuous_control import (
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.q_network import discrete_choices
+from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import ALLOWED, Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.spaces import first_action
 from coach_rl.extensions.choices.choice_values import log_probabilities, of_choices, split_choices
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.extensions.choices.softmax import Categorical

@@ -29,6 +29,7 @@ from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.configuration.extensions import import_offers
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.discrete_actions import FORBIDDEN, choice_sizes, first_action
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.records import (
     ALLOWED,
@@ -40,7 +41,7 @@ from coach_rl.core.records import (
     Observation,
     take,
 )
-from coach_rl.core.spaces import FORBIDDEN, Space, choice_sizes, first_action
+from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
 from coach_rl.exploration_policies.discrete_policies import EpsilonGreedyPolicy
 from coach_rl.levels.level_manager import LevelManager

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.equal_spaces import meaning_of
 from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install, in_one_line
 from coach_rl.core.records import Array, BoolArray
-from coach_rl.core.spaces import Space, is_float_box, meaning_of
+from coach_rl.core.spaces import Space, is_float_box
 from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from annotated_types import Ge
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import ActionError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import Array, IntArray
-from coach_rl.core.spaces import Space, check_actions, choice_sizes, first_action
+from coach_rl.core.spaces import Space, check_actions
 from coach_rl.filters.action_filters import is_whole
 from coach_rl.filters.stages import StatelessActionStage, bounded_box_of, describe
 

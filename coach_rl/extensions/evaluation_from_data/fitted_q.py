@@ -22,10 +22,11 @@ from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import Array, FloatArray, IntArray, take
 from coach_rl.core.seeding import integer_seed
-from coach_rl.core.spaces import Space, choice_sizes, first_action
+from coach_rl.core.spaces import Space
 from coach_rl.extensions.evaluation_from_data.judged_policy import JudgedData
 
 ModelName = Literal["network", "linear"]

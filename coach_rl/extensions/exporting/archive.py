@@ -20,10 +20,11 @@ from coach_rl.configuration.file_writing import replacing
 from coach_rl.configuration.parameters_json import space_to_json
 from coach_rl.configuration.strict_json import FLOAT_TAG, Json
 from coach_rl.core.agents import EndingAgent
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription, LevelPartParameters
-from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.extensions.exporting.coach_policy import FORMAT
 from coach_rl.extensions.exporting.decisions import Decision, Place, checked_decision
 from coach_rl.extensions.exporting.goals import is_written

@@ -21,8 +21,8 @@ from coach_rl.architectures.continuous_control import (
 )
 from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.q_network import QNetwork
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.records import HIDDEN_STATE
-from coach_rl.core.spaces import choice_sizes, first_action
 from coach_rl.functional.temporal_difference import dueling_values
 
 Tensors = dict[str, Tensor]

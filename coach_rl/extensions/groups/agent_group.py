@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
+from coach_rl.core.discrete_actions import mask_key
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
 from coach_rl.core.infos import REWARD, TERMINATED, TRUNCATED, agent_info
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
 from coach_rl.core.ranges import NonEmpty, UnitInterval
-from coach_rl.core.spaces import EnvironmentSpaces, Space, mask_key
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.extensions.members.action_parts import WHOLE, ActionPart, by_part
 from coach_rl.extensions.members.member_agents import AgentGroup, in_turn
 from coach_rl.extensions.members.members import BoundMember

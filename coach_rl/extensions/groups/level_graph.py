@@ -21,7 +21,7 @@ from coach_rl.extensions.groups.graph_level import GraphLevel
 from coach_rl.extensions.groups.graph_stack import GraphStack
 from coach_rl.extensions.groups.junction import Junction, Routes
 from coach_rl.graph_managers.arrangement import AgentSource, Links
-from coach_rl.graph_managers.stack import StackSignals
+from coach_rl.graph_managers.stack_signals import StackSignals
 from coach_rl.levels.level_checks import agent_spaces, check_ending, check_level
 
 

@@ -18,9 +18,9 @@ from coach_rl.architectures.gradient_step import (
 )
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.core.agents import AgentContext
+from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.errors import SpaceError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.spaces import first_action
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.extensions.imitation.policy_network import (
     Policy,

@@ -20,12 +20,13 @@ from coach_rl.architectures.recurrent_forward import recurrent_forward
 from coach_rl.architectures.torso import AnyTorsoParameters, last_layer, relu_torso
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
+from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import RisingPair
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.spaces import Space, first_action
+from coach_rl.core.spaces import Space
 
 
 @parameter_class

@@ -7,8 +7,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.random_actions import uniform_size
-from coach_rl.core.spaces import first_action
 from coach_rl.extensions.exporting.decisions import Chosen, dtype_of, in_space, output_functions
 from coach_rl.extensions.mixed_actions.flattened_output import FlatParts, FlattenedOutput
 

@@ -6,18 +6,14 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.agents.ppo_agent import PPOAgentParameters
+from coach_rl.core.box_ranges import clipped_to_space
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.random_actions import uniform_size
 from coach_rl.core.records import Action, Array
 from coach_rl.core.saved import Saved, SavedAttribute
-from coach_rl.core.spaces import (
-    Space,
-    choice_sizes,
-    clipped_to_space,
-    first_action,
-    is_float_box,
-)
+from coach_rl.core.spaces import Space, is_float_box
 from coach_rl.extensions.mixed_actions.mixed_space import MixedSpace
 
 Arguments = Mapping[str, tuple[str, int]]

@@ -5,9 +5,10 @@ from functools import cached_property
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import Array, BoolArray, FloatArray
-from coach_rl.core.spaces import PolicySpace, choice_sizes
+from coach_rl.core.spaces import PolicySpace
 from coach_rl.extensions.mixed_actions.distribution import Mixed
 from coach_rl.extensions.mixed_actions.sampling import MixedSampler
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from coach_rl.core.agents import LevelPlace
+from coach_rl.core.box_ranges import has_finite_width
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.random_actions import actions_from_uniform
 from coach_rl.core.records import Array, BoolArray, FloatArray, Observation
-from coach_rl.core.spaces import has_finite_width
 
 
 class PlaceSpace:

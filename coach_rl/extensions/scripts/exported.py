@@ -7,9 +7,10 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.random_actions import uniform_size
-from coach_rl.core.spaces import Space, choice_sizes, first_action
+from coach_rl.core.spaces import Space
 from coach_rl.extensions.exporting.decisions import (
     Chosen,
     Decision,

@@ -15,7 +15,9 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
+from coach_rl.core.box_ranges import clipped_to_space
 from coach_rl.core.clock import Clock
+from coach_rl.core.discrete_actions import mask_key
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import CodeNamingParameters, parameter_class
@@ -31,7 +33,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import Saved
-from coach_rl.core.spaces import Space, check_actions, check_counts, clipped_to_space, mask_key
+from coach_rl.core.spaces import Space, check_actions, check_counts
 from coach_rl.core.state import State
 
 

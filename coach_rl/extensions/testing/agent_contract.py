@@ -26,6 +26,7 @@ from gymnasium.spaces import Dict
 
 from coach_rl.core.agents import AgentContext, PacedAgent
 from coach_rl.core.clock import Phase
+from coach_rl.core.discrete_actions import forbidden
 from coach_rl.core.errors import (
     ActionError,
     CoachWarning,
@@ -36,7 +37,7 @@ from coach_rl.core.goals import is_standard
 from coach_rl.core.parts import description_of, timed_calls, walk
 from coach_rl.core.records import take
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, check_actions, forbidden
+from coach_rl.core.spaces import EnvironmentSpaces, check_actions
 from coach_rl.core.state import Appended
 from coach_rl.extensions.testing.agent_trial import (
     AFTER,

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent, LevelPlace
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.discrete_actions import choice_sizes, mask_key
 from coach_rl.core.goals import GOAL_KEY, GoalContext, GoalSpace
 from coach_rl.core.levels import DIRECTIVE_KEYS
 from coach_rl.core.options import OPTION_KEY
@@ -25,7 +26,7 @@ from coach_rl.core.records import (
     Outcome,
 )
 from coach_rl.core.runtime import Runtime
-from coach_rl.core.spaces import EnvironmentSpaces, Space, choice_sizes, mask_key
+from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.core.state import State
 
 ROWS = 3

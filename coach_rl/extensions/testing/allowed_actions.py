@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import ActionError
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import (
@@ -18,7 +19,7 @@ from coach_rl.core.records import (
     IntArray,
     Observation,
 )
-from coach_rl.core.spaces import Space, check_actions, choice_sizes, first_action
+from coach_rl.core.spaces import Space, check_actions
 from coach_rl.core.state import State
 
 

@@ -29,10 +29,11 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.box_ranges import has_finite_width
 from coach_rl.core.errors import CoachError, CoachWarning
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
-from coach_rl.core.spaces import Space, has_finite_width
+from coach_rl.core.spaces import Space
 from coach_rl.extensions.testing import exchange_checks as exchange
 from coach_rl.extensions.testing import repetition_checks as repetition
 from coach_rl.extensions.testing.allowed_actions import with_allowed_actions

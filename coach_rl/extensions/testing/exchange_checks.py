@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.interfaces import Environment
 from coach_rl.core.records import ACTION_MASK, Action, Array, Directive, End, EnvResponse
-from coach_rl.core.spaces import choice_sizes
 from coach_rl.extensions.testing.allowed_actions import AllowedActions, has_masks, mask_of
 from coach_rl.extensions.testing.trial import (
     ROWS,

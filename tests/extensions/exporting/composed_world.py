@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.spaces import choice_sizes
+from coach_rl.core.discrete_actions import choice_sizes
 
 SPACES = {
     "Discrete": spaces.Discrete(4),

@@ -9,9 +9,9 @@ import coach_rl as rl
 from coach_rl.agents import PPOAgent
 from coach_rl.agents.stages import Stage, StageKind
 from coach_rl.agents.stages.stage import OUTSIDE
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
-from coach_rl.core.spaces import choice_sizes
 from coach_rl.extensions.exporting.decisions import Request
 from coach_rl.extensions.exporting.numpy_functions import UntraceableError, traced
 from coach_rl.extensions.scripts.exported import RandomDecision
