@@ -49,7 +49,7 @@ from coach_rl.exploration_policies import (
     GaussianNoise,
     ParameterExplorationParameters,
 )
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 _ACTION = "/action"
 

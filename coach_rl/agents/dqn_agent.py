@@ -46,7 +46,7 @@ from coach_rl.exploration_policies import (
     ExplorationPolicyParameters,
 )
 from coach_rl.functional.temporal_difference import of_actions
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 @parameter_class

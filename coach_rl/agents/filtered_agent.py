@@ -17,7 +17,8 @@ from coach_rl.agents.agent_rows import (
 )
 from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
-from coach_rl.agents.shown_numbers import ShownNumbers, warn_of_rounding
+from coach_rl.agents.shown_numbers import ShownNumbers
+from coach_rl.agents.shown_spaces import warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
 from coach_rl.agents.stages.kinds import kinds_of
 from coach_rl.agents.stages.stage import StageBuild, StageKind, Stages

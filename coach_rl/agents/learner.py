@@ -28,7 +28,7 @@ from coach_rl.exploration_policies import (
     ParameterExplorationParameters,
 )
 from coach_rl.exploration_policies.exploration_policy import GreedyPolicy
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 Rows = TypeVar("Rows", bound=RowState)
 

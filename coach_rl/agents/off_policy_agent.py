@@ -50,9 +50,9 @@ from coach_rl.core.records import (
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.state import State
-from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.memories.transition_batch import TransitionBatch
 
 REPAID_AFTER = 15_000
 """Updates after which compiling has repaid itself: two variants of 15 s at 2 to 3 ms saved each."""

@@ -46,9 +46,9 @@ from coach_rl.core.variants import variant_for
 from coach_rl.exploration_policies.box_noise import (
     SquashedGaussianPolicy,
 )
-from coach_rl.functional.distributions import squashed_sample
+from coach_rl.functional.gaussians import squashed_sample
 from coach_rl.functional.temporal_difference import critic_loss, td_target
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 @parameter_class

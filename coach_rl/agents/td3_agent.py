@@ -22,7 +22,7 @@ from coach_rl.core.box_ranges import ActionUnit
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.functional.temporal_difference import critic_loss, td_target
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 @parameter_class

@@ -15,12 +15,8 @@ from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import PolicySpace, Space
-from coach_rl.functional.distributions import (
-    Categorical,
-    DiagonalGaussian,
-    Distribution,
-    MultiCategorical,
-)
+from coach_rl.functional.distributions import Categorical, Distribution, MultiCategorical
+from coach_rl.functional.gaussians import DiagonalGaussian
 
 
 @parameter_class

@@ -1,4 +1,4 @@
-"""Layers whose initial weights are drawn from a given generator."""
+"""Layers, whose initial weights are drawn from a given generator."""
 
 import math
 from collections.abc import Callable
@@ -118,3 +118,32 @@ def _fill(
             weight.uniform_(-bound, bound, generator=rng)
             bias.uniform_(-bound, bound, generator=rng)
     layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)
+
+
+class FlattenVector(nn.Module):
+    """[B, ...] of any number type to float32 [B, O]; divided by 255 if `is_scaled`."""
+
+    def __init__(self, *, is_scaled: bool = False) -> None:
+        super().__init__()
+        self.is_scaled = is_scaled
+
+    def forward(self, values: Tensor) -> Tensor:
+        row = (values.flatten(1) if values.ndim > 1 else values[:, None]).to(torch.float32)
+        return row / 255 if self.is_scaled else row
+
+
+class OneHot(nn.Module):
+    """Whole numbers [B] or [B, K] to one-hot float32 [B, sum of sizes]."""
+
+    def __init__(self, sizes: tuple[int, ...], start: tuple[int, ...]) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.start = start
+
+    def forward(self, values: Tensor) -> Tensor:
+        columns = values.to(torch.int64).reshape(-1, len(self.sizes)).unbind(dim=1)
+        blocks = [
+            nn.functional.one_hot(column - start, size)
+            for column, size, start in zip(columns, self.sizes, self.start, strict=True)
+        ]
+        return torch.cat(blocks, dim=1).to(torch.float32)

@@ -1,37 +1,31 @@
-"""A small policy's forward pass in numpy, on the same memory as the torch parameters.
+"""Networks as functions of numpy observations: in numpy where they can be, else in torch."""
 
-Acting evaluates a few rows at a time, where torch's cost per operation is several times the
-arithmetic: 64-64 tanh on 8 rows takes 70 us in torch and 15 us here. Made for dense policies on the
-CPU; others act in torch. Thousands of rows, such as HIRO's candidates, are passed through in blocks
-that stay in the processor's cache, by oneDNN where that is faster.
-"""
-
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from math import prod
-from typing import Literal
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
-from coach_rl.architectures.layers import Activate, ScaleToBox
+from coach_rl.architectures.layers import Activate, FlattenVector, ScaleToBox
+from coach_rl.architectures.numpy_layers import (
+    ACTIVATIONS,
+    Layer,
+    dense,
+    flattened,
+    in_blocks,
+    joint_pass,
+    layer_norm,
+    normaliser,
+    scaler,
+    unit,
+    with_constant,
+)
 from coach_rl.architectures.observation_normaliser import Normalise
-from coach_rl.architectures.onednn import LEAST_SIDE, onednn_is_faster, onednn_linear
+from coach_rl.architectures.other_torso import OtherTorso
 from coach_rl.architectures.output_rules import Forward
-from coach_rl.architectures.torso import FlattenVector, ObservationEmbedder, OtherTorso, Torso
-from coach_rl.core.records import Array, FloatArray, Observation
-
-Layer = Callable[[FloatArray], FloatArray]
-
-ACTIVATIONS: dict[str, Layer] = {
-    "tanh": lambda values: np.tanh(values, out=values),
-    "relu": lambda values: np.maximum(values, 0, out=values),
-    "none": lambda values: values,
-}
-BLOCK = 1024
-"""Fewest rows in a block; with as many, torch's cost per operation is little."""
+from coach_rl.architectures.torso import ObservationEmbedder, Torso
+from coach_rl.core.records import FloatArray, Observation
 
 
 def torch_forward(module: Callable[[dict[str, Tensor]], Tensor], device: torch.device) -> Forward:
@@ -75,8 +69,8 @@ def numpy_forward(
     rest = layers_behind(torso, head, constant)
     if rest is None or isinstance(torso, OtherTorso) or torso.embedder.recurrence is not None:
         return None
-    passed = _pass(torso.embedder, rest)
-    return None if passed is None else in_blocks(passed)
+    first = layers_by_key(torso.embedder)
+    return None if first is None else in_blocks(joint_pass(first, rest))
 
 
 def layers_behind(
@@ -89,52 +83,8 @@ def layers_behind(
     last = _layers(head)
     if middleware is None or last is None:
         return None
-    more = [] if constant is None else [_with_constant(constant)]
+    more = [] if constant is None else [with_constant(constant)]
     return [*middleware, *last, *more]
-
-
-def _pass(embedder: ObservationEmbedder, rest: Sequence[Layer]) -> Forward | None:
-    """An embedder and the layers behind it; None where it must be torch."""
-    layers = layers_by_key(embedder)
-    if layers is None:
-        return None
-    if len(layers) > 1:
-
-        def passed(observation: Observation) -> FloatArray:
-            parts = [through(own, observation[key]) for key, own in layers.items()]
-            return through(rest, np.concatenate(parts, axis=1))
-
-        return passed
-    ((key, own),) = layers.items()
-    all_layers = (*own, *rest)
-
-    def passed_of_one(observation: Observation) -> FloatArray:
-        values: Array = observation[key]
-        for layer in all_layers:
-            values = layer(values)
-        return values
-
-    return passed_of_one
-
-
-def in_blocks(passed: Forward) -> Forward:
-    """The same function, which gets thousands of rows in blocks.
-
-    Without the warning "invalid value encountered": OpenBLAS gives it for finite numbers, where its
-    products with matrices of five columns read uninitialised memory, of which nothing is kept.
-    """
-
-    def forward(observation: Observation) -> FloatArray:
-        rows = len(next(iter(observation.values())))
-        with np.errstate(invalid="ignore"):
-            if rows < 2 * BLOCK:
-                return passed(observation)
-            bounds = np.linspace(0, rows, 1 + rows // BLOCK, dtype=np.int64)  # >= BLOCK rows each
-            blocks = (slice(*each) for each in pairwise(bounds))
-            pieces = ({key: values[each] for key, values in observation.items()} for each in blocks)
-            return np.concatenate([passed(piece) for piece in pieces])
-
-    return forward
 
 
 def layers_by_key(embedder: ObservationEmbedder) -> dict[str, list[Layer]] | None:
@@ -155,7 +105,7 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
     for module in modules.children():
         match previous, module:
             case nn.Linear(), Activate(name="relu"):
-                layers[-1] = _dense(previous, rectified=True)
+                layers[-1] = dense(previous, rectified=True)
             case _:
                 found = _module_layers(module)
                 if found is None:
@@ -168,107 +118,18 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
 def _module_layers(module: nn.Module) -> list[Layer] | None:
     match module:
         case FlattenVector():
-            return [_flatten, _unit] if module.is_scaled else [_flatten]
+            return [flattened, unit] if module.is_scaled else [flattened]
         case nn.Linear():
-            return [_dense(module)]
+            return [dense(module)]
         case nn.LayerNorm():
-            return [_layer_norm(module)]
+            return [layer_norm(module)]
         case Normalise():
-            return [_normalise(module)]
+            return [normaliser(module)]
         case ScaleToBox():
-            return [_scale(module)]
+            return [scaler(module)]
         case Activate() if module.name in ACTIVATIONS:
             return [ACTIVATIONS[module.name]]
         case nn.Sequential():
             return _layers(module)
         case _:
             return None
-
-
-def through(layers: Sequence[Layer], values: Array) -> FloatArray:
-    """The outputs of layers, one after the other."""
-    for layer in layers:
-        values = layer(values)
-    return values
-
-
-def _flatten(values: Array) -> FloatArray:
-    row = values if values.ndim == 2 else values.reshape(len(values), prod(values.shape[1:]))
-    return row.astype(np.float32, copy=False)
-
-
-def _unit(values: FloatArray) -> FloatArray:
-    return values / np.float32(255)
-
-
-def _dense(layer: nn.Linear, *, rectified: bool = False) -> Layer:
-    """The layer, and the ReLU behind it if `rectified`: in one pass over its output by oneDNN."""
-    # Detached tensors share memory with the parameters, which are views of the flat tensor.
-    tensors = layer.weight.detach(), layer.bias.detach()
-    weight = tensors[0].numpy().T
-    bias = tensors[1].numpy()
-    is_wide = min(weight.shape) >= LEAST_SIDE and onednn_is_faster()
-    then: Literal["relu", "none"] = "relu" if rectified else "none"
-
-    def dense(values: FloatArray) -> FloatArray:
-        if is_wide and len(values) >= BLOCK:
-            return np.asarray(onednn_linear(torch.from_numpy(values), *tensors, then).numpy())
-        output: FloatArray = values.dot(weight)  # quicker than @ for a few rows
-        output += bias
-        if rectified:
-            np.maximum(output, 0, out=output)
-        return output
-
-    return dense
-
-
-def _with_constant(constant: Tensor) -> Layer:
-    """More outputs, the same for all rows."""
-    more = constant.detach().numpy()
-
-    def with_constant(values: FloatArray) -> FloatArray:
-        rows, outputs = values.shape
-        joined = np.empty((rows, outputs + len(more)), np.float32)  # faster than joining rows
-        joined[:, :outputs] = values
-        joined[:, outputs:] = more
-        return joined
-
-    return with_constant
-
-
-def _layer_norm(layer: nn.LayerNorm) -> Layer:
-    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
-
-    def normalise(values: FloatArray) -> FloatArray:
-        values -= values.mean(axis=1, keepdims=True)
-        values /= np.sqrt((values * values).mean(axis=1, keepdims=True) + np.float32(layer.eps))
-        values *= weight
-        values += bias
-        return values
-
-    return normalise
-
-
-def _normalise(layer: Normalise) -> Layer:
-    mean = layer.mean.numpy()
-    scale = layer.scale.numpy()
-    clip = layer.clip
-
-    def normalise(values: FloatArray) -> FloatArray:
-        normal = (values.astype(np.float32, copy=False) - mean) * scale
-        clipped: FloatArray = np.minimum(np.maximum(normal, -clip), clip)
-        return clipped
-
-    return normalise
-
-
-def _scale(layer: ScaleToBox) -> Layer:
-    low, half_range = layer.low.numpy(), layer.half_range.numpy()
-
-    def scale(values: FloatArray) -> FloatArray:
-        values += 1
-        values *= half_range
-        values += low
-        return values
-
-    return scale

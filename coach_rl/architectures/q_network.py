@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.other_torso import OtherTorso
 from coach_rl.architectures.torso import (
     AnyTorsoParameters,
-    OtherTorso,
     Torso,
     TorsoParameters,
     last_layer,

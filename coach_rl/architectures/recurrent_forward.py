@@ -8,16 +8,16 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.actor_critic import ActorCritic
 from coach_rl.architectures.hidden_states import stateful_layers
+from coach_rl.architectures.numpy_layers import in_blocks, through
 from coach_rl.architectures.numpy_policy import (
-    in_blocks,
     layers_behind,
     layers_by_key,
     numpy_policy,
-    through,
     torch_forward,
 )
+from coach_rl.architectures.other_torso import OtherTorso
 from coach_rl.architectures.output_rules import Forward
-from coach_rl.architectures.torso import ObservationEmbedder, OtherTorso, Torso
+from coach_rl.architectures.torso import ObservationEmbedder, Torso
 from coach_rl.core.records import HIDDEN_STATE, FloatArray, Observation
 
 

@@ -1,8 +1,7 @@
 """Torso, from observation to features: one embedder per key, merged, through a middleware."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,8 +9,16 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
-from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, linear
+from coach_rl.architectures.layers import (
+    HIDDEN_GAIN,
+    Activate,
+    Activation,
+    FlattenVector,
+    OneHot,
+    linear,
+)
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
+from coach_rl.architectures.other_torso import OtherTorso, OtherTorsoParameters
 from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import SpaceError, UnknownNameError
 from coach_rl.core.parameter_classes import parameter_class
@@ -153,77 +160,6 @@ class Torso(nn.Module):
         return self.middleware(merged), state
 
 
-class FlattenVector(nn.Module):
-    """[B, ...] of any number type to float32 [B, O]; divided by 255 if `is_scaled`."""
-
-    def __init__(self, *, is_scaled: bool = False) -> None:
-        super().__init__()
-        self.is_scaled = is_scaled
-
-    def forward(self, values: Tensor) -> Tensor:
-        row = (values.flatten(1) if values.ndim > 1 else values[:, None]).to(torch.float32)
-        return row / 255 if self.is_scaled else row
-
-
-class OneHot(nn.Module):
-    """Whole numbers [B] or [B, K] to one-hot float32 [B, sum of sizes]."""
-
-    def __init__(self, sizes: tuple[int, ...], start: tuple[int, ...]) -> None:
-        super().__init__()
-        self.sizes = sizes
-        self.start = start
-
-    def forward(self, values: Tensor) -> Tensor:
-        columns = values.to(torch.int64).reshape(-1, len(self.sizes)).unbind(dim=1)
-        blocks = [
-            nn.functional.one_hot(column - start, size)
-            for column, size, start in zip(columns, self.sizes, self.start, strict=True)
-        ]
-        return torch.cat(blocks, dim=1).to(torch.float32)
-
-
-class OtherTorso(nn.Module):
-    """A torso of another kind, which acts in torch and has no hidden state."""
-
-    name: str
-    """Its name in messages."""
-    output_size: int
-    """F, the number of its features."""
-    last_layer: bool
-    """Features go through a linear layer to the network's outputs; False: they are the outputs."""
-
-    def advance(self, observation: dict[str, Tensor]) -> tuple[Tensor, None]:
-        """The result of `forward`; there is no hidden state."""
-        return self(observation), None
-
-
-class OtherTorsoParameters(Protocol):
-    """A frozen description of a torso of another kind."""
-
-    @property
-    def orthogonal(self) -> bool:
-        """True if last layers behind it begin orthogonal."""
-        ...
-
-    @property
-    def last_layer(self) -> bool:
-        """The same of the torso."""
-        ...
-
-    def build(
-        self,
-        space: spaces.Dict,
-        rng: torch.Generator,
-        normaliser: ObservationNormaliser | None = None,
-    ) -> OtherTorso:
-        """The torso for observations of a space."""
-        ...
-
-    def critics(self, *surroundings: Any) -> nn.Module:
-        """Critics of actions too, made and called like `continuous_control.DenseCritics`."""
-        ...
-
-
 AnyTorsoParameters = TorsoParameters | OtherTorsoParameters
 """Our torso, or one of another kind."""
 
@@ -252,39 +188,6 @@ def last_layer(
             "needed; change it, or set its last_layer"
         )
     return nn.Identity()
-
-
-class LatentNetwork(nn.Module):
-    """A network from one observation key to latents, such as those of goals.
-
-    Args:
-        torso: Its hidden layers.
-        key: The observation key.
-        space: The space of that observation.
-        size: Number of latents.
-        rng: Draws the initial weights.
-    """
-
-    def __init__(
-        self,
-        torso: AnyTorsoParameters,
-        *,
-        key: str,
-        space: spaces.Space[object],
-        size: int,
-        rng: torch.Generator,
-    ) -> None:
-        super().__init__()
-        self.key = key
-        self.torso = torso.build(spaces.Dict({key: space}), rng)
-        self.head = last_layer(
-            self.torso, size, partial(linear, rng=rng, gain=1.0, orthogonal=False)
-        )
-
-    def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Latents [B, G] of observations [B, ...] each."""
-        latents: Tensor = self.head(self.torso({self.key: observation[self.key]}))
-        return latents
 
 
 def selected(space: spaces.Dict, keys: tuple[str, ...] | None) -> spaces.Dict:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
         gae,
         segment_ends,
     )
-    from coach_rl.functional.distributions import Categorical, squashed_sample
+    from coach_rl.functional.distributions import Categorical
+    from coach_rl.functional.gaussians import squashed_sample
     from coach_rl.functional.policy_gradient import (
         clipped_surrogate,
         normalised,

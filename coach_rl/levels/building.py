@@ -17,7 +17,8 @@ from coach_rl.levels.context import LevelContext
 from coach_rl.levels.goal_judging import GivenGoals, GoalJudge, OuterGoals
 from coach_rl.levels.goal_rewards import LookingUpJudge, RewardedGoalJudge
 from coach_rl.levels.horizons import FixedHorizon, OwnHorizons
-from coach_rl.levels.judging import OptionJudge, SimulatorJudge
+from coach_rl.levels.judging import SimulatorJudge
+from coach_rl.levels.option_judging import OptionJudge
 
 
 def clock_of(level: LevelDescription, stack: Clock) -> Callable[[], Clock]:

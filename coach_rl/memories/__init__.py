@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch, TransitionBatch
+    from coach_rl.memories.batches import Columns, Minibatch, Rollout, RolloutBatch
     from coach_rl.memories.draws import SingleTransitions
     from coach_rl.memories.parts import (
         DrawParameters,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from coach_rl.memories.ring_store import RingStore
     from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
     from coach_rl.memories.samplers import SamplerChain, SamplerUnit
+    from coach_rl.memories.transition_batch import TransitionBatch
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

@@ -46,8 +46,6 @@ from coach_rl.memories.batches import (
     OBSERVATIONS,
     REWARDS,
     ROWS,
-    TransitionBatch,
-    as_batch,
     columns_of,
     extra,
     shown_as,
@@ -58,6 +56,7 @@ from coach_rl.memories.ring_store import LEDGER, RingStore
 from coach_rl.memories.samplers import PositionParameters, SamplerChain
 from coach_rl.memories.stacked_column import StackedColumnKind
 from coach_rl.memories.tables import Field, kept_dtype
+from coach_rl.memories.transition_batch import TransitionBatch, as_batch
 
 CGROUP = Path("/sys/fs/cgroup")
 

@@ -202,7 +202,7 @@ CASES = {
         (mode("compild", CPU, "cc"), "'compild' is offered by no ... use 'auto', 'compiled' or"),
     ],
     rl.ConfigurationError: [
-        (own("coach_rl.architectures.torso:FlattenVector"), "cannot be built: TypeError"),
+        (own("coach_rl.architectures.layers:FlattenVector"), "cannot be built: TypeError"),
         (own("no_such_module:Net"), "'no_such_module:Net' cannot be imported: ... module:Class"),
         (own("Net"), "'Net' cannot be imported"),
         (own("torch.nn:Linnear"), "'Linnear' in module 'torch.nn' ... 'Linear'"),

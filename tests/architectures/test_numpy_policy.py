@@ -5,7 +5,8 @@ from gymnasium import spaces
 
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import BLOCK, in_blocks, numpy_policy
+from coach_rl.architectures.numpy_layers import BLOCK, in_blocks
+from coach_rl.architectures.numpy_policy import numpy_policy
 from coach_rl.architectures.onednn import onednn_linear
 from coach_rl.architectures.torso import TorsoParameters
 

@@ -4,9 +4,9 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.architectures.layers import ACTIVATIONS, convolution, linear
+from coach_rl.architectures.layers import ACTIVATIONS, OneHot, convolution, linear
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.torso import OneHot, TorsoParameters
+from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.extensions.images.convolutions import CONVOLUTIONS, ImageScale
 
 

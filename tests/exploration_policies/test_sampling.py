@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler
-from coach_rl.functional.distributions import Categorical, DiagonalGaussian, MultiCategorical
+from coach_rl.functional.distributions import Categorical, MultiCategorical
+from coach_rl.functional.gaussians import DiagonalGaussian
 
 RNG = np.random.default_rng(3)
 TOP = np.float32(1 - 2**-24)  # the largest float32 below 1

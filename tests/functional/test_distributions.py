@@ -6,12 +6,8 @@ import pytest
 import torch
 from torch import distributions as reference
 
-from coach_rl.functional.distributions import (
-    Categorical,
-    DiagonalGaussian,
-    MultiCategorical,
-    squashed_sample,
-)
+from coach_rl.functional.distributions import Categorical, MultiCategorical
+from coach_rl.functional.gaussians import DiagonalGaussian, squashed_sample
 
 SIZES = (3, 2)
 

@@ -39,7 +39,8 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import Space
 from coach_rl.core.state import State
-from coach_rl.memories.batches import Rollout, TransitionBatch
+from coach_rl.memories.batches import Rollout
+from coach_rl.memories.transition_batch import TransitionBatch
 
 OUTSIDE = 30
 INSIDE = 70

@@ -16,7 +16,7 @@ from coach_rl.core.spaces import Space
 from coach_rl.exploration_policies import AnyExplorationPolicy, ExplorationPolicyParameters
 from coach_rl.extensions.choices.choice_values import greedy_choices, of_choices
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 class BranchingLearner(DQNLearner):

@@ -29,7 +29,8 @@ from coach_rl.extensions.choices.choice_values import log_probabilities, of_choi
 from coach_rl.extensions.choices.independent_choices import IndependentChoices
 from coach_rl.extensions.choices.softmax import Categorical
 from coach_rl.functional.temporal_difference import critic_loss, td_target
-from coach_rl.memories.batches import Tensors, TransitionBatch
+from coach_rl.memories.batches import Tensors
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 class ChoiceCritics(CriticEnsemble):

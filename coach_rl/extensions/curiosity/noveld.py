@@ -11,7 +11,7 @@ from coach_rl.core.records import Array, FloatArray, IntArray, Observation, Outc
 from coach_rl.core.saved import SavedNames
 from coach_rl.extensions.curiosity.rnd import DistilledBonus, DistilledBonusParameters
 from coach_rl.extensions.curiosity.visits import VisitedParameters, Visits, first_visits
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 FIRST = "bonus/first_visit"
 """The column of which decisions led to something that their episode had not visited."""

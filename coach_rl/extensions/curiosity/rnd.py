@@ -18,7 +18,7 @@ from coach_rl.extensions.curiosity.distillation import (
 )
 from coach_rl.extensions.curiosity.streams import RewardStream
 from coach_rl.extensions.curiosity.terms import EpisodeBonus, EpisodeBonusParameters
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 @parameter_class

@@ -24,7 +24,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.saved import Saved, SavedNames
 from coach_rl.extensions.curiosity.streams import RewardStream
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 _BEGINS = "bonus/begins"
 """Name of marks of rows whose episode began with the open decision."""

@@ -23,8 +23,9 @@ from coach_rl.core.ranges import Positive
 from coach_rl.extensions.goals_from_data.data_goals import ACTOR_GOAL, DataGoalsParameters
 from coach_rl.extensions.hindsight.hindsight_filters import require_unfiltered
 from coach_rl.extensions.offline.iql import IQLAgentParameters, IQLAlgorithmParameters, IQLLearner
-from coach_rl.memories.batches import Tensors, TransitionBatch
+from coach_rl.memories.batches import Tensors
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.memories.transition_batch import TransitionBatch
 
 _SMALL = 1e-6
 """Keeps the mean size of values from 0 where it divides them."""

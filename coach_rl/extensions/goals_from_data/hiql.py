@@ -52,8 +52,9 @@ from coach_rl.extensions.imitation.policy_network import (
     PolicyParameters,
     SampledActions,
 )
-from coach_rl.memories.batches import Tensors, TransitionBatch
+from coach_rl.memories.batches import Tensors
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.memories.transition_batch import TransitionBatch
 
 _MEMBERS = 2
 

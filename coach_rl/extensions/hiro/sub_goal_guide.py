@@ -52,8 +52,8 @@ from coach_rl.extensions.hiro.adjacency_losses import (
 from coach_rl.extensions.hiro.landmarks import LandmarkParameters, LandmarkPlanner, Novelty
 from coach_rl.extensions.hiro.steps_below import require_standard_sub_goals
 from coach_rl.extensions.hiro.unread_steps import UnreadSteps
-from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_memory import ReplayMemory, RowHistory
+from coach_rl.memories.transition_batch import TransitionBatch
 
 _FULL = -1
 _MOST_CELLS = 1_000

@@ -29,8 +29,8 @@ from coach_rl.extensions.imitation.policy_network import (
     SampledActions,
     acting_forward,
 )
-from coach_rl.functional.distributions import DiagonalGaussian
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.functional.gaussians import DiagonalGaussian
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 def _adam() -> AdamParameters:

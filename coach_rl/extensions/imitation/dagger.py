@@ -36,7 +36,7 @@ from coach_rl.core.state import State
 from coach_rl.extensions.imitation.behaviour_cloning import BCAgentParameters, CloningLearner
 from coach_rl.extensions.imitation.policy_network import PolicyAgent
 from coach_rl.extensions.imitation.teacher import Teacher, TeacherParameters
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 TEACHER_ACTION = "teacher_action"
 """The extra of the teacher's actions, in the agent's space."""

@@ -32,8 +32,9 @@ from torch import Tensor
 from coach_rl.agents.agent_rows import write_rows
 from coach_rl.architectures.gradient_step import Objective
 from coach_rl.architectures.hidden_states import require_memoryless
+from coach_rl.architectures.latent_network import LatentNetwork
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import AnyTorsoParameters, LatentNetwork
+from coach_rl.architectures.torso import AnyTorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, RunError, SpaceError, require
@@ -59,7 +60,8 @@ from coach_rl.extensions.learned_goals.changing_goals import (
     GoalColumnsPart,
     ScaledActionsPart,
 )
-from coach_rl.memories.batches import Tensors, TransitionBatch, under
+from coach_rl.memories.batches import Tensors, under
+from coach_rl.memories.transition_batch import TransitionBatch
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent

@@ -22,8 +22,9 @@ from coach_rl.extensions.looking.data_points import (
     flat,
 )
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.memories.batches import Columns, Minibatch, TransitionBatch
+from coach_rl.memories.batches import Columns, Minibatch
 from coach_rl.memories.samplers import SamplerChain, SamplerUnit
+from coach_rl.memories.transition_batch import TransitionBatch
 
 AGE_IN_DECISIONS = "age_in_decisions"
 """Column of a batch: decisions of a transition's row since that one."""

@@ -43,7 +43,7 @@ from coach_rl.exploration_policies import (
 )
 from coach_rl.exploration_policies.exploration_policy import Greedy
 from coach_rl.extensions.noisy.noisy_layers import NOISE, NoisyLinear, NoisyQNetwork
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 CHOICE_NOISE = "network_noise_of_choice"
 """Key of the noise with which the online network chooses the next action."""

@@ -43,7 +43,7 @@ from coach_rl.extensions.imitation.policy_network import (
     SampledActions,
 )
 from coach_rl.functional.temporal_difference import critic_loss, td_target
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 
 _ACTION = "/action"
 

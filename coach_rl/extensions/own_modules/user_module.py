@@ -27,7 +27,8 @@ from torch import Tensor, nn
 
 from coach_rl.architectures.continuous_control import CriticParameters, last_linear
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
-from coach_rl.architectures.torso import OtherTorso, last_layer, selected
+from coach_rl.architectures.other_torso import OtherTorso
+from coach_rl.architectures.torso import last_layer, selected
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
 from coach_rl.core.parameter_classes import ADVICE, CodeNamingParameters, parameter_class
 from coach_rl.core.ranges import NonEmpty

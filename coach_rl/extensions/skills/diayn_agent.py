@@ -27,20 +27,17 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
 )
 from coach_rl.architectures.hidden_states import require_memoryless
+from coach_rl.architectures.latent_network import LatentNetwork
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import (
-    AnyTorsoParameters,
-    LatentNetwork,
-    relu_torso,
-)
+from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative
 from coach_rl.extensions.skills.skill_losses import discrimination, diversity_reward
-from coach_rl.memories.batches import TransitionBatch
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
+from coach_rl.memories.transition_batch import TransitionBatch
 
 
 @parameter_class

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from coach_rl.architectures.torso import FlattenVector
+from coach_rl.architectures.layers import FlattenVector
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.errors import SpaceError
-from coach_rl.memories.batches import TransitionBatch
+from coach_rl.memories.transition_batch import TransitionBatch
 from tests.extensions.curiosity.little_bonuses import (
     SPACE,
     context,

@@ -11,7 +11,7 @@ from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
 from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.architectures.actor_critic import ActorCriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters
-from coach_rl.architectures.torso import FlattenVector
+from coach_rl.architectures.layers import FlattenVector
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.spaces import check_actions
