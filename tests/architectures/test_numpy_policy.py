@@ -80,8 +80,8 @@ def test_many_rows_equal_the_torch_policy_to_rounding(monkeypatch, rows, by_oned
         calls.append(args)
         return onednn_linear(*args)
 
-    monkeypatch.setattr("coach_rl.architectures.numpy_policy.onednn_is_faster", lambda: by_onednn)
-    monkeypatch.setattr("coach_rl.architectures.numpy_policy.onednn_linear", counted)
+    monkeypatch.setattr("coach_rl.architectures.numpy_layers.onednn_is_faster", lambda: by_onednn)
+    monkeypatch.setattr("coach_rl.architectures.numpy_layers.onednn_linear", counted)
     model = build({"x": spaces.Box(-3, 3, (20,))}, activation="relu", middleware=(32, 40))
     observation = observations({"x": spaces.Box(-3, 3, (20,))}, rows=rows)
     given = observation["x"].copy()
