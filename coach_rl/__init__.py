@@ -71,8 +71,6 @@ if TYPE_CHECKING:
         PiecewiseSchedule,
         Runtime,
         Space,
-        SuccessRate,
-        SuccessSchedule,
         SymmetryParameters,
         TrainingSteps,
         UnknownNameError,

@@ -66,11 +66,10 @@ if TYPE_CHECKING:
     )
     from coach_rl.core.level_parts import Judgement, LevelPart
     from coach_rl.core.levels import (
+        LevelChange,
         LevelDescription,
         LevelPartContext,
         LevelPartParameters,
-        SuccessRate,
-        SuccessSchedule,
     )
     from coach_rl.core.log_records import (
         Evaluation,
@@ -132,14 +131,14 @@ __all__ = [
     "EnvironmentParameters", "EnvironmentSpaces", "EnvironmentSteps", "Evaluation",
     "ExponentialSchedule", "Fault", "FloatArray", "GoalContext", "GoalSpace", "GoalStep", "Hours",
     "InputFilter", "InputFilterParameters", "IntArray", "Judgement", "KeepingParameters", "Kind",
-    "LearnerParameters", "LevelDescription", "LevelPart", "LevelPartContext",
+    "LearnerParameters", "LevelChange", "LevelDescription", "LevelPart", "LevelPartContext",
     "LevelPartParameters", "LevelPlace", "LinearSchedule", "LogRecord", "Mark", "MarkRenderable",
     "MovableParameters", "NonFiniteError", "Observation", "OptionSpace",
     "Outcome", "OutputFilter", "OutputFilterParameters", "ParameterError", "Phase",
     "PiecewiseSchedule", "Renderable", "RowNoise", "RowState", "RunError", "RunLength",
     "RunningStatistics", "Runtime", "Saved", "SavedAttribute", "Schedule", "Signals", "Sink",
     "SinkParameters", "SinkRun", "Space", "SpaceError", "State", "Stateful", "StepUnit",
-    "SuccessRate", "SuccessSchedule", "Symmetry", "SymmetryParameters", "TimedCall",
+    "Symmetry", "SymmetryParameters", "TimedCall",
     "TrainingReport", "TrainingSteps", "Transition", "UnknownNameError",
     "Verdict", "generator", "parameter_class",
 ]  # fmt: skip

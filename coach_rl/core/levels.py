@@ -3,21 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from annotated_types import Interval
 from gymnasium import spaces
 
-from coach_rl.core.clock import Clock, Schedule
+from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, TIME_KEY, GoalContext, GoalSpace, name_of, takes
 from coach_rl.core.level_parts import Counts, LevelPart, RowsOfLevel
 from coach_rl.core.options import OPTION_KEY, OptionSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.ranges import NonEmpty, Positive, UnitInterval
+from coach_rl.core.ranges import Positive
 from coach_rl.core.records import Array, End, FloatArray, IntArray, Observation
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 
 HorizonFunction = Callable[[Observation, FloatArray, FloatArray], IntArray]
 """Function from observations at the start of sub-episodes [R, ...] each, their goals or options
@@ -54,77 +52,60 @@ DIRECTIVE_KEYS = (GOAL_KEY, TIME_KEY, OPTION_KEY)
 """The observation keys of a level's goal or option, which changes with every sub-episode."""
 
 
-_SCHEDULE = ("frozen_from", "frozen_until", "warmup", "turn")
+class LevelChange:
+    """A change of a level while a run trains, described; a subclass is a `parameter_class`."""
 
-
-@parameter_class
-class SuccessRate:
-    """The moment of training at which a level reaches enough of its goals for the first time."""
-
-    rate: Annotated[float, Interval(gt=0, le=1)]
-    """Least share of its last sub-episodes that reach their goal."""
-    over: Positive[int] = 100
-    """Number of these sub-episodes."""
-    level: str | None = None
-    """The level's name; None: the level that the moment is given to."""
-
-    def __str__(self) -> str:
-        whose = "" if self.level is None else f" of level '{self.level}'"
-        return f"a success rate{whose} of {self.rate:g} over {self.over:,} sub-episodes"
-
-
-Moment = EnvironmentSteps | EnvironmentEpisodes | SuccessRate
-"""A moment of a run. Steps and episodes are counted from its beginning, heat-up included."""
-
-
-@parameter_class
-class SuccessSchedule:
-    """A value in steps: the next one where a level often reaches its goals, else the one before."""
-
-    values: NonEmpty[tuple[float, ...]]
-    """The values, the first at the beginning."""
-    advance: UnitInterval = 0.8
-    """Least share of the last sub-episodes that reach their goal at which the next value holds."""
-    retreat: UnitInterval = 0.3
-    """Share below which the value before holds again; 0: never."""
-    over: Positive[int] = 100
-    """Number of these sub-episodes; they are counted from the last change of the level on."""
-    level: str | None = None
-    """The level's name; None: the level that changes."""
-
-    def __post_init__(self) -> None:
-        require(
-            self.retreat < self.advance,
-            f"SuccessSchedule.retreat must lie below advance, got {self.retreat} and "
-            f"{self.advance}",
-        )
-
-
-class LevelChange(Protocol):
-    """A frozen description of how settings of a level change while a run trains."""
+    timing: ClassVar[type[Any] | None] = None
+    """Makes what follows training for all such changes of a graph: a class of
+    `graph_managers.level_timing.LevelTiming`. None: the clock is enough."""
 
     @property
-    def scheduled(self) -> Mapping[str, Schedule | SuccessSchedule]:
+    def scheduled(self) -> Mapping[str, Any]:
         """The schedules by the setting's name."""
-        ...
+        return {}
+
+    @property
+    def may_freeze(self) -> bool:
+        """True if the agent is frozen for a part of the run."""
+        return False
+
+    @property
+    def learns_until(self) -> Any:
+        """The moment from which the agent does not learn any more; None: it learns at the end."""
+        return None
+
+    @property
+    def leads_until(self) -> Any:
+        """The moment until which the levels above do not learn; None: they always do."""
+        return None
+
+    def settings(self) -> Iterator[str]:
+        """Lines for people on what it does, for `coach describe`."""
+        yield f"changes by schedule: {', '.join(self.scheduled)}"
 
     def problems(
-        self, level: "LevelDescription", levels: "Sequence[LevelDescription]"
+        self,
+        level: "LevelDescription",  # noqa: ARG002 - for subclasses
+        levels: "Sequence[LevelDescription]",  # noqa: ARG002
     ) -> Iterator[str]:
         """The rules that it breaks at one of the levels of a graph, top first."""
-        ...
+        yield from ()
 
-    def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":
+    def for_chains(self, *, is_top: bool) -> Iterator[str]:  # noqa: ARG002 - for subclasses
+        """What it does that only levels in a chain can, such as "changes its reach"."""
+        yield from ()
+
+    def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":  # noqa: ARG002
         """The level, whose goals are built, with settings that follow the clock of training."""
-        ...
+        return level
 
     def in_evaluations(self, level: "LevelT") -> "LevelT":
         """The level that `build` returned, as evaluations judge it."""
-        ...
+        return level
 
-    def values(self, level: str, clock: Clock) -> dict[str, float]:
+    def values(self, level: str, clock: Clock) -> dict[str, float]:  # noqa: ARG002
         """The values that hold now in a stack, by name, for the log of a level of this name."""
-        ...
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,30 +192,12 @@ class LevelDescription:
     """
     frozen: bool = False
     """If True, the agent only acts, and neither explores nor learns."""
-    frozen_from: Moment | None = None
-    """Moment at which the agent is frozen; None: the beginning of the run where it has a
-    `frozen_until`, else never."""
-    frozen_until: Moment | None = None
-    """Moment at which the agent, frozen before, learns again, or begins to; None: never."""
-    warmup: Moment | None = None
-    """Moment until which the level learns on random goals: the levels above it act at random, as in
-    heat-up, and do not learn. None: no warm-up."""
-    turn: Positive[EnvironmentSteps] | None = None
-    """Environment steps for which the agent learns while others with a turn are frozen, before it
-    is their turn; the lowest level begins. None: it takes no turns."""
     changes: tuple[LevelChange, ...] = ()
     """Changes of its settings while the run trains, the first one first; empty: none."""
     parts: tuple[LevelPartParameters, ...] = ()
     """Parts with further work, such as `StopOnFailure()`, in the order in which they do it."""
 
     def __post_init__(self) -> None:
-        if self.frozen:
-            scheduled = [name for name in _SCHEDULE if getattr(self, name) is not None]
-            require(
-                not scheduled,
-                f"level '{self.name}' is frozen for the whole run, so {', '.join(scheduled)} would "
-                "have no effect; leave out frozen=True, or the rest",
-            )
         require(
             self.horizon_of is None or self.horizon is not None,
             f"level '{self.name}' has horizon_of, which sets horizons up to its horizon, and has "
@@ -249,7 +212,7 @@ class LevelDescription:
     @property
     def may_freeze(self) -> bool:
         """True if the agent is frozen for a part of the run."""
-        return (self.frozen_from, self.frozen_until, self.turn) != (None, None, None)
+        return any(change.may_freeze for change in self.changes)
 
     def may_end_by(self, reason: End) -> bool:
         """True if a part of the level may end sub-episodes for a reason."""
@@ -258,7 +221,7 @@ class LevelDescription:
     @property
     def ends_frozen(self) -> bool:
         """True if the agent does not learn at the end of the run, however long it is."""
-        return self.frozen or (self.frozen_from is not None and self.frozen_until is None)
+        return self.frozen or any(change.learns_until is not None for change in self.changes)
 
 
 def received_by(level: LevelDescription) -> LevelSpace | NothingReceived:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         GraphManager,
         HRLGraphManager,
     )
+    from coach_rl.graph_managers.level_timing import LevelTiming
     from coach_rl.graph_managers.parameters import (
         BasicGraphParameters,
         CheckpointParameters,
@@ -34,7 +35,7 @@ else:
 __all__ = [
     "BasicGraphParameters", "BasicRLGraphManager", "CheckpointParameters", "EvaluationWatcher",
     "GraphManager", "GraphParameters", "HRLGraphManager", "LevelChain", "LevelParameters",
-    "ScheduleParameters", "SignalParameters", "SourceParameters", "TickSource",
+    "LevelTiming", "ScheduleParameters", "SignalParameters", "SourceParameters", "TickSource",
     "ValidationParameters",
     "bootstrap_interval", "interquartile_mean",
 ]  # fmt: skip

@@ -25,7 +25,7 @@ from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
 from coach_rl.graph_managers.level_agents import LevelAgents
-from coach_rl.graph_managers.level_phases import LevelPhases
+from coach_rl.graph_managers.level_timing import LevelTimings
 from coach_rl.graph_managers.parameters import GraphParameters
 from coach_rl.graph_managers.restoring import OpenEpisodes
 from coach_rl.graph_managers.stack import Stack
@@ -94,8 +94,8 @@ class Graph:
         """Phase and counters of training."""
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
-        self.phases = LevelPhases(parameters.levels)
-        """The times at which levels are in a phase of their own."""
+        self.timings = LevelTimings(parameters.levels)
+        """What gives levels phases and stages of their own while it trains."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
         self.watchers = tuple(watchers)
@@ -122,7 +122,7 @@ class Graph:
                 self.stacks = (self.training, self.evaluation)
                 if parameters.evaluation_environment is not None:
                     _check_same_spaces(self.training, self.evaluation)
-                self.phases.watch(self.training.levels)
+                self.timings.watch(self.training.levels)
                 if begins:
                     self.training.reset(integer_seed(runtime.seed, "training", "environment"))
             for watcher in watchers:
@@ -254,13 +254,13 @@ class Graph:
         return {
             "agents": {name: agent.state_dict() for name, agent in self.agents.items()},
             **self._episodes.state_dict(),
-            "level_phases": self.phases.state_dict(),
+            **({"timings": timings} if (timings := self.timings.state_dict()) else {}),
         }
 
     def load_state_dict(self, state: State, *, restart_episodes: bool = False) -> None:
         """Load a state of an equally built graph; see `OpenEpisodes.load_state_dict`."""
         self.load_agents(state)
-        self.phases.load_state_dict(state["level_phases"])
+        self.timings.load_state_dict(state.get("timings", {}))
         self._episodes.load_state_dict(state, restart_episodes=restart_episodes)
 
     def load_agents(self, state: State) -> None:

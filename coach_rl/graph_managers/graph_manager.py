@@ -384,7 +384,7 @@ def _next_records(
     training = graph.training
     records: list[LogRecord] = []
     while not records and not is_over():
-        if changed := graph.phases.update(clock, training.levels):
+        if changed := graph.timings.update(clock, training.levels):
             return [*progress.level_phase_records(changed)]
         started = time.perf_counter()
         tick = graph.tick()
@@ -405,7 +405,7 @@ def _next_records(
         ]
         if progress.is_due():
             standstill.check(clock, graph.tracker.lengths)
-            levels = level_metrics(training, "level", graph.phases.metrics(clock))
+            levels = level_metrics(training, "level", graph.timings.metrics(clock))
             records += progress.speed_records(levels, training.source.metrics())
             records += progress.signal_records(training.signals.drain("signals"))
             training.signals.warn_once()

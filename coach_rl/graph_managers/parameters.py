@@ -33,7 +33,7 @@ from coach_rl.core.steps import (
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters, require_callbacks
-from coach_rl.graph_managers.level_phases import check_level_phases
+from coach_rl.graph_managers.level_timing import timings_of
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.graph_managers.stack_signals import SignalParameters
 from coach_rl.levels.sub_episodes import METRICS as LEVEL_METRICS
@@ -434,9 +434,9 @@ class GraphParameters:
                 "schedule.until_solved needs a target, and this experiment has none; give one, "
                 "e.g. --until_solved reward=475 or --until_solved success_rate=0.9"
             )
-        yield from problems_of(
-            check_level_phases, self.levels, training=schedule.training, heatup=schedule.heatup
-        )
+        lengths = {"training": schedule.training, "heatup": schedule.heatup}
+        for timing in timings_of(self.levels):
+            yield from problems_of(timing.check, self.levels, **lengths)
         learns = not all(level.ends_frozen for level in self.levels)
         for name in ("training", "evaluation_interval"):
             if not learns and isinstance(getattr(schedule, name), TrainingSteps):

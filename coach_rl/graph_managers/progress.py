@@ -16,7 +16,6 @@ from coach_rl.core.records import Array, Fault
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import FinishedEpisodes
-from coach_rl.graph_managers.level_phases import WORDS
 from coach_rl.graph_managers.parameters import ScheduleParameters, ValidationParameters
 
 SOLVED = "solved"
@@ -27,6 +26,12 @@ FREQUENT = frozenset({"episode", "train", "progress", "level", "signals"})
 """Kinds of records that a long run has many of."""
 WHOLE = 5_000
 """Records of a series that files take before they leave out any."""
+WORDS = {
+    Phase.HEATUP: "acts at random while a level below it warms up",
+    Phase.TRAIN: "learns",
+    Phase.TEST: "is frozen",
+}
+"""Words for what a level does in its phase."""
 
 
 class Progress(Saved):

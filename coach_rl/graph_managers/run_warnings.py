@@ -2,11 +2,10 @@
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import warn
-from coach_rl.core.levels import Moment
 from coach_rl.core.parameter_classes import LearnerParameters
 from coach_rl.core.records import IntArray
 from coach_rl.core.shown_text import shown_level
-from coach_rl.core.steps import EnvironmentSteps, RunLength
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.graph_managers.parameters import GraphParameters, ScheduleParameters
 
 ENDLESS = 10_000
@@ -86,8 +85,9 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for index, level in enumerate(levels):
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        ends = [schedule.training, *([level.frozen_from] if level.ends_frozen else [])]
-        begins = [schedule.heatup, *(below.warmup for below in levels[index + 1 :])]
+        ends = [schedule.training, *(change.learns_until for change in level.changes)]
+        below = [change for each in levels[index + 1 :] for change in each.changes]
+        begins = [schedule.heatup, *(change.leads_until for change in below)]
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
             steps=min(filter(None, map(_steps, ends)), default=ANY_NUMBER),
@@ -116,6 +116,6 @@ def warn_of_cut_off_episodes(parameters: GraphParameters) -> None:
     )
 
 
-def _steps(length: RunLength | Moment | None) -> int | None:
+def _steps(length: object) -> int | None:
     """The environment steps of a length; None where it is counted in something else."""
     return length.count if isinstance(length, EnvironmentSteps) else None

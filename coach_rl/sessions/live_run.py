@@ -380,7 +380,7 @@ class LiveRun:
             ending=progress.ending or "",
             target="" if target is None else target.report(progress.solved_at),
             solved_at=progress.solved_at,
-            incidents=(*self._incidents(sinks), *graph.phases.unreached()),
+            incidents=(*self._incidents(sinks), *graph.timings.unreached()),
             faults=graph.tracker.faults,
             signals=progress.signals,
         )

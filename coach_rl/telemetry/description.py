@@ -83,15 +83,8 @@ def _of_learning(params: LevelParameters, is_unloaded: bool) -> Iterator[str]:
 
 def _of_schedule(params: LevelParameters) -> Iterator[str]:
     """Describe when a level learns, where it does not always."""
-    begin, end = params.frozen_from, params.frozen_until
-    if begin is not None or end is not None:
-        yield f"frozen from {begin or 'the beginning'} until {end or 'the end'}"
-    if params.warmup is not None:
-        yield f"warm-up on random goals until {params.warmup}"
     for change in params.changes:
-        yield f"changes by schedule: {', '.join(change.scheduled)}"
-    if params.turn is not None:
-        yield f"learns in turns of {params.turn}"
+        yield from change.settings()
 
 
 def _orders(level: LevelDescription) -> str:

@@ -52,6 +52,7 @@ from coach_rl.graph_managers import (
     GraphManager,
     HRLGraphManager,
     LevelParameters,
+    LevelTimes,
     SignalParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
@@ -220,7 +221,7 @@ def metrics_of_runs():
         name="graph",
         agent=GraphAgentParameters(places=GridPlaces(spacing=1.0), prune_after=2),
         goal_space=GoalWorldParameters(level="point_maze_u").task.goal_space,
-        frozen_from=EnvironmentSteps(200),
+        changes=(LevelTimes(frozen_from=EnvironmentSteps(200)),),
     )
     walker = LevelParameters(
         name="low",

@@ -20,14 +20,13 @@ from tests.graph_managers.test_callbacks import Counting, manager_with
 from tests.graph_managers.test_evaluator import SlowEvaluator, manager_of
 from tests.graph_managers.test_faulty_runs import one_level, walk
 from tests.graph_managers.test_graph import TASK, off_policy, stacked
-from tests.graph_managers.test_level_phases import PLACES
-from tests.graph_managers.test_level_phases import parameters as phases
 from tests.graph_managers.test_policies import DeclaredParameters, ForgottenParameters
 from tests.graph_managers.test_policies import experiment as with_state
 from tests.refusals import check_refused
 
 C, P, U = rl.ConfigurationError, rl.ParameterError, rl.UnknownNameError
 TOP, LOW = levels_of_a_graph.TOP, levels_of_a_graph.LOW
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.3, 0.3), elements=(0, 1))
 GOAL_TOP = replace(TOP, goal_space=PLACES, horizon=4)
 OPTIONS = rl.OptionSpace(count=3)
 STATE = "saves state of its own ({}), ... write SavedAttribute(name, policy=True)"
@@ -65,10 +64,6 @@ def of_cart_pole():
 def frozen_for_updates():
     only = levels_of(replace(TOP, frozen=True))()
     replace(only, schedule=rl.ScheduleParameters(training=rl.TrainingSteps(5)))
-
-
-def phased(**levels):
-    return lambda: phases(heatup=30, **levels)
 
 
 def low(**given):
@@ -125,36 +120,6 @@ DESCRIPTIONS = [
     (callbacks(Counting), P, "write Counting(...), with brackets"),
     (callbacks(3), P, "callbacks must be"),
     (lambda: manager_with(Counting), P, "write Counting(...), with brackets"),
-]
-PHASES = [
-    (phased(top={"warmup": 99}), "warmup (99 ... of level 'top': no level above"),
-    (phased(low={"warmup": 600}), "must be shorter than schedule.training (600"),
-    (phased(low={"warmup": 30}), "must be longer than schedule.heatup (30"),
-    (phased(low={"warmup": 90, "frozen_until": 90}), "the level is frozen until 90 env"),
-    (phased(low={"warmup": 90}, top={"frozen": True}), "level 'top' above is frozen, and hand"),
-    (phased(low={"frozen": True, "turn": 9}), "'low' is frozen for the whole run, so turn would"),
-    (phased(low={"frozen_from": 90, "frozen_until": 90}), "(90 ... of ... 'low' must come bef"),
-    (phased(low={"frozen_from": 30}), "level 'low' would never learn: it is frozen from 30 env"),
-    (phased(top={"frozen_until": 600}), "never learn: it is frozen from the beginning until 600"),
-    (phased(low={"turn": 60}), "one level alone has a turn"),
-    (phased(top={"turn": 60}, low={"turn": 600}), "take 600 environment steps, so that it wou"),
-    (
-        phased(low={"warmup": rl.SuccessRate(rate=0.9, level="lwo")}),
-        "success rate of level 'lwo', which does not exist; levels with goals: top, low",
-    ),
-    (
-        phased(low={"goal_space": OPTIONS, "warmup": rl.SuccessRate(rate=0.9)}),
-        "of level 'low', which has no goals of its own; levels with goals: top",
-    ),
-    (phased(low={"warmup": rl.TrainingSteps(9)}), "warmup of 'low' must be EnvironmentSteps | Env"),
-    (
-        phased(middle={"warmup": 60}, low={"warmup": 90}),
-        "'middle' above acts ... (60 ... must be longer",
-    ),
-    (
-        phased(training=rl.TrainingSteps(99), top={"frozen_from": 60}, low={"frozen_from": 60}),
-        "there are none once every level is frozen",
-    ),
 ]
 
 # Graphs.
@@ -326,7 +291,7 @@ RUNS = [
 
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
-    [*DESCRIPTIONS, *((call, P, line) for call, line in PHASES), *GRAPHS, *RUNS],
+    [*DESCRIPTIONS, *GRAPHS, *RUNS],
 )
 def test_graphs_invalid_input_error(call, kind, message):
     check_refused(call, kind, message)

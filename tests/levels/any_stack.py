@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.levels import SuccessRate
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.level_phases.moments import SuccessRate
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers.level_phases import LevelPhases
+from coach_rl.graph_managers.level_timing import LevelTimings
 from tests.levels.plain_stack import BY_RULE, Level, Recursions, earned, fewer, options
 from tests.levels.scripted_stack import build, managers
 
@@ -289,7 +289,7 @@ def machine_of(stacks, kinds=AGENTS, failing=FAILING):  # noqa: C901 - a class w
             self.saved, self.is_equal = None, True
 
         def watch(self):
-            self.schedule = LevelPhases(self.levels)
+            self.schedule = LevelTimings(self.levels)
             self.schedule.watch(managers(self.top))
 
         def tick(self, phase, others):

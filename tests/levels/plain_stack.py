@@ -15,12 +15,13 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
-from coach_rl.core.levels import Moment
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.extensions.level_phases.level_phases import FIELDS, LevelTimes
+from coach_rl.extensions.level_phases.moments import Moment
 from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from tests.levels.testing_part import DrawnTests
 
@@ -65,7 +66,6 @@ class Level:
     turn: EnvironmentSteps | None = None
     below: tuple[str, ...] | None = None
     preempt: bool = False
-    changes: tuple = ()
 
     @property
     def parts(self):
@@ -74,6 +74,12 @@ class Level:
         if self.stops_on_failure != "never":
             parts.append(StopOnFailure(when=self.stops_on_failure, reward=self.failure_reward))
         return tuple(parts)
+
+    @property
+    def changes(self):
+        """When it learns, where it does not always."""
+        times = {name: getattr(self, name) for name in FIELDS}
+        return (LevelTimes(**times),) if any(times.values()) else ()
 
     @property
     def tests(self):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from coach_rl.core.agents import PacedAgent
 from coach_rl.core.clock import Clock, Phase, Schedule
 from coach_rl.core.errors import ConfigurationError, ParameterError, RunError
 from coach_rl.core.goals import GoalContext, GoalSpace, KeptForGoals, is_built
-from coach_rl.core.levels import LevelDescription, LevelT, SuccessSchedule
+from coach_rl.core.levels import LevelChange, LevelDescription, LevelT
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray, IntArray, Observation
 from coach_rl.extensions.learned_goals.learned_goals import KeptGoals, ScaledGoals
+from coach_rl.extensions.level_phases.success_schedule import SuccessSchedule, SuccessStages
 from coach_rl.extensions.scripts.scripted_agent import ActingOnly
+from coach_rl.graph_managers.level_timing import LevelTiming
 
 if TYPE_CHECKING:
     from coach_rl.agents.off_policy_agent import OffPolicyAgent
@@ -33,7 +35,7 @@ CURRICULUM = ("threshold", "reach", "bounds", "horizon")
 
 
 @parameter_class
-class Curriculum:
+class Curriculum(LevelChange):
     """Schedules of a level's goals and horizon: each is a factor, with which a setting counts."""
 
     threshold: Schedule | SuccessSchedule | None = None
@@ -53,6 +55,8 @@ class Curriculum:
     """Thresholds by which evaluations judge. final: those of the goal space, so that success means
     the same throughout. current: those of training. Reach, bounds and horizon are a part of how the
     levels act, and are always the current ones."""
+
+    timing: ClassVar[type[LevelTiming]] = SuccessStages
 
     def __post_init__(self) -> None:
         for setting, schedule in self.scheduled.items():
@@ -116,6 +120,13 @@ class Curriculum:
             yield f"{what}, and absolute goals; schedule bounds, or set GoalSpace(relative=True)"
         if self.center is not None and len(self.center) != space.size:
             yield f"{what} around {self.center}; give as many elements as the goals have"
+
+    def for_chains(self, *, is_top: bool) -> Iterator[str]:
+        for field in sorted({"bounds", "reach"} & self.scheduled.keys() if not is_top else ()):
+            yield (
+                f"changes its {field} by schedule, and so the actions of the level above, which is "
+                "for levels"
+            )
 
     def build(self, level: LevelT, context: GoalContext, clock: Clock) -> LevelT:
         space = level.goal_space

@@ -134,18 +134,12 @@ class LevelGraph:
                 f"{name} receives no goals and has no horizon, so that it would keep control to "
                 "the end of the episode; give it a horizon"
             )
-        for field in ("warmup", "turn"):
-            if getattr(level, field) is not None:
+        for change in level.changes:
+            for problem in change.for_chains(is_top=not above):
                 yield (
-                    f"{name} has {field}, which is for levels in a chain, where each acts through "
-                    "the next; leave it out in a graph of levels"
+                    f"{name} {problem} in a chain, where each acts through the next; leave it out "
+                    "in a graph of levels"
                 )
-        scheduled = {field for change in level.changes for field in change.scheduled}
-        for field in sorted({"bounds", "reach"} & scheduled if above else ()):
-            yield (
-                f"{name} changes its {field} by schedule, and so the actions of the level above, "
-                "which is for levels in a chain; leave it out in a graph of levels"
-            )
 
 
 def _unknown(name: str, numbers: Mapping[str, int], where: str) -> UnknownNameError:

@@ -25,7 +25,7 @@ from coach_rl.core.records import BoolArray, IntArray
 from coach_rl.extensions.workers.block_worker import BlockWorker
 from coach_rl.extensions.workers.collectors import Blocks
 from coach_rl.extensions.workers.worker_places import Worker, workers_at
-from coach_rl.graph_managers.level_phases import LevelPhases
+from coach_rl.graph_managers.level_timing import LevelTimings
 from coach_rl.graph_managers.parameters import GraphParameters, SourceContext, SourceParameters
 from coach_rl.graph_managers.stack import Stack, TickSource
 
@@ -97,8 +97,8 @@ class CollectionParameters(SourceParameters):
         context.opened.callback(blocks.close)
         stack = context.stack_on(blocks, clock)
         _check_collection(stack, self)
-        phases = LevelPhases(context.parameters.levels)
-        return replace(stack, source=CollectedTicks(self, blocks, stack, phases))
+        timings = LevelTimings(context.parameters.levels)
+        return replace(stack, source=CollectedTicks(self, blocks, stack, timings))
 
 
 class CollectedTicks(TickSource):
@@ -108,7 +108,7 @@ class CollectedTicks(TickSource):
         parameters: Of the workers.
         blocks: The workers, in place of simulators.
         stack: Repeats their ticks.
-        phases: When its levels are in a phase of their own.
+        timings: What changes its levels while it trains.
     """
 
     acts_here = False
@@ -118,12 +118,12 @@ class CollectedTicks(TickSource):
         parameters: CollectionParameters,
         blocks: Blocks,
         stack: Stack,
-        phases: LevelPhases,
+        timings: LevelTimings,
     ) -> None:
         self.name = f"{parameters.workers} workers"
         self._parameters = parameters
         self._blocks = blocks
-        self._phases = phases
+        self._timings = timings
         for level in stack.levels:
             blocks.statistics.add(level.name, level.agent)
             level.begin_streams()  # the memory of rows depends on the filter
@@ -156,7 +156,7 @@ class CollectedTicks(TickSource):
             return 1
         if self._parameters.mode == "asynchronous":
             return most
-        if self._phases.may_change_at_any_tick:
+        if self._timings.may_change_at_any_tick:
             return 1
         paces = [
             level.agent.decisions_until_training() if isinstance(level.agent, PacedAgent) else 1
@@ -180,7 +180,8 @@ def _check_collection(stack: Stack, params: CollectionParameters) -> None:
                 "use synchronous, or an off-policy agent"
             )
         goals = level.params.goal_space
-        if params.mode == "asynchronous" and level.params.changes:
+        scheduled = any(change.scheduled for change in level.params.changes)
+        if params.mode == "asynchronous" and scheduled:
             raise ConfigurationError(
                 f"level '{level.name}' changes while it trains, and source.mode='asynchronous' "
                 "lets workers follow an older moment; use synchronous"

@@ -538,11 +538,12 @@ def test_group_with_an_arbiter_that_freezes_acts_on_the_newest_observation_and_r
     }
     members = tuple(rl.GroupMember(agent=recurrent(name, reset)) for name in ("a", "b"))
     group = rl.AgentGroupParameters(members=members, arbiter=arbiters[arbiter])
-    turn, near = freezing.get("turn"), replace(PLACES, threshold=(2.0, 2.0))
+    near = replace(PLACES, threshold=(2.0, 2.0))
+    turns = (rl.LevelTimes(turn=freezing["turn"]),) if "turn" in freezing else ()
     levels = (
-        rl.LevelParameters(name="main", agent=group, **freezing),
+        rl.LevelParameters(name="main", agent=group, changes=(rl.LevelTimes(**freezing),)),
         rl.LevelParameters(
-            name="low", agent=ddpg("low", 10), goal_space=near, horizon=2, turn=turn
+            name="low", agent=ddpg("low", 10), goal_space=near, horizon=2, changes=turns
         ),
     )
     schedule = rl.ScheduleParameters(training=rl.EnvironmentSteps(90), evaluation_interval=None)

@@ -285,12 +285,12 @@ REFUSED = [
     ),
     (lambda: manager_of(*DIAMOND, **below("low", **NAMES)), P, "no level below"),
     (
-        lambda: manager_of(TOP, LEFT, RIGHT, replace(LOW, warmup=rl.EnvironmentSteps(9))),
+        lambda: manager_of(TOP, LEFT, RIGHT, replace(LOW, changes=(rl.LevelTimes(warmup=9),))),
         P,
         "has warmup",
     ),
     (
-        lambda: manager_of(TOP, replace(LEFT, turn=rl.EnvironmentSteps(9)), RIGHT, LOW),
+        lambda: manager_of(TOP, replace(LEFT, changes=(rl.LevelTimes(turn=9),)), RIGHT, LOW),
         P,
         "has turn",
     ),

@@ -3,8 +3,8 @@
 import pytest
 
 from coach_rl import HACAgentParameters, ReplayMemoryParameters
-from tests.graph_managers import test_level_phases
-from tests.graph_managers.test_level_phases import (
+from tests.extensions.level_phases import test_level_phases
+from tests.extensions.level_phases.test_level_phases import (
     SCHEDULES,
     check_frozen,
     check_resumes_in_any_phase,

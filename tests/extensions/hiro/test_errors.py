@@ -7,9 +7,9 @@ import pytest
 import coach_rl as rl
 from tests.agents.test_bonuses import WonParameters, stack, td3
 from tests.builders import created
-from tests.graph_managers.test_level_phases import PLACES
-from tests.graph_managers.test_level_phases import built as phased
-from tests.graph_managers.test_level_phases import parameters as phases
+from tests.extensions.level_phases.test_level_phases import PLACES
+from tests.extensions.level_phases.test_level_phases import built as phased
+from tests.extensions.level_phases.test_level_phases import parameters as phases
 from tests.refusals import check_refused
 
 STEPS = rl.ReplayMemoryParameters(units=(rl.SubGoalCorrectionParameters(),))

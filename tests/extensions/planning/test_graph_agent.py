@@ -239,7 +239,7 @@ def test_in_heatup_goals_are_random_and_teach_nothing():
 def test_while_the_level_below_warms_up_a_graph_asks_at_random():
     manager = experiment(6_000, low=LEARNER)
     graph, low = manager.parameters.levels
-    warms_up = replace(low, warmup=rl.EnvironmentSteps(4_000))
+    warms_up = replace(low, changes=(rl.LevelTimes(warmup=rl.EnvironmentSteps(4_000)),))
     manager = rl.HRLGraphManager(replace(manager.parameters, levels=(graph, warms_up)))
     manager.create_graph(rl.Runtime(seed=1))
     agent = manager.graph.training.levels[0].agent

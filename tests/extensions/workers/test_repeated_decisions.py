@@ -11,8 +11,9 @@ from tests.agents import test_bonuses
 from tests.docs import test_research_programs
 from tests.extensions.groups import test_decision_infos_of_members as of_members
 from tests.extensions.hiro import test_relabelling_units
+from tests.extensions.level_phases import test_level_phases
 from tests.extensions.workers.test_collection import finished, with_workers
-from tests.graph_managers import test_level_phases, test_policies
+from tests.graph_managers import test_policies
 from tests.levels import test_decision_infos
 
 ASYNCHRONOUS = rl.CollectionParameters(workers=3, mode="asynchronous", ticks=2, staleness=8)

@@ -10,6 +10,7 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.core.clock import Phase
+from coach_rl.extensions.level_phases.level_phases import FIELDS
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
 from coach_rl.telemetry import description
@@ -33,22 +34,32 @@ ppo = partial(builders.ppo, 24, epochs=1, minibatch=8)
 AGENTS = {"hindsight": hindsight, "on-policy": ppo}
 
 
+def timed(settings):
+    """A level, with what is among its settings of `LevelTimes`."""
+    settings = {"goal_space": PLACES, **settings}
+    times = {name: settings.pop(name) for name in FIELDS if name in settings}
+    if times:
+        settings["changes"] = (rl.LevelTimes(**times),)
+    return rl.LevelParameters(**settings)
+
+
 def parameters(agent=hindsight, *, training=600, heatup=0, **levels):
     """A stack of two levels, or three where the middle one is named; changes of each by name."""
     names = ("top", "middle", "low") if "middle" in levels else ("top", "low")
     described = (
-        {
-            "name": name,
-            "agent": agent(),
-            "goal_space": PLACES,
-            "horizon": 4,
-            "parts": () if name == "low" else (DrawnTests(rate=0.3),),
-            **levels.get(name, {}),
-        }
+        timed(
+            {
+                "name": name,
+                "agent": agent(),
+                "horizon": 4,
+                "parts": () if name == "low" else (DrawnTests(rate=0.3),),
+                **levels.get(name, {}),
+            }
+        )
         for name in names
     )
     return graph(
-        *(rl.LevelParameters(**each) for each in described),
+        *described,
         environment=rl.GoalPointMassParameters(terminate=True, threshold=0.2, max_episode_steps=47),
         num_envs=3,
         training=training,
@@ -302,7 +313,7 @@ def test_success_rate_reached_before_a_stop_stays_reached_though_the_rate_has_fa
         resumed.load_state_dict(manager.state_dict())
         for each in (manager, resumed):
             assert changes(until(each, 630)) == []
-            assert each.graph.phases.unreached() == []
+            assert each.graph.timings.unreached() == []
             assert each.graph.clock.of_level("top").phase is Phase.TRAIN
         assert_same_state(manager.state_dict()["agents"], resumed.state_dict()["agents"])
 
