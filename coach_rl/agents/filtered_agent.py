@@ -1,7 +1,7 @@
 """The shared half of an agent that filters: heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, Generic, Self
 
@@ -16,6 +16,8 @@ from coach_rl.agents.agent_rows import (
     write_rows,
 )
 from coach_rl.agents.bonuses import BonusFunction, BonusParameters
+from coach_rl.agents.entered_goals import enter_goal, enter_moved_goals
+from coach_rl.agents.loaded_policy import load_compared
 from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.shown_numbers import ShownNumbers
 from coach_rl.agents.shown_spaces import warn_of_rounding
@@ -26,7 +28,6 @@ from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.update_modes import AUTO, cannot_run, check_mode
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.interfaces import (
     InputFilter,
     InputFilterParameters,
@@ -60,19 +61,11 @@ from coach_rl.core.saved import (
     Saved,
     SavedAttribute,
     SavedNames,
-    load_policy_state,
     policy_state,
 )
 from coach_rl.core.signals import note_signals
 from coach_rl.core.spaces import check_counts
-from coach_rl.core.state import State, check_same_kind
-
-_COMPARED = {
-    "filters": "filters",
-    "networks": "networks",
-    "normaliser": "normalised observations",
-}
-"""Parts of a policy that must hold the same things, by key, and their names in messages."""
+from coach_rl.core.state import State
 
 
 def _describe_input_filter(_value: object) -> str:
@@ -228,20 +221,8 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         return {**policy_state(self), **self.stages.conditions}
 
     def load_policy(self, state: State) -> None:
-        own = policy_state(self)
-        if own.keys() == {"filters"}:
-            raise SpaceError(f"agent '{self.name}' has nothing that could be loaded")
-        for kind in (*self._kinds.outside, *self._kinds.inside):
-            kind.check_policy(state, self.stages.conditions, self._build)
-        if missing := [key for key in own if key not in state]:
-            raise SpaceError(f"the saved policy has no '{missing[0]}': it is another kind of agent")
-        try:
-            for key, part in own.items():
-                if key in _COMPARED:
-                    check_same_kind(_COMPARED[key], *map(_shallow(key), (state[key], part)))
-            load_policy_state(self, state)
-        except CheckpointError as error:
-            raise SpaceError(str(error)) from error
+        kinds = (*self._kinds.outside, *self._kinds.inside)
+        load_compared(self, state, self.name, kinds, self.stages.conditions, self._build)
 
     @property
     def _filters(self) -> dict[str, InputFilter | OutputFilter]:
@@ -303,7 +284,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             stage.advance(row_state, rows)
         write_rows(row_state.pending, rows, next_observation, len(row_state.heatup))
         if outcome.next_goal:
-            self._enter_moved_goals(row_state, outcome)
+            enter_moved_goals(self.stages, self.check_shown, row_state, outcome)
 
     def cut_off(self, row_state: AgentRows[Exploration], rows: IntArray, clock: Clock) -> None:
         for stage in self.stages.cutting:
@@ -433,33 +414,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             if key in observation:
                 goal[key] = observation[key][goes_on]
         if goal and goes_on.any():
-            self._enter_goal(row_state, rows[goes_on], take(observation, goes_on), goal)
-
-    def _enter_moved_goals(self, row_state: AgentRows[Exploration], outcome: Outcome) -> None:
-        """Act on moved goals from the next decision on; the last transition keeps the old ones."""
-        moved = np.zeros(len(outcome.rows), np.bool_)
-        for key, values in outcome.next_goal.items():
-            differs = values != outcome.observation[key]
-            moved |= differs.reshape(len(moved), -1).any(axis=1)
-        rows = outcome.rows[moved]
-        goal = take(outcome.next_goal, moved)
-        self.check_shown(rows, goal)
-        self._enter_goal(row_state, rows, take(outcome.observation, moved), goal)
-        row_state.follows[rows] = False
-
-    def _enter_goal(
-        self,
-        row_state: AgentRows[Exploration],
-        rows: IntArray,
-        observation: Observation,
-        goal: Observation,
-    ) -> None:
-        """Enter goals [R, ...] received in the middle of a real episode, by what rows [R] see."""
-        shown = {**observation, **goal} if self.stages.sees_whole else goal
-        entered = self.stages.enter(
-            row_state.filters, rows, shown, starts=np.zeros(len(rows), np.bool_), learn=False
-        )
-        write_rows(row_state.pending, rows, entered, len(row_state.heatup))
+            enter_goal(self.stages, row_state, rows[goes_on], take(observation, goes_on), goal)
 
     def _store(
         self,
@@ -500,8 +455,3 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
             extras=extras,
         )
         self._keep(row_state, transition, outcome)
-
-
-def _shallow(key: str) -> Callable[[State], State]:
-    """Return a function to the compared part of a state: of networks the names alone."""
-    return dict.fromkeys if key == "networks" else dict

@@ -11,13 +11,12 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import torch
 from annotated_types import Ge
-from gymnasium.spaces import Discrete, MultiDiscrete
 from torch import Tensor
 
 from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
-from coach_rl.agents.ppo_objectives import OBJECTIVES
+from coach_rl.agents.kl_objective import OBJECTIVES
 from coach_rl.agents.rollout_order import FlatBatches
 from coach_rl.agents.stages.stage import StageKind
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters, critics
@@ -32,7 +31,7 @@ from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
-from coach_rl.core.discrete_actions import choice_sizes, first_action
+from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.interfaces import OutputFilter
 from coach_rl.core.parameter_classes import (
     LearnerParameters,
@@ -50,14 +49,9 @@ from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.seeding import generator, integer_seed
-from coach_rl.core.spaces import PolicySpace, Space
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.typed_values import FrozenMapping
-from coach_rl.exploration_policies.sampling import (
-    CategoricalSampler,
-    GaussianSampler,
-    Sampler,
-)
+from coach_rl.exploration_policies.samplers import sampler_for
 from coach_rl.functional.advantages import (
     advantages_of_rows,
     explained_variance,
@@ -424,11 +418,11 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def return_scale(self) -> float:
         """Return the factor from the critic's outputs to returns; 1 while returns don't vary."""
+        if not self.params.algorithm.scale_returns:
+            return 1.0
         std = np.sqrt(self.returns.variance)
         is_constant = std <= ROUNDING * np.abs(self.returns.mean)
-        if is_constant or not self.params.algorithm.scale_returns:
-            return 1.0
-        return float(1 / self.returns.inverse_std(1e-8))
+        return 1.0 if is_constant else float(1 / self.returns.inverse_std(1e-8))
 
     def loss(self, flat: Tensor, batch: RolloutBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:
         """The surrogate of the policy, the critic's error and the entropy bonus, section 5."""
@@ -463,14 +457,3 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def _on_device(self, values: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(values).to(self._device)
-
-
-def sampler_for(space: Space) -> Sampler:
-    """Return the sampler of a space's actions; `distribution_for` has accepted the space."""
-    match space:
-        case Discrete() | MultiDiscrete():
-            return CategoricalSampler(sizes=choice_sizes(space), single=isinstance(space, Discrete))
-        case PolicySpace():
-            own: Sampler = space.sampler
-            return own
-    return GaussianSampler(size=int(np.prod(space.shape or (1,))))

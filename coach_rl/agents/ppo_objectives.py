@@ -1,4 +1,4 @@
-"""The objectives of PPO: clipped (equation 7), and with an adaptive KL penalty (equation 8)."""
+"""The clipped objective of PPO (equation 7), from which its others are derived."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -8,11 +8,7 @@ from torch import Tensor
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.saved import Saved, SavedNames
 from coach_rl.functional.distributions import Distribution
-from coach_rl.functional.policy_gradient import (
-    adapted_kl_coefficient,
-    clipped_surrogate,
-    penalised_surrogate,
-)
+from coach_rl.functional.policy_gradient import clipped_surrogate
 from coach_rl.memories.batches import RolloutBatch
 
 
@@ -55,32 +51,3 @@ class ClippedObjective(Saved):
     def end_round(self, divergence: Callable[[], float]) -> dict[str, float]:
         """Adapt to the divergence of the new policy from the old one; metrics by name."""
         return {}
-
-
-class PenalisedObjective(ClippedObjective):
-    """The surrogate less beta times the KL divergence from the policy that acted."""
-
-    keeps_policy = True
-
-    def surrogate(
-        self,
-        distribution: Distribution,
-        parameters: Tensor,
-        log_prob: Tensor,
-        batch: RolloutBatch,
-        scalars: Numbers,
-    ) -> tuple[Tensor, Numbers]:
-        assert batch.policy is not None
-        kl = distribution.kl(batch.policy, parameters)
-        return penalised_surrogate(
-            log_prob, batch.log_prob, batch.advantage, kl, scalars["kl_coefficient"], batch.mean
-        )
-
-    def end_round(self, divergence: Callable[[], float]) -> dict[str, float]:
-        adapted = adapted_kl_coefficient(self.kl_coefficient, divergence(), self._kl_target)
-        self.kl_coefficient = adapted
-        return {"kl_coefficient": adapted}
-
-
-OBJECTIVES = {"clip": ClippedObjective, "kl": PenalisedObjective}
-"""Objectives by their names in the parameters."""

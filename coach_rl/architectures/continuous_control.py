@@ -11,7 +11,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.ensembles import EnsembleLinear, EnsembleNorm
-from coach_rl.architectures.layers import ACTIVATIONS, HIDDEN_GAIN, Activate, ScaleToBox, linear
+from coach_rl.architectures.initial_weights import HIDDEN_GAIN, linear
+from coach_rl.architectures.layers import ACTIVATIONS, Activate, ScaleToBox
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import (
     AnyTorsoParameters,

@@ -7,7 +7,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.torso import AnyTorsoParameters, last_layer
 
 

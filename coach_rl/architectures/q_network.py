@@ -9,7 +9,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, linear
+from coach_rl.architectures.initial_weights import HIDDEN_GAIN, linear
+from coach_rl.architectures.layers import Activate
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.other_torso import OtherTorso
 from coach_rl.architectures.torso import (

@@ -9,14 +9,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import StatefulLayer, StatefulLayerParameters
-from coach_rl.architectures.layers import (
-    HIDDEN_GAIN,
-    Activate,
-    Activation,
-    FlattenVector,
-    OneHot,
-    linear,
-)
+from coach_rl.architectures.initial_weights import HIDDEN_GAIN, linear
+from coach_rl.architectures.layers import Activate, Activation, FlattenVector, OneHot
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.architectures.other_torso import OtherTorso, OtherTorsoParameters
 from coach_rl.core.discrete_actions import choice_sizes, first_action

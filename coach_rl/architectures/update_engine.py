@@ -14,7 +14,6 @@
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Generic
 
@@ -38,19 +37,11 @@ from coach_rl.architectures.gradient_step import (
 from coach_rl.architectures.gradient_transforms import GradientTransform
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.step_metrics import StepMetrics, is_sound
-from coach_rl.architectures.update_modes import (
-    AUTO,
-    EAGER,
-    REPAID_AFTER,
-    UnableToRun,
-    cannot_run,
-    other_modes,
-    resolved_mode,
-)
-from coach_rl.core.errors import CoachWarning, ConfigurationError, DivergedError
+from coach_rl.architectures.update_modes import EAGER, REPAID_AFTER, ChosenMode, UnableToRun
+from coach_rl.core.errors import DivergedError
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.core.runtime import FIRST_STEP, ON_CPU, Runtime
+from coach_rl.core.runtime import ON_CPU, Runtime
 from coach_rl.core.state import State
 
 
@@ -73,8 +64,6 @@ class UpdateEngine(Generic[Batch]):
 
     Attributes:
         learners: The objectives and how each is stepped, in their order.
-        mode: How steps run. `auto` is resolved when the engine is built; a step that cannot be
-            run as `auto` selects becomes eager when it is first taken.
         scalars: The numbers that the next step reads, by name; written by `set_scalars`.
     """
 
@@ -89,21 +78,23 @@ class UpdateEngine(Generic[Batch]):
         owner: str = "an agent",
         runtime: Runtime = ON_CPU,
     ) -> None:
-        self._runtime = runtime
+        divergence = runtime.divergence
+        self._skips = divergence.skips
+        self._most_skipped = divergence.most_skipped if divergence.skips else 0
         self._targets = tuple(targets)
         self._owner = owner
         self._device = objectives[0].network.online.device
-        self.mode = resolved_mode(
+        self._mode = ChosenMode(
             mode,
             self._device,
             planned_updates=planned_updates,
             repaid_after=repaid_after,
+            owner=owner,
+            runtime=runtime,
         )
-        self._is_auto = mode == AUTO
-        self._reason = ""  # for a mode other than the one that `auto` selects
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
-        self._metrics = StepMetrics(skips_unsound=runtime.divergence.skips)
+        self._metrics = StepMetrics(skips_unsound=divergence.skips)
         self._last_batch: Batch | None = None  # for a diagnosis
         self._taken = 0  # whole steps, which the targets count
         self.learners: list[TrainedObjective[Batch]] = []
@@ -128,7 +119,13 @@ class UpdateEngine(Generic[Batch]):
     @property
     def updates(self) -> str:
         """The mode and, if it is not the one that `auto` selects here, the reason."""
-        return f"{self.mode} ({self._reason})" if self._reason else self.mode
+        mode = self._mode
+        return f"{mode.name} ({mode.reason})" if mode.reason else mode.name
+
+    @property
+    def mode(self) -> str:
+        """How steps run: `auto` is resolved, and eager where a step can't be run as it selects."""
+        return self._mode.name
 
     def set_scalars(self, **values: float) -> None:
         """Set numbers that the losses or the optimisers read; they keep until set again."""
@@ -169,17 +166,18 @@ class UpdateEngine(Generic[Batch]):
             ConfigurationError: The step cannot be run as `mode` requires.
             DivergedError: On the CPU, the step is not sound.
         """
-        if is_new := only not in self._steps:
+        if only not in self._steps:
             self._steps[only] = self._prepared(only)
         self._last_batch = data
         try:
             result = self._steps[only](data, index, self.scalars)
         except UnableToRun as error:
-            self._fall_back_to_eager(error)
+            self._mode.fall_back(error)
+            self._steps.clear()
             self._steps[only] = self._prepared(only)
             result = self._steps[only](data, index, self.scalars)
-        if is_new:
-            self._runtime.on_activity("")
+        if self._mode.is_starting:
+            self._mode.started()
         self._metrics.add(result.names, result.metrics)
         if self._device.type == "cpu" and not _is_sound(result):
             self._require_sound()
@@ -248,7 +246,7 @@ class UpdateEngine(Generic[Batch]):
             DivergedError: A gradient or a parameter is not finite; a run cannot continue.
         """
         self.require_finite()
-        reason = {"reason": self._reason} if self._reason else {}
+        reason = {"reason": self._mode.reason} if self._mode.reason else {}
         transforms = {name: each.state_dict() for name, each in self._saved_transforms().items()}
         return {
             "mode": self.mode,
@@ -276,8 +274,8 @@ class UpdateEngine(Generic[Batch]):
                 transform.load_state_dict(saved[name])
         self._metrics.load_state_dict(state["means"])
         if state["mode"] != self.mode:
-            self.mode = state["mode"]
-            self._reason = state.get("reason") or "as in its checkpoint"
+            self._mode.name = state["mode"]
+            self._mode.reason = state.get("reason") or "as in its checkpoint"
             self._steps.clear()
 
     def _saved_transforms(self) -> dict[str, GradientTransform]:
@@ -298,53 +296,18 @@ class UpdateEngine(Generic[Batch]):
         step = GradientStep(
             learners=learners,
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
-            skips_unsound=self._runtime.divergence.skips,
+            skips_unsound=self._skips,
         )
-        return step if self.mode == EAGER else self._in_mode(step)
-
-    def _in_mode(self, step: GradientStep[Batch]) -> Step[Batch]:
-        """The step in this engine's mode; eager, with a warning, where that can't run here."""
-        reason = cannot_run(self.mode, str(self._device))
-        if reason is None:
-            mode = other_modes()[self.mode]
-            self._runtime.on_activity(f"{mode.activity}{FIRST_STEP}{self._owner}")
-            return mode.prepared(step, self._device)
-        warnings.warn(
-            f"this run's update_mode '{self.mode}' {reason}; its updates are eager from now on, "
-            "equal to rounding",
-            CoachWarning,
-            stacklevel=4,
-        )
-        self._reason = f"'{self.mode}' {reason}"
-        self.mode = EAGER
-        return step
-
-    def _fall_back_to_eager(self, error: UnableToRun) -> None:
-        """Switch to eager, with a warning; ConfigurationError where the mode was configured."""
-        if not self._is_auto:
-            raise ConfigurationError(
-                f"{self._owner}: update_mode='{self.mode}', but its gradient step {error}; use "
-                "'auto' or 'eager', or change the network"
-            ) from error
-        self.mode = EAGER
-        self._reason = str(error)
-        self._steps.clear()
-        warnings.warn(
-            f"the gradient step of {self._owner} {error}; its updates are eager, with the same "
-            "numbers, and slower",
-            CoachWarning,
-            stacklevel=3,
-        )
+        return step if self.mode == EAGER else self._mode.prepared(step)
 
     def _require_sound(self) -> None:
         """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""
         faults = self._metrics.faults()
         if not faults:
             return
-        most = self._runtime.divergence.most_skipped if self._runtime.divergence.skips else 0
         if (
             any(name.startswith(JUDGED) for name in faults)
-            and self._metrics.skipped_in_a_row >= most
+            and self._metrics.skipped_in_a_row >= self._most_skipped
         ):
             raise self._diverged()
 

@@ -5,12 +5,14 @@ extensions, see `core.variants`. `auto` is the first of them that can run on the
 updates that are planned repay its preparation; elsewhere it is eager.
 """
 
+import warnings
 from typing import Protocol
 
 import torch
 
 from coach_rl.architectures.gradient_step import Batch, GradientStep, Step
-from coach_rl.core.errors import ParameterError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, ParameterError
+from coach_rl.core.runtime import FIRST_STEP, Runtime
 from coach_rl.core.variants import named_variants
 
 AUTO = "auto"
@@ -46,6 +48,83 @@ class UpdateMode(Protocol):
         Where it turns out that the step cannot be run so, its first call raises `UnableToRun`.
         """
         ...
+
+
+class ChosenMode:
+    """The mode that an agent's gradient steps run in.
+
+    Args:
+        mode: The configured mode.
+        device: The device of the networks.
+        planned_updates: Gradient steps that the run will take.
+        repaid_after: Gradient steps after which a mode's preparation has repaid itself.
+        owner: The agent, for messages.
+        runtime: Where the preparation is shown.
+
+    Attributes:
+        name: The mode; `auto` is resolved.
+        reason: The reason for another than `auto` selects; empty: there is none.
+        is_starting: True from the preparation of a step until `started`.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        device: torch.device,
+        *,
+        planned_updates: int,
+        repaid_after: int,
+        owner: str,
+        runtime: Runtime,
+    ) -> None:
+        self.name = resolved_mode(
+            mode, device, planned_updates=planned_updates, repaid_after=repaid_after
+        )
+        self.reason = ""
+        self.is_starting = False
+        self._is_auto = mode == AUTO
+        self._device = device
+        self._owner = owner
+        self._runtime = runtime
+
+    def prepared(self, step: GradientStep[Batch]) -> Step[Batch]:
+        """The step in this mode; eager, with a warning, where that can't run here."""
+        reason = cannot_run(self.name, str(self._device))
+        if reason is None:
+            mode = other_modes()[self.name]
+            self._runtime.on_activity(f"{mode.activity}{FIRST_STEP}{self._owner}")
+            self.is_starting = True
+            return mode.prepared(step, self._device)
+        warnings.warn(
+            f"this run's update_mode '{self.name}' {reason}; its updates are eager from now on, "
+            "equal to rounding",
+            CoachWarning,
+            stacklevel=4,
+        )
+        self.reason = f"'{self.name}' {reason}"
+        self.name = EAGER
+        return step
+
+    def started(self) -> None:
+        """Note that the first step has been taken."""
+        self.is_starting = False
+        self._runtime.on_activity("")
+
+    def fall_back(self, error: UnableToRun) -> None:
+        """Switch to eager, with a warning; ConfigurationError where the mode was configured."""
+        if not self._is_auto:
+            raise ConfigurationError(
+                f"{self._owner}: update_mode='{self.name}', but its gradient step {error}; use "
+                "'auto' or 'eager', or change the network"
+            ) from error
+        self.name = EAGER
+        self.reason = str(error)
+        warnings.warn(
+            f"the gradient step of {self._owner} {error}; its updates are eager, with the same "
+            "numbers, and slower",
+            CoachWarning,
+            stacklevel=3,
+        )
 
 
 def other_modes() -> dict[str, UpdateMode]:

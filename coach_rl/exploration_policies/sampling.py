@@ -4,15 +4,12 @@ The acting side's half of `functional.distributions`: the same parameters [R, P]
 drawn as noise, no tensors. The log-probability falls out of the draw, so it costs next to nothing.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
 from coach_rl.core.records import Array, FloatArray
-
-LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 class Sampler(Protocol):
@@ -40,33 +37,6 @@ class Sampler(Protocol):
     def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
         """The most likely actions [R, ...] and their log-probabilities [R]."""
         ...
-
-
-@dataclass(frozen=True)
-class GaussianSampler:
-    """Independent normals: means and log standard deviations [R, 2A]; actions [R, A]."""
-
-    size: int
-    noise_kind: Literal["normal"] = "normal"
-
-    @property
-    def noise_size(self) -> int:
-        """One standard normal per element."""
-        return self.size
-
-    def draw(self, parameters: FloatArray, noise: FloatArray) -> tuple[Array, FloatArray]:
-        """Mean plus standard deviation times noise."""
-        mean = parameters[:, : self.size]
-        log_std = parameters[:, self.size :]
-        action = mean + np.exp(log_std) * noise
-        log_prob = -(0.5 * noise * noise + log_std).sum(axis=1) - self.size * LOG_SQRT_TWO_PI
-        return action, log_prob
-
-    def greedy(self, parameters: FloatArray) -> tuple[Array, FloatArray]:
-        """The mean."""
-        mean = parameters[:, : self.size]
-        log_std = parameters[:, self.size :]
-        return mean.copy(), -log_std.sum(axis=1) - self.size * LOG_SQRT_TWO_PI
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 
-from coach_rl.core.agents import AgentContext, AnyAgent, explores
+from coach_rl.core.agents import AgentContext, AnyAgent
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import ConfigurationError, SpaceError, warn
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import with_values
 from coach_rl.core.records import EnvResponse
 from coach_rl.core.runtime import Runtime, update_modes
@@ -24,6 +24,7 @@ from coach_rl.core.signals import Signals
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.core.state import State
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker, FinishedEpisodes
+from coach_rl.graph_managers.graph_checks import check_exploring, check_same_spaces
 from coach_rl.graph_managers.level_agents import LevelAgents
 from coach_rl.graph_managers.level_timing import LevelTimings
 from coach_rl.graph_managers.parameters import GraphParameters
@@ -121,7 +122,7 @@ class Graph:
             if training:
                 self.stacks = (self.training, self.evaluation)
                 if parameters.evaluation_environment is not None:
-                    _check_same_spaces(self.training, self.evaluation)
+                    check_same_spaces(self.training, self.evaluation)
                 self.timings.watch(self.training.levels)
                 if begins:
                     self.training.reset(integer_seed(runtime.seed, "training", "environment"))
@@ -169,27 +170,9 @@ class Graph:
             CoachWarning: Some agents do not.
         """
         if sampling:
-            self._check_exploring()
+            check_exploring(self.levels, self.agents, self.clock)
         self.evaluation.clock.follow(self.clock)
         self.evaluation.clock.samples = sampling
-
-    def _check_exploring(self) -> None:
-        """Raise an error where no agent explored in training, and warn where some did not."""
-        still = [
-            f"agent '{level.agent.name}' of level '{level.name}'"
-            for level in self.levels
-            if level.frozen
-            or self.clock.levels.get(level.name) is Phase.TEST
-            or not explores(self.agents[level.name])
-        ]
-        if len(still) == len(self.levels):
-            raise ConfigurationError(
-                f"there is nothing to sample: {' and '.join(still)} explored nothing in training, "
-                "and act the same greedily; evaluate without sampling"
-            )
-        if still:
-            text = f"{' and '.join(still)} explored nothing in training, and act greedily here, too"
-            warn(text)
 
     def tick(self) -> Tick:
         """One step of all training environments, in the clock's phase; what is due is learned.
@@ -280,16 +263,3 @@ class Graph:
     def close(self) -> None:
         """Close the environments; harmless when repeated."""
         self._opened.close()
-
-
-def _check_same_spaces(training: Stack, evaluation: Stack) -> None:
-    """Raise a `SpaceError` unless evaluations show and take what training does."""
-    ours = training.simulators.spaces
-    theirs = evaluation.simulators.spaces
-    for what in ("observation", "action"):
-        mine, other = getattr(ours, what), getattr(theirs, what)
-        if mine != other:
-            raise SpaceError(
-                f"evaluation_environment has the {what} space {other}, the environment of "
-                f"training {mine}; evaluate in one with the same"
-            )

@@ -14,7 +14,6 @@ from coach_rl.core.interfaces import Environment
 from coach_rl.core.level_parts import Hooks, Judgement, LevelPart, RowIndex
 from coach_rl.core.levels import LevelDescription, received_by
 from coach_rl.core.records import (
-    NO_ANSWER,
     Action,
     ActionRequest,
     BoolArray,
@@ -27,6 +26,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
+from coach_rl.levels.answers_above import answer_above
 from coach_rl.levels.building import (
     by_key,
     clock_of,
@@ -268,7 +268,7 @@ class LevelManager:
         if len(over):
             self.sub_episodes.note(rows, answer.rows, over, judgement, phase=clock.phase)
         rows.advance(answer, index, judgement.is_over)
-        return answer if rows.is_top else self._upwards(answer, judgement, over)
+        return answer if rows.is_top else answer_above(rows, answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes and parts since the last call, and values that change."""
@@ -350,28 +350,4 @@ class LevelManager:
         self.sub_episodes.note(rows, answer.rows, lived, judgement, phase=clock.phase)
         (over,) = judgement.is_over.nonzero()
         rows.advance(answer, answer.rows, judgement.is_over)
-        return answer if rows.is_top else self._upwards(answer, judgement, over)
-
-    def _upwards(self, answer: EnvResponse, judgement: Judgement, over: IntArray) -> EnvResponse:
-        """Close the rows of the places `over` in an answer: the answer to the level above."""
-        if not len(over):
-            return NO_ANSWER
-        sums = self._rows
-        rows = answer.rows[over]
-        sums.open[rows] = False
-        totals = sums.totals or {}
-        added_up = {**sums.agent_rewards, **sums.agent_ends, **totals}
-        return EnvResponse(
-            rows=rows,
-            observation=take(answer.observation, over),
-            first_observation=take(answer.first_observation, over),
-            reward=sums.reward[rows],
-            terminated=answer.terminated[over],
-            truncated=answer.truncated[over],
-            end=judgement.end[over],
-            duration=sums.duration[rows],
-            info={
-                key: added_up[key][rows] if key in added_up else values[over]
-                for key, values in (answer.info | totals).items()
-            },
-        )
+        return answer if rows.is_top else answer_above(rows, answer, judgement, over)

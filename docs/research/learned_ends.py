@@ -13,7 +13,7 @@ from two_levels import SMALL, Panel, stack
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import as_arrays
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.initial_weights import linear
 from coach_rl.core import parameter_class
 from coach_rl.core.saved import SavedAttribute
 from coach_rl.core.seeding import integer_seed

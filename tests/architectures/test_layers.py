@@ -5,13 +5,14 @@ import pytest
 import torch
 
 from coach_rl.architectures.ensembles import EnsembleLinear
-from coach_rl.architectures.layers import ScaleToBox, linear
+from coach_rl.architectures.initial_weights import linear
+from coach_rl.architectures.layers import ScaleToBox
 
 BUILD_LAYERS = """
 import sys
 import torch
-from coach_rl.architectures.layers import linear
-from coach_rl.architectures.layers import convolution
+from coach_rl.architectures.initial_weights import linear
+from coach_rl.architectures.initial_weights import convolution
 
 options = {"rng": torch.Generator(), "gain": 1.0, "orthogonal": False}
 linear(2, 3, **options)

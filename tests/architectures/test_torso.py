@@ -4,7 +4,8 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from coach_rl.architectures.layers import ACTIVATIONS, OneHot, convolution, linear
+from coach_rl.architectures.initial_weights import convolution, linear
+from coach_rl.architectures.layers import ACTIVATIONS, OneHot
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.extensions.images.convolutions import CONVOLUTIONS, ImageScale

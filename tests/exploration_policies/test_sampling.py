@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from coach_rl.exploration_policies.sampling import CategoricalSampler, GaussianSampler
+from coach_rl.exploration_policies.samplers import GaussianSampler
+from coach_rl.exploration_policies.sampling import CategoricalSampler
 from coach_rl.functional.distributions import Categorical, MultiCategorical
 from coach_rl.functional.gaussians import DiagonalGaussian
 

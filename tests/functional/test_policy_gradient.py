@@ -5,13 +5,8 @@ import math
 import pytest
 import torch
 
-from coach_rl.functional.policy_gradient import (
-    adapted_kl_coefficient,
-    clipped_surrogate,
-    normalised,
-    penalised_surrogate,
-    value_loss,
-)
+from coach_rl.functional.kl_penalty import adapted_kl_coefficient, penalised_surrogate
+from coach_rl.functional.policy_gradient import clipped_surrogate, normalised, value_loss
 
 
 def test_clipped_surrogate_by_hand():

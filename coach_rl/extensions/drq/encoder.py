@@ -20,7 +20,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.architectures.continuous_control import BorrowedLayers, CriticEnsemble
-from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, Activation, convolution, linear
+from coach_rl.architectures.initial_weights import HIDDEN_GAIN, convolution, linear
+from coach_rl.architectures.layers import Activate, Activation
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.torso import ObservationEmbedder, TorsoParameters, selected
 from coach_rl.core.errors import ConfigurationError, SpaceError, require

@@ -7,7 +7,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.layers import HIDDEN_GAIN, Activate, convolution
+from coach_rl.architectures.initial_weights import HIDDEN_GAIN, convolution
+from coach_rl.architectures.layers import Activate
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import SpaceError
 

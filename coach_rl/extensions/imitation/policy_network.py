@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
 from coach_rl.agents.filtered_agent import FilteredAgentParameters
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.agents.ppo_agent import sampler_for
 from coach_rl.architectures.actor_critic import distribution_for
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
 from coach_rl.architectures.output_rules import Forward, OutputRule
@@ -27,6 +26,7 @@ from coach_rl.core.ranges import RisingPair
 from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.spaces import Space
+from coach_rl.exploration_policies.samplers import sampler_for
 
 
 @parameter_class

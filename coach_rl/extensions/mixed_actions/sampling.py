@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 
 from coach_rl.core.records import Array, FloatArray
-from coach_rl.exploration_policies.sampling import LOG_SQRT_TWO_PI, CategoricalSampler
+from coach_rl.exploration_policies.samplers import LOG_SQRT_TWO_PI
+from coach_rl.exploration_policies.sampling import CategoricalSampler
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from coach_rl.architectures.gradient_step import (
     OptimizerParameters,
     TargetSync,
 )
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.architectures.hidden_states import NumpyStep
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.initial_weights import linear
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from coach_rl.architectures.hidden_states import NumpyStep
-from coach_rl.architectures.layers import linear
+from coach_rl.architectures.initial_weights import linear
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.records import FloatArray
 from coach_rl.extensions.recurrent_layers.gated_recurrence import (

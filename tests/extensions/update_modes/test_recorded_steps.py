@@ -303,7 +303,7 @@ def test_a_recorded_mode_is_kept_by_auto():
     _, engine = learner("auto")
     state = engine.state_dict()
     assert "reason" not in state
-    engine.mode = "captured"
+    engine._mode.name = "captured"
     engine.load_state_dict(state)
     assert engine.updates == "eager (as in its checkpoint)"
 
@@ -321,7 +321,7 @@ def unable_to_capture(monkeypatch, mode):
     monkeypatch.setattr("coach_rl.architectures.update_engine.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     network, engine = learner(mode)
-    engine.mode = "captured"
+    engine._mode.name = "captured"
     return network, engine
 
 
