@@ -8,12 +8,7 @@ from typing import Generic, Protocol, Self
 from torch import Tensor
 
 from coach_rl.agents.filtered_agent import FilteredAgent
-from coach_rl.agents.learner import (
-    ActingPolicy,
-    ActorTerm,
-    AnyActingPolicy,
-    PerturbedPolicy,
-)
+from coach_rl.agents.learner import ActingPolicy, ActorTerm, AnyActingPolicy, PerturbedPolicy
 from coach_rl.agents.off_policy_agent import (
     ClippedTargetParameters,
     OffPolicyAgent,
@@ -28,17 +23,11 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     lend,
 )
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Batch,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-    TargetSync,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Batch, Numbers, Objective
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward, torch_forward
+from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
 from coach_rl.architectures.recurrent_forward import recurrent_forward
 from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.errors import require

@@ -21,15 +21,10 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgent,
     OffPolicyAgentParameters,
 )
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-    TargetSync,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
+from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
 from coach_rl.architectures.output_rules import Forward
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.recurrent_forward import recurrent_forward

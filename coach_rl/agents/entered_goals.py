@@ -6,7 +6,7 @@ import numpy as np
 
 from coach_rl.agents.agent_rows import AgentRows, write_rows
 from coach_rl.agents.shown_numbers import ShownNumbers
-from coach_rl.agents.stages.stage import Stages
+from coach_rl.agents.stages.stages import Stages
 from coach_rl.core.records import IntArray, Observation, Outcome, take
 
 

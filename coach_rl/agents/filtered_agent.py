@@ -1,20 +1,13 @@
 """The shared half of an agent that filters: heat-up, making transitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
-from torch import nn
 
-from coach_rl.agents.agent_rows import (
-    AgentRows,
-    Exploration,
-    action_of,
-    flat_action,
-    write_rows,
-)
+from coach_rl.agents.agent_rows import AgentRows, Exploration, action_of, flat_action, write_rows
 from coach_rl.agents.bonuses import BonusFunction, BonusParameters
 from coach_rl.agents.entered_goals import enter_goal, enter_moved_goals
 from coach_rl.agents.loaded_policy import load_compared
@@ -22,9 +15,8 @@ from coach_rl.agents.own_filters import UnfilteredInput, UnfilteredOutput
 from coach_rl.agents.shown_numbers import ShownNumbers
 from coach_rl.agents.shown_spaces import warn_of_rounding
 from coach_rl.agents.stages.filters import filter_stages
-from coach_rl.agents.stages.kinds import kinds_of
-from coach_rl.agents.stages.stage import StageBuild, StageKind, Stages
-from coach_rl.architectures.hidden_states import stateful_layers
+from coach_rl.agents.stages.kinds import StageBuilder
+from coach_rl.agents.stages.stage import StageBuild, StageKind
 from coach_rl.architectures.update_modes import AUTO, cannot_run, check_mode
 from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock, Phase
@@ -35,11 +27,7 @@ from coach_rl.core.interfaces import (
     OutputFilterParameters,
 )
 from coach_rl.core.levels import DIRECTIVE_KEYS
-from coach_rl.core.parameter_classes import (
-    ADVICE,
-    MovableParameters,
-    parameter_class,
-)
+from coach_rl.core.parameter_classes import ADVICE, MovableParameters, parameter_class
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.ranges import NonEmpty
 from coach_rl.core.records import (
@@ -57,12 +45,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import (
-    Saved,
-    SavedAttribute,
-    SavedNames,
-    policy_state,
-)
+from coach_rl.core.saved import Saved, SavedAttribute, SavedNames, policy_state
 from coach_rl.core.signals import note_signals
 from coach_rl.core.spaces import check_counts
 from coach_rl.core.state import State
@@ -145,28 +128,28 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         self.output_filter: OutputFilter = self._form_of_actions(own, params, context)
         self.action_space = self.output_filter.agent_space
         self.observation_space = context.spaces.observation
-        self.stages = Stages(params.name)
-        """Stages through which observations enter, and actions leave."""
-        self._kinds = kinds_of(type(self))
-        self._build = StageBuild(
-            name=params.name,
-            params=params,
-            context=context,
-            observation_space=context.spaces.observation,
-            action_space=self.action_space,
-            output_filter=own,
+        self.building = StageBuilder(
+            type(self),
+            StageBuild(
+                name=params.name,
+                params=params,
+                context=context,
+                observation_space=context.spaces.observation,
+                action_space=self.action_space,
+                output_filter=own,
+            ),
         )
-        self._add_stages(self._kinds.outside)
-        shown = self._build.observation_space
+        """Builder of its stages; a subclass adds those that its networks bring."""
+        self.stages = self.building.stages
+        """Stages through which observations enter, and actions leave."""
+        shown = self.building.outside()
         filters = params.input_filter
         self.input_filter: InputFilter = (
             UnfilteredInput(shown) if filters is None else filters.build(shown)
         )
-        for stage in filter_stages(self, shown, self.action_space):
-            self.stages.add(stage)
-        self._build = replace(self._build, observation_space=self.input_filter.observation_space)
-        self._add_stages(self._kinds.inside)
-        self.observation_space = self._build.observation_space
+        self.observation_space = self.building.inside(
+            filter_stages(self, shown, self.action_space), self.input_filter.observation_space
+        )
         """The space of what networks observe."""
         self.own_keys = self.stages.own_keys
         """Keys of its level's observation that are about its choices alone, such as a mask."""
@@ -221,8 +204,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         return {**policy_state(self), **self.stages.conditions}
 
     def load_policy(self, state: State) -> None:
-        kinds = (*self._kinds.outside, *self._kinds.inside)
-        load_compared(self, state, self.name, kinds, self.stages.conditions, self._build)
+        load_compared(self, state, self.building)
 
     @property
     def _filters(self) -> dict[str, InputFilter | OutputFilter]:
@@ -314,26 +296,6 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
     ) -> OutputFilter:
         """The OutputFilter with what the algorithm puts between its policy and the user's."""
         return output_filter
-
-    def _add_stages_of(self, networks: Sequence[nn.Module]) -> None:
-        """Add the stages that networks bring; `stages.acting` is how the agent acts then.
-
-        Args:
-            networks: All that the agent acts and learns with.
-        """
-        self._build = replace(self._build, networks=tuple(networks))
-        kinds = dict.fromkeys(layer.STAGE for layer in stateful_layers(networks))
-        self._add_stages(tuple(kinds))
-
-    def _add_stages(self, kinds: Sequence[StageKind]) -> None:
-        """Add stages of these kinds, outermost first, further inside than those before."""
-        build = self._build
-        for kind in kinds:
-            if kind.is_wanted(build.params) and (stage := kind.build(build)) is not None:
-                self.stages.add(stage)
-                space = stage.shown(build.observation_space)
-                build = replace(build, observation_space=space)
-        self._build = build
 
     def _random(
         self,

@@ -1,8 +1,8 @@
 """Policies that agents load from those of other runs, which have to fit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from coach_rl.agents.stages.stage import StageBuild, StageKind
+from coach_rl.agents.stages.kinds import StageBuilder
 from coach_rl.core.errors import CheckpointError, SpaceError
 from coach_rl.core.saved import Saved, load_policy_state, policy_state
 from coach_rl.core.state import State, check_same_kind
@@ -15,29 +15,20 @@ _COMPARED = {
 """Parts of a policy that must hold the same things, by key, and their names in messages."""
 
 
-def load_compared(
-    agent: Saved,
-    state: State,
-    name: str,
-    kinds: Sequence[StageKind],
-    conditions: State,
-    build: StageBuild,
-) -> None:
+def load_compared(agent: Saved, state: State, building: StageBuilder) -> None:
     """Load the policy of another agent; SpaceError where it does not fit.
 
     Args:
         agent: Gets it.
         state: The saved policy.
-        name: The agent's name, for messages.
-        kinds: Kinds of its stages.
-        conditions: What its stages save of how its policy sees and acts.
-        build: What its stages were built from.
+        building: Of the agent's stages.
     """
+    name = building.build.name
     own = policy_state(agent)
     if own.keys() == {"filters"}:
         raise SpaceError(f"agent '{name}' has nothing that could be loaded")
-    for kind in kinds:
-        kind.check_policy(state, conditions, build)
+    for kind in (*building.kinds.outside, *building.kinds.inside):
+        kind.check_policy(state, building.stages.conditions, building.build)
     if missing := [key for key in own if key not in state]:
         raise SpaceError(f"the saved policy has no '{missing[0]}': it is another kind of agent")
     try:

@@ -13,15 +13,9 @@ from annotated_types import Interval
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.agent_rows import (
-    AgentRows,
-    TransitionFilterParameters,
-)
+from coach_rl.agents.agent_rows import AgentRows, TransitionFilterParameters
 from coach_rl.agents.critic_view import CriticView
-from coach_rl.agents.filtered_agent import (
-    FilteredAgent,
-    FilteredAgentParameters,
-)
+from coach_rl.agents.filtered_agent import FilteredAgent, FilteredAgentParameters
 from coach_rl.agents.learner import ActorTerm, Learner
 from coach_rl.agents.unfiltered_keys import check_units
 from coach_rl.architectures.gradient_step import Numbers
@@ -32,11 +26,7 @@ from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.errors import ConfigurationError, NonFiniteError
 from coach_rl.core.goals import KeptForGoals
-from coach_rl.core.parameter_classes import (
-    LearnerParameters,
-    parameter_class,
-    with_values,
-)
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, with_values
 from coach_rl.core.ranges import Positive, RisingPair, UnitInterval
 from coach_rl.core.records import (
     ActionInfo,
@@ -236,7 +226,7 @@ class OffPolicyAgent(FilteredAgent[RowState]):
         self.actor_terms = params.build_actor_terms(self, context)
         self.learner = make_learner(self)
         self._engine = self.learner.engine
-        self._add_stages_of([each.module for each in self.learner.networks.values()])
+        self.building.of_networks([each.module for each in self.learner.networks.values()])
         acting = self.learner.acting
         acting.outputs = self.stages.acting(acting.outputs)
         self.explores = acting.explores

@@ -8,14 +8,7 @@ from gymnasium import spaces
 from coach_rl.core.box_ranges import has_finite_width, stretched
 from coach_rl.core.errors import CoachWarning
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.records import (
-    Action,
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Observation,
-)
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray, Observation
 from coach_rl.core.saved import Saved, SavedAttribute
 from coach_rl.core.spaces import Space, is_float_box
 

@@ -20,31 +20,18 @@ from coach_rl.agents.kl_objective import OBJECTIVES
 from coach_rl.agents.rollout_order import FlatBatches
 from coach_rl.agents.stages.stage import StageKind
 from coach_rl.architectures.actor_critic import ActorCritic, ActorCriticParameters, critics
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.recurrent_forward import policy_forward
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, SymmetryParameters, TrainingReport
 from coach_rl.core.clock import Clock, ConstantSchedule, Schedule
 from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.interfaces import OutputFilter
-from coach_rl.core.parameter_classes import (
-    LearnerParameters,
-    parameter_class,
-)
+from coach_rl.core.parameter_classes import LearnerParameters, parameter_class
 from coach_rl.core.ranges import NonNegative, Positive, UnitInterval
-from coach_rl.core.records import (
-    ActionInfo,
-    ActionRequest,
-    BoolArray,
-    IntArray,
-    Transition,
-)
+from coach_rl.core.records import ActionInfo, ActionRequest, BoolArray, IntArray, Transition
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import SavedAttribute, SavedNames
@@ -52,16 +39,8 @@ from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.exploration_policies.samplers import sampler_for
-from coach_rl.functional.advantages import (
-    advantages_of_rows,
-    explained_variance,
-    segment_ends,
-)
-from coach_rl.functional.policy_gradient import (
-    ROUNDING,
-    normalised,
-    value_loss,
-)
+from coach_rl.functional.advantages import advantages_of_rows, explained_variance, segment_ends
+from coach_rl.functional.policy_gradient import ROUNDING, normalised, value_loss
 from coach_rl.memories.batches import Minibatch, Rollout, RolloutBatch
 from coach_rl.memories.rollout_memory import RolloutMemory, RowGrid
 
@@ -203,7 +182,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
         )
         self.network = NetworkWrapper(self.model, device=device)
         self.model.output_rules = self.output_rules
-        self._add_stages_of([self.model])
+        self.building.of_networks([self.model])
         self.policy = self.stages.acting(policy_forward(self.model, device))
         """Parameters of distributions [R, P] of filtered observations, by which it acts."""
         algorithm = params.algorithm

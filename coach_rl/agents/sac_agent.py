@@ -15,26 +15,17 @@ from torch import Tensor, nn
 
 from coach_rl.agents.actor_critic_learner import ActorCriticAgentParameters, ActorCriticLearner
 from coach_rl.agents.learner import ActingPolicy, Learner
-from coach_rl.agents.off_policy_agent import (
-    OffPolicyAgent,
-    ValueLearningParameters,
-)
+from coach_rl.agents.off_policy_agent import OffPolicyAgent, ValueLearningParameters
 from coach_rl.architectures.continuous_control import (
     Actor,
     CriticEnsemble,
     Critics,
     SquashedGaussianActor,
 )
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Batch,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-    TargetSync,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Batch, Numbers, Objective
 from coach_rl.architectures.layers import ScaleToBox
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
 from coach_rl.architectures.output_rules import Forward
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
@@ -43,9 +34,7 @@ from coach_rl.core.records import Array, FloatArray, Observation
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.variants import variant_for
-from coach_rl.exploration_policies.box_noise import (
-    SquashedGaussianPolicy,
-)
+from coach_rl.exploration_policies.box_noise import SquashedGaussianPolicy
 from coach_rl.functional.gaussians import squashed_sample
 from coach_rl.functional.temporal_difference import critic_loss, td_target
 from coach_rl.memories.transition_batch import TransitionBatch

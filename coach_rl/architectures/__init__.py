@@ -13,17 +13,13 @@ from coach_rl.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from coach_rl.architectures.actor_critic import ActorCriticParameters
     from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters, Critics
-    from coach_rl.architectures.gradient_step import (
-        AdamParameters,
-        Objective,
-        OptimizerParameters,
-        TargetSync,
-    )
+    from coach_rl.architectures.gradient_step import AdamParameters, Objective
     from coach_rl.architectures.gradient_transforms import (
         GradientTransform,
         GradientTransformParameters,
     )
     from coach_rl.architectures.network_wrapper import NetworkWrapper
+    from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
     from coach_rl.architectures.q_network import MeanHead, QNetworkParameters
     from coach_rl.architectures.torso import TorsoParameters
     from coach_rl.architectures.update_engine import UpdateEngine

@@ -15,8 +15,9 @@ from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.spaces import PolicySpace, Space
-from coach_rl.functional.distributions import Categorical, Distribution, MultiCategorical
+from coach_rl.functional.distributions import Categorical, Distribution
 from coach_rl.functional.gaussians import DiagonalGaussian
+from coach_rl.functional.multi_categorical import MultiCategorical
 
 
 @parameter_class

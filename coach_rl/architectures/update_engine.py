@@ -30,12 +30,12 @@ from coach_rl.architectures.gradient_step import (
     Objective,
     Step,
     StepResult,
-    TargetSync,
     TrainedObjective,
     named_tensors,
 )
 from coach_rl.architectures.gradient_transforms import GradientTransform
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.step_metrics import StepMetrics, is_sound
 from coach_rl.architectures.update_modes import EAGER, REPAID_AFTER, ChosenMode, UnableToRun
 from coach_rl.core.errors import DivergedError

@@ -6,11 +6,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.records import (
-    Action,
-    Array,
-    BoolArray,
-)
+from coach_rl.core.records import Action, Array, BoolArray
 from coach_rl.core.spaces import Space, is_float_box
 
 ActionUnit = Literal["half_range", "raw"]

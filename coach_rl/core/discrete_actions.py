@@ -4,13 +4,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import SpaceError, UnknownNameError
-from coach_rl.core.records import (
-    ACTION_MASK,
-    ALLOWED,
-    Action,
-    Array,
-    BoolArray,
-)
+from coach_rl.core.records import ACTION_MASK, ALLOWED, Action, Array, BoolArray
 from coach_rl.core.spaces import Space
 
 FORBIDDEN = -1e30

@@ -6,10 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from coach_rl.core.records import (
-    Array,
-    FloatArray,
-)
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.spaces import Space, is_float_box
 
 ROUNDING = 1e-6

@@ -5,13 +5,7 @@ from gymnasium import spaces
 
 from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.records import (
-    Action,
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-)
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray
 from coach_rl.core.spaces import PolicySpace, Space
 
 

@@ -10,13 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.errors import ActionError, SpaceError
-from coach_rl.core.records import (
-    Action,
-    Array,
-    BoolArray,
-    FloatArray,
-    IntArray,
-)
+from coach_rl.core.records import Action, Array, BoolArray, FloatArray, IntArray
 
 Space = gymnasium.Space[Any]
 

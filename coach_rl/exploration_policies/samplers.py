@@ -8,10 +8,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 
 from coach_rl.core.discrete_actions import choice_sizes
-from coach_rl.core.records import (
-    Array,
-    FloatArray,
-)
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.spaces import PolicySpace, Space
 from coach_rl.exploration_policies.sampling import CategoricalSampler, Sampler
 

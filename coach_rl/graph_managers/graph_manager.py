@@ -36,10 +36,7 @@ from coach_rl.graph_managers.evaluations import (
     never,
 )
 from coach_rl.graph_managers.graph import Graph
-from coach_rl.graph_managers.parameters import (
-    BasicGraphParameters,
-    GraphParameters,
-)
+from coach_rl.graph_managers.parameters import BasicGraphParameters, GraphParameters
 from coach_rl.graph_managers.progress import Progress
 from coach_rl.graph_managers.run_warnings import (
     StandstillWatch,

@@ -10,13 +10,7 @@ from dataclasses import dataclass, replace
 
 from coach_rl.configuration.strict_json import Json, plain_json, write_json
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import (
-    CheckpointError,
-    DivergedError,
-    RunError,
-    exits_as_errors,
-    warn,
-)
+from coach_rl.core.errors import CheckpointError, DivergedError, RunError, exits_as_errors, warn
 from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped, Evaluator

@@ -19,12 +19,7 @@ from gymnasium import spaces
 from coach_rl.configuration.familiar_names import names_here
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.equal_spaces import loss_of_cast, nested
-from coach_rl.core.errors import (
-    ConfigurationError,
-    SpaceError,
-    UnknownNameError,
-    exits_as_errors,
-)
+from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, exits_as_errors
 from coach_rl.core.parts import modules_of
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed

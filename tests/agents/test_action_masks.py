@@ -16,7 +16,8 @@ from coach_rl.core.discrete_actions import FORBIDDEN
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies.sampling import CategoricalSampler
-from coach_rl.functional.distributions import Categorical, MultiCategorical
+from coach_rl.functional.distributions import Categorical
+from coach_rl.functional.multi_categorical import MultiCategorical
 from tests import builders
 from tests.agents import masked_world
 from tests.agents.masked_world import ACTIONS, MaskedWorldParameters, walk

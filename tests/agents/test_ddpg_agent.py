@@ -4,7 +4,7 @@ from plain_actor_critics import PlainDDPG, learn_alike
 from plain_learners import batches, build, frozen, moved
 
 from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
-from coach_rl.architectures.gradient_step import TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 
 STEPS = 8
 

@@ -7,7 +7,7 @@ import torch
 from gymnasium import spaces
 from plain_dqn import PlainDQN
 
-from coach_rl.architectures.gradient_step import TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 from tests.agents.small_dqns import HEADS, NETWORKS, batches, build, parameters
 
 ACTIONS = spaces.Discrete(3, start=5)

@@ -23,7 +23,7 @@ from plain_learners import (
 from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
-from coach_rl.architectures.gradient_step import TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 
 STEPS = 8
 LOW, HIGH = -20.0, 2.0

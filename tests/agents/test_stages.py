@@ -9,7 +9,8 @@ from gymnasium import spaces
 from resuming import after, assert_resumes
 
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.stages.stage import INSIDE, OUTSIDE, Stage, StageKind, Stages
+from coach_rl.agents.stages.stage import INSIDE, OUTSIDE, Stage, StageKind
+from coach_rl.agents.stages.stages import Stages
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class

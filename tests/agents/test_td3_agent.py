@@ -2,7 +2,7 @@ import pytest
 from plain_actor_critics import PlainTD3, learn_alike
 from plain_learners import batches, build, frozen, moved
 
-from coach_rl.architectures.gradient_step import TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 
 STEPS = 9
 

@@ -7,8 +7,9 @@ from gymnasium import spaces
 from coach_rl.architectures.actor_critic import ActorCriticParameters, distribution_for
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.errors import SpaceError
-from coach_rl.functional.distributions import Categorical, MultiCategorical
+from coach_rl.functional.distributions import Categorical
 from coach_rl.functional.gaussians import DiagonalGaussian
+from coach_rl.functional.multi_categorical import MultiCategorical
 
 SEEN = spaces.Dict({"x": spaces.Box(-1, 1, (3,)), "y": spaces.Discrete(2)})
 BATCH = {

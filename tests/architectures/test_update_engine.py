@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
+from coach_rl.architectures.gradient_step import AdamParameters, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.errors import CoachWarning, DivergedError
 from coach_rl.core.runtime import STOP, DivergenceParameters, Runtime

@@ -6,8 +6,9 @@ import torch
 
 from coach_rl.exploration_policies.samplers import GaussianSampler
 from coach_rl.exploration_policies.sampling import CategoricalSampler
-from coach_rl.functional.distributions import Categorical, MultiCategorical
+from coach_rl.functional.distributions import Categorical
 from coach_rl.functional.gaussians import DiagonalGaussian
+from coach_rl.functional.multi_categorical import MultiCategorical
 
 RNG = np.random.default_rng(3)
 TOP = np.float32(1 - 2**-24)  # the largest float32 below 1

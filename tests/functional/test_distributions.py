@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import distributions as reference
 
-from coach_rl.functional.distributions import Categorical, MultiCategorical
+from coach_rl.functional.distributions import Categorical
 from coach_rl.functional.gaussians import DiagonalGaussian, squashed_sample
+from coach_rl.functional.multi_categorical import MultiCategorical
 
 SIZES = (3, 2)
 

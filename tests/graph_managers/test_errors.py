@@ -7,11 +7,7 @@ import gymnasium
 import pytest
 
 import coach_rl as rl
-from coach_rl.core.errors import (
-    CallbackError,
-    EnvironmentFault,
-    SpaceError,
-)
+from coach_rl.core.errors import CallbackError, EnvironmentFault, SpaceError
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.run_warnings import warn_of_idle_learners
 from tests.graph_managers import test_levels_of_a_graph as levels_of_a_graph

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from coach_rl.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from coach_rl.agents.stages.stage import Stage, StageBuild, StageKind, Stages
+    from coach_rl.agents.stages.stage import Stage, StageBuild, StageKind
+    from coach_rl.agents.stages.stages import Stages
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 

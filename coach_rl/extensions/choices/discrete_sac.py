@@ -13,11 +13,7 @@ from torch import Tensor
 from coach_rl.agents.learner import ActingPolicy
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters, SoftLearner
-from coach_rl.architectures.continuous_control import (
-    Actor,
-    CriticEnsemble,
-    CriticParameters,
-)
+from coach_rl.architectures.continuous_control import Actor, CriticEnsemble, CriticParameters
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.q_network import discrete_choices

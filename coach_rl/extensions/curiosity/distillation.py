@@ -14,20 +14,12 @@ from annotated_types import Ge, Interval
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.initial_weights import HIDDEN_GAIN, linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.torso import (
-    AnyTorsoParameters,
-    TorsoParameters,
-    dense_layers,
-)
+from coach_rl.architectures.optimizers import OptimizerParameters
+from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, dense_layers
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import SpaceError

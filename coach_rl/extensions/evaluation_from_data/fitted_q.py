@@ -17,9 +17,10 @@ from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.architectures.continuous_control import CriticParameters, Critics
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective, TargetSync
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.torso import relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.discrete_actions import choice_sizes, first_action

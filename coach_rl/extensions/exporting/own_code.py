@@ -12,7 +12,8 @@ from gymnasium import spaces
 from coach_rl.agents.stages.action_masks import ActionMasks
 from coach_rl.agents.stages.filters import ActionBounds, FilteredInput, FilteredOutput
 from coach_rl.agents.stages.reward_terms import RewardTerms
-from coach_rl.agents.stages.stage import Stage, Stages
+from coach_rl.agents.stages.stage import Stage
+from coach_rl.agents.stages.stages import Stages
 from coach_rl.agents.stages.symmetry import SymmetricView
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.records import Action, ActionRequest, Observation

@@ -27,15 +27,10 @@ from coach_rl.agents.off_policy_agent import (
     ValueLearningParameters,
 )
 from coach_rl.architectures.continuous_control import CriticParameters
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-    TargetSync,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
+from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY

@@ -12,7 +12,7 @@ from coach_rl.agents.ddpg_agent import DDPGAgentParameters, DDPGAlgorithmParamet
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.architectures.gradient_step import TargetSync
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.core.agents import AgentContext, LevelPlace
 from coach_rl.core.clock import ConstantSchedule
 from coach_rl.core.errors import ConfigurationError, require

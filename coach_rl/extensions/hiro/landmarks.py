@@ -16,14 +16,10 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext

@@ -21,14 +21,10 @@ from torch import Tensor, nn
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.own_filters import UnfilteredOutput
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import dense_layers, relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext, LevelPlace, RowState
@@ -38,10 +34,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import BoolArray, FloatArray, IntArray
 from coach_rl.core.saved import Saved, SavedAttribute
-from coach_rl.core.seeding import (
-    generator,
-    integer_seed,
-)
+from coach_rl.core.seeding import generator, integer_seed
 from coach_rl.core.state import State
 from coach_rl.extensions.hac.critic_below import require_critic_below
 from coach_rl.extensions.hiro.adjacency_losses import (

@@ -10,13 +10,9 @@ from torch import Tensor
 
 from coach_rl.agents.learner import ActingPolicy, AnyActingPolicy
 from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.discrete_actions import first_action
 from coach_rl.core.errors import SpaceError

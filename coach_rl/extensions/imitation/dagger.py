@@ -22,14 +22,7 @@ from coach_rl.core.agents import AgentContext, RowState
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase, Schedule
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import (
-    Action,
-    ActionRequest,
-    Array,
-    FloatArray,
-    Observation,
-    Outcome,
-)
+from coach_rl.core.records import Action, ActionRequest, Array, FloatArray, Observation, Outcome
 from coach_rl.core.row_noise import RowNoise
 from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.state import State

@@ -10,12 +10,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.goals import GoalContext
 from coach_rl.core.parameter_classes import parameter_class

@@ -14,13 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from coach_rl.agents.sac_agent import Temperature
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GoalContext, KeptForGoals, Verdict

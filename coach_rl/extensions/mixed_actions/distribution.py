@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from coach_rl.functional.distributions import MultiCategorical
 from coach_rl.functional.gaussians import log_normal, normal_entropy, normal_kl
+from coach_rl.functional.multi_categorical import MultiCategorical
 
 
 @dataclass(frozen=True)

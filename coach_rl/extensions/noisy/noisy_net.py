@@ -37,10 +37,7 @@ from coach_rl.core.records import ActionRequest, Array, FloatArray, IntArray, Ob
 from coach_rl.core.saved import Saved, SavedNames
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import Space
-from coach_rl.exploration_policies import (
-    AnyExplorationPolicy,
-    ExplorationPolicyParameters,
-)
+from coach_rl.exploration_policies import AnyExplorationPolicy, ExplorationPolicyParameters
 from coach_rl.exploration_policies.exploration_policy import Greedy
 from coach_rl.extensions.noisy.noisy_layers import NOISE, NoisyLinear, NoisyQNetwork
 from coach_rl.memories.transition_batch import TransitionBatch

@@ -20,17 +20,12 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgentParameters,
 )
 from coach_rl.architectures.continuous_control import CriticParameters, Critics
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-    TargetSync,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
 from coach_rl.architectures.torso import AnyTorsoParameters, last_layer, relu_torso
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class

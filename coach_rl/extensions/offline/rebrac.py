@@ -19,7 +19,8 @@ from coach_rl.agents.td3_agent import (
     TD3Learner,
 )
 from coach_rl.architectures.continuous_control import ActorParameters, CriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, OptimizerParameters
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError

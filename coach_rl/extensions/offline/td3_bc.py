@@ -12,7 +12,8 @@ from coach_rl.agents.td3_agent import (
     TD3Batch,
     TD3Learner,
 )
-from coach_rl.architectures.gradient_step import AdamParameters, Numbers, OptimizerParameters
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive

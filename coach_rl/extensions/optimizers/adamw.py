@@ -2,13 +2,9 @@
 
 from torch import Tensor
 
-from coach_rl.architectures.gradient_step import (
-    Adam,
-    AdamParameters,
-    Decay,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import Adam, AdamParameters, Decay
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 

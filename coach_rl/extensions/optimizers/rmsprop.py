@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import hardshrink, threshold
 
-from coach_rl.architectures.gradient_step import Decay, OptimizerParameters
+from coach_rl.architectures.gradient_step import Decay
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
 from coach_rl.core.saved import Saved, SavedAttribute

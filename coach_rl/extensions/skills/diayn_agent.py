@@ -20,15 +20,11 @@ from coach_rl.agents.sac_agent import (
     SACBatch,
     SACLearner,
 )
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.latent_network import LatentNetwork
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError, require

@@ -18,21 +18,13 @@ from torch import Tensor, nn
 
 from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters
-from coach_rl.architectures.gradient_step import (
-    AdamParameters,
-    Numbers,
-    Objective,
-    OptimizerParameters,
-)
+from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import quick_forward
-from coach_rl.architectures.torso import (
-    AnyTorsoParameters,
-    TorsoParameters,
-    last_layer,
-)
+from coach_rl.architectures.optimizers import OptimizerParameters
+from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock

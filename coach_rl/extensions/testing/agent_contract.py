@@ -27,12 +27,7 @@ from gymnasium.spaces import Dict
 from coach_rl.core.agents import AgentContext, PacedAgent
 from coach_rl.core.clock import Phase
 from coach_rl.core.discrete_actions import forbidden
-from coach_rl.core.errors import (
-    ActionError,
-    CoachWarning,
-    ConfigurationError,
-    SpaceError,
-)
+from coach_rl.core.errors import ActionError, CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.goals import is_standard
 from coach_rl.core.parts import description_of, timed_calls, walk
 from coach_rl.core.records import take

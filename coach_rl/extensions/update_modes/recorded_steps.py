@@ -23,13 +23,13 @@ from coach_rl.architectures.gradient_step import (
     GradientStep,
     Loss,
     Numbers,
-    Optimizer,
     Step,
     StepResult,
     TrainedObjective,
     mapped,
     named_tensors,
 )
+from coach_rl.architectures.optimizers import Optimizer
 from coach_rl.architectures.update_modes import UnableToRun
 from coach_rl.core.errors import ConfigurationError
 

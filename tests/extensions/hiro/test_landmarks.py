@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.agents.stages.stage import Stages
+from coach_rl.agents.stages.stages import Stages
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.spaces import EnvironmentSpaces

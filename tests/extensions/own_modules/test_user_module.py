@@ -16,10 +16,11 @@ from coach_rl.architectures.continuous_control import (
     DeterministicActor,
     SquashedGaussianActor,
 )
-from coach_rl.architectures.gradient_step import AdamParameters, Objective, TargetSync
+from coach_rl.architectures.gradient_step import AdamParameters, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward, numpy_policy
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
+from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
