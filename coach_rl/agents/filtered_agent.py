@@ -142,7 +142,7 @@ class FilteredAgent(Saved, ABC, Generic[Exploration]):
         """Builder of its stages; a subclass adds those that its networks bring."""
         self.stages = self.building.stages
         """Stages through which observations enter, and actions leave."""
-        shown = self.building.outside()
+        shown = self.building.build.observation_space
         filters = params.input_filter
         self.input_filter: InputFilter = (
             UnfilteredInput(shown) if filters is None else filters.build(shown)

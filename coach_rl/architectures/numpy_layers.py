@@ -84,7 +84,7 @@ def through(layers: Sequence[Layer], values: Array) -> FloatArray:
     return values
 
 
-def flattened(values: Array) -> FloatArray:
+def flat_rows(values: Array) -> FloatArray:
     """Each row as one vector of float32, [R, O]."""
     row = values if values.ndim == 2 else values.reshape(len(values), prod(values.shape[1:]))
     return row.astype(np.float32, copy=False)

@@ -12,7 +12,7 @@ from coach_rl.architectures.numpy_layers import (
     ACTIVATIONS,
     Layer,
     dense,
-    flattened,
+    flat_rows,
     in_blocks,
     joint_pass,
     layer_norm,
@@ -118,7 +118,7 @@ def _layers(modules: nn.Module) -> list[Layer] | None:
 def _module_layers(module: nn.Module) -> list[Layer] | None:
     match module:
         case FlattenVector():
-            return [flattened, unit] if module.is_scaled else [flattened]
+            return [flat_rows, unit] if module.is_scaled else [flat_rows]
         case nn.Linear():
             return [dense(module)]
         case nn.LayerNorm():

@@ -37,7 +37,14 @@ from coach_rl.architectures.gradient_transforms import GradientTransform
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.step_metrics import StepMetrics, is_sound
-from coach_rl.architectures.update_modes import EAGER, REPAID_AFTER, ChosenMode, UnableToRun
+from coach_rl.architectures.update_modes import (
+    AUTO,
+    EAGER,
+    REPAID_AFTER,
+    ChosenMode,
+    UnableToRun,
+    resolved_mode,
+)
 from coach_rl.core.errors import DivergedError
 from coach_rl.core.parts import TimedCall
 from coach_rl.core.records import Array, FloatArray
@@ -84,13 +91,11 @@ class UpdateEngine(Generic[Batch]):
         self._targets = tuple(targets)
         self._owner = owner
         self._device = objectives[0].network.online.device
+        chosen = resolved_mode(
+            mode, self._device, planned_updates=planned_updates, repaid_after=repaid_after
+        )
         self._mode = ChosenMode(
-            mode,
-            self._device,
-            planned_updates=planned_updates,
-            repaid_after=repaid_after,
-            owner=owner,
-            runtime=runtime,
+            name=chosen, is_auto=mode == AUTO, device=self._device, owner=owner, runtime=runtime
         )
         self._steps: dict[tuple[str, ...] | None, Step[Batch]] = {}  # by `only`
         self.scalars: Numbers = {}
@@ -298,7 +303,7 @@ class UpdateEngine(Generic[Batch]):
             targets=tuple((network, sync.rate) for network, sync in targets if sync.every == 1),
             skips_unsound=self._skips,
         )
-        return step if self.mode == EAGER else self._mode.prepared(step)
+        return step if self._mode.name == EAGER else self._mode.prepared(step)
 
     def _require_sound(self) -> None:
         """Raise a `DivergedError` for a step that was not sound, or too many that were skipped."""

@@ -6,6 +6,7 @@ updates that are planned repay its preparation; elsewhere it is eager.
 """
 
 import warnings
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -50,51 +51,33 @@ class UpdateMode(Protocol):
         ...
 
 
+@dataclass(kw_only=True)
 class ChosenMode:
-    """The mode that an agent's gradient steps run in.
+    """The mode that an agent's gradient steps run in."""
 
-    Args:
-        mode: The configured mode.
-        device: The device of the networks.
-        planned_updates: Gradient steps that the run will take.
-        repaid_after: Gradient steps after which a mode's preparation has repaid itself.
-        owner: The agent, for messages.
-        runtime: Where the preparation is shown.
-
-    Attributes:
-        name: The mode; `auto` is resolved.
-        reason: The reason for another than `auto` selects; empty: there is none.
-        is_starting: True from the preparation of a step until `started`.
-    """
-
-    def __init__(
-        self,
-        mode: str,
-        device: torch.device,
-        *,
-        planned_updates: int,
-        repaid_after: int,
-        owner: str,
-        runtime: Runtime,
-    ) -> None:
-        self.name = resolved_mode(
-            mode, device, planned_updates=planned_updates, repaid_after=repaid_after
-        )
-        self.reason = ""
-        self.is_starting = False
-        self._is_auto = mode == AUTO
-        self._device = device
-        self._owner = owner
-        self._runtime = runtime
+    name: str
+    """The mode; `auto` is resolved."""
+    is_auto: bool
+    """True if `auto` selected it."""
+    device: torch.device
+    """The device of the networks."""
+    owner: str
+    """The agent, for messages."""
+    runtime: Runtime
+    """Where the preparation of a step is shown."""
+    reason: str = ""
+    """The reason for another mode than `auto` selects; empty: there is none."""
+    is_starting: bool = False
+    """True from the preparation of a step until `started`."""
 
     def prepared(self, step: GradientStep[Batch]) -> Step[Batch]:
         """The step in this mode; eager, with a warning, where that can't run here."""
-        reason = cannot_run(self.name, str(self._device))
+        reason = cannot_run(self.name, str(self.device))
         if reason is None:
             mode = other_modes()[self.name]
-            self._runtime.on_activity(f"{mode.activity}{FIRST_STEP}{self._owner}")
+            self.runtime.on_activity(f"{mode.activity}{FIRST_STEP}{self.owner}")
             self.is_starting = True
-            return mode.prepared(step, self._device)
+            return mode.prepared(step, self.device)
         warnings.warn(
             f"this run's update_mode '{self.name}' {reason}; its updates are eager from now on, "
             "equal to rounding",
@@ -108,19 +91,19 @@ class ChosenMode:
     def started(self) -> None:
         """Note that the first step has been taken."""
         self.is_starting = False
-        self._runtime.on_activity("")
+        self.runtime.on_activity("")
 
     def fall_back(self, error: UnableToRun) -> None:
         """Switch to eager, with a warning; ConfigurationError where the mode was configured."""
-        if not self._is_auto:
+        if not self.is_auto:
             raise ConfigurationError(
-                f"{self._owner}: update_mode='{self.name}', but its gradient step {error}; use "
+                f"{self.owner}: update_mode='{self.name}', but its gradient step {error}; use "
                 "'auto' or 'eager', or change the network"
             ) from error
         self.name = EAGER
         self.reason = str(error)
         warnings.warn(
-            f"the gradient step of {self._owner} {error}; its updates are eager, with the same "
+            f"the gradient step of {self.owner} {error}; its updates are eager, with the same "
             "numbers, and slower",
             CoachWarning,
             stacklevel=3,

@@ -468,26 +468,6 @@ class AgentParameters(Protocol):
         ...
 
 
-@runtime_checkable
-class EndsOfItsOwn(Protocol):
-    """Parameters of an agent of agents, whose own episodes may be over before the level's."""
-
-    @property
-    def own_ends(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the infos that mark the end of each agent's own episode, by its name."""
-        ...
-
-    @property
-    def needs_ends(self) -> bool:
-        """True if who acts depends on whose own episode is over."""
-        ...
-
-    @property
-    def info_keys(self) -> tuple[str, ...]:
-        """The names of all infos that it reads."""
-        ...
-
-
 class Symmetry(Protocol):
     """Map from a situation to the canonical one of its class, row by row; stateless."""
 

@@ -52,12 +52,14 @@ def mask_key(shown: spaces.Dict, key: str | None, agent: str, space: Space) -> s
         )
     if key is None or not choice_sizes(space):
         return None
-    found = next((each for each in (f"{agent}/{key}", key) if each in shown.spaces), None)
-    if found is None and key != ACTION_MASK:
+    for each in (f"{agent}/{key}", key):
+        if each in shown.spaces:
+            return each
+    if key != ACTION_MASK:
         raise UnknownNameError(
             "observation key", key, shown.spaces, where=f"(the action_mask of agent '{agent}')"
         )
-    return found
+    return None
 
 
 def first_action(space: Space) -> Array:

@@ -74,21 +74,9 @@ def description_of(agent: Any) -> str:
     if hasattr(agent, "description"):
         return str(agent.description())
     parts = list(walk(agent))
-    networks = [f"{each.name}: {each.value.summary()}" for each in parts if _is_network(each.value)]
+    networks = [f"{each.name}: {each.value.summary()}" for each in parts if is_network(each.value)]
     updates = [f"updates: {each.value.updates}" for each in parts if hasattr(each.value, "updates")]
     return "\n".join([*networks, *updates])
-
-
-def modules_of(agent: object) -> dict[str, Any]:
-    """The networks of an agent by name, torch modules; of an agent in it by its name first."""
-    found: dict[str, Any] = {}
-    for part in walk(agent):
-        if _is_network(part.value):
-            level = found
-            for member in part.members:
-                level = level.setdefault(member, {})
-            level[part.name] = part.value.module
-    return found
 
 
 def trajectories_of(agent: Any) -> dict[str, Array]:
@@ -107,7 +95,8 @@ def trajectories_of(agent: Any) -> dict[str, Array]:
     return found
 
 
-def _is_network(value: object) -> bool:
+def is_network(value: object) -> bool:
+    """Return whether a part is a network with parameters of its own."""
     return hasattr(value, "module") and hasattr(value, "summary")
 
 

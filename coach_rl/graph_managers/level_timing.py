@@ -4,7 +4,7 @@ A level is in the run's phase unless a change of its own, or of another, sets on
 level below it warms up, TEST while it is frozen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -68,9 +68,13 @@ class LevelTimings:
 
     def __init__(self, levels: Sequence[LevelDescription]) -> None:
         self._levels = levels
-        self._each = [kind(levels) for kind in timings_of(levels)]
-        self.may_change_at_any_tick = any(each.may_change_at_any_tick for each in self._each)
+        self._each: list[LevelTiming] = []
+        self.may_change_at_any_tick = False
         """True if the levels may change at any tick of training."""
+        for kind in timings_of(levels):
+            timing = kind(levels)
+            self._each.append(timing)
+            self.may_change_at_any_tick |= timing.may_change_at_any_tick
 
     def watch(self, levels: Sequence[LevelManager]) -> None:
         """Prepare the levels that train."""
@@ -126,7 +130,11 @@ class LevelTimings:
                 each.load_state_dict(own)
 
 
-def timings_of(levels: Sequence[LevelDescription]) -> Iterator[type[LevelTiming]]:
+def timings_of(levels: Sequence[LevelDescription]) -> list[type[LevelTiming]]:
     """The kinds of timing that the changes of levels need, each once."""
-    kinds = (change.timing for level in levels for change in level.changes)
-    yield from dict.fromkeys(kind for kind in kinds if kind is not None)
+    found: list[type[LevelTiming]] = []
+    for level in levels:
+        for change in level.changes:
+            if change.timing is not None and change.timing not in found:
+                found.append(change.timing)
+    return found

@@ -1,5 +1,8 @@
 """Warnings about runs that would be of little use, each with what to change."""
 
+from itertools import chain
+from operator import attrgetter
+
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import warn
 from coach_rl.core.parameter_classes import LearnerParameters
@@ -85,9 +88,9 @@ def warn_of_idle_learners(parameters: GraphParameters) -> None:
     for index, level in enumerate(levels):
         if level.frozen or not isinstance(level.agent, LearnerParameters):
             continue
-        ends = [schedule.training, *(change.learns_until for change in level.changes)]
-        below = [change for each in levels[index + 1 :] for change in each.changes]
-        begins = [schedule.heatup, *(change.leads_until for change in below)]
+        ends = [schedule.training, *map(attrgetter("learns_until"), level.changes)]
+        below = chain.from_iterable(each.changes for each in levels[index + 1 :])
+        begins = [schedule.heatup, *map(attrgetter("leads_until"), below)]
         obstacle = level.agent.obstacle_to_learning(
             num_envs=parameters.num_envs,
             steps=min(filter(None, map(_steps, ends)), default=ANY_NUMBER),

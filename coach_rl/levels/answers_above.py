@@ -5,15 +5,13 @@ from coach_rl.core.records import NO_ANSWER, EnvResponse, IntArray, take
 from coach_rl.levels.rows import LevelRows
 
 
-def answer_above(
-    sums: LevelRows, answer: EnvResponse, judgement: Judgement, over: IntArray
-) -> EnvResponse:
+def closed(sums: LevelRows, answer: EnvResponse, judged: Judgement, over: IntArray) -> EnvResponse:
     """Close the rows of the places `over` in an answer: the answer to the level above.
 
     Args:
         sums: The rows of the level, in which rewards and durations are added up.
         answer: What the level below answered.
-        judgement: Of that.
+        judged: The judgement of that.
         over: Places in it whose sub-episodes are over, [E].
     """
     if not len(over):
@@ -29,7 +27,7 @@ def answer_above(
         reward=sums.reward[rows],
         terminated=answer.terminated[over],
         truncated=answer.truncated[over],
-        end=judgement.end[over],
+        end=judged.end[over],
         duration=sums.duration[rows],
         info={
             key: added_up[key][rows] if key in added_up else values[over]

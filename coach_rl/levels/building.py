@@ -76,8 +76,10 @@ def parts_behind(context: LevelContext) -> Iterator[LevelPart]:
     """The parts that come last: plans of the agent, and what it does while frozen for a time."""
     if isinstance(context.agent, DrawnAgent):
         yield AgentPlans(context.agent, context)
-    if context.level.may_freeze:
-        yield FrozenDecisions(context)
+    for change in context.level.changes:
+        if change.may_freeze:
+            yield FrozenDecisions(context)
+            return
 
 
 def by_key(parts: Sequence[LevelPart], level: str) -> dict[str, LevelPart]:

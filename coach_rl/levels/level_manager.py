@@ -26,7 +26,7 @@ from coach_rl.core.records import (
 )
 from coach_rl.core.spaces import EnvironmentSpaces, check_counts
 from coach_rl.core.state import State, Stateful
-from coach_rl.levels.answers_above import answer_above
+from coach_rl.levels.answers_above import closed
 from coach_rl.levels.building import (
     by_key,
     clock_of,
@@ -268,7 +268,7 @@ class LevelManager:
         if len(over):
             self.sub_episodes.note(rows, answer.rows, over, judgement, phase=clock.phase)
         rows.advance(answer, index, judgement.is_over)
-        return answer if rows.is_top else answer_above(rows, answer, judgement, over)
+        return answer if rows.is_top else closed(rows, answer, judgement, over)
 
     def drain(self) -> dict[str, float]:
         """Figures of its sub-episodes and parts since the last call, and values that change."""
@@ -350,4 +350,4 @@ class LevelManager:
         self.sub_episodes.note(rows, answer.rows, lived, judgement, phase=clock.phase)
         (over,) = judgement.is_over.nonzero()
         rows.advance(answer, answer.rows, judgement.is_over)
-        return answer if rows.is_top else answer_above(rows, answer, judgement, over)
+        return answer if rows.is_top else closed(rows, answer, judgement, over)

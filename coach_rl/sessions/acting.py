@@ -7,28 +7,41 @@
 The levels are those of an evaluation and take the same decisions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from coach_rl.core.agents import EndsOfItsOwn
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelSpace
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import (
-    Action,
-    BoolArray,
-    Directive,
-    EnvResponse,
-    IntArray,
-    Observation,
-)
+from coach_rl.core.records import Action, BoolArray, Directive, EnvResponse, IntArray, Observation
 from coach_rl.core.saved import Saved
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.graph_managers.graph import Graph
 from coach_rl.graph_managers.parameters import LevelParameters
+
+
+@runtime_checkable
+class EndsOfItsOwn(Protocol):
+    """Parameters of an agent of agents, whose own episodes may be over before the level's."""
+
+    @property
+    def own_ends(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the infos that mark the end of each agent's own episode, by its name."""
+        ...
+
+    @property
+    def needs_ends(self) -> bool:
+        """True if who acts depends on whose own episode is over."""
+        ...
+
+    @property
+    def info_keys(self) -> tuple[str, ...]:
+        """The names of all infos that it reads."""
+        ...
 
 
 @parameter_class

@@ -20,7 +20,7 @@ from coach_rl.configuration.familiar_names import names_here
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.equal_spaces import loss_of_cast, nested
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, exits_as_errors
-from coach_rl.core.parts import modules_of
+from coach_rl.core.parts import is_network, walk
 from coach_rl.core.records import Action, Array, BoolArray, IntArray, Observation
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -368,3 +368,15 @@ def _as_taken(space: Space, action: Action, *, is_single: bool) -> object:
         return values[0] if isinstance(space, spaces.Discrete) else np.asarray(values[0])
 
     return nested(space, part)
+
+
+def modules_of(agent: object) -> dict[str, Any]:
+    """The networks of an agent by name, torch modules; of an agent in it by its name first."""
+    found: dict[str, Any] = {}
+    for part in walk(agent):
+        if is_network(part.value):
+            level = found
+            for member in part.members:
+                level = level.setdefault(member, {})
+            level[part.name] = part.value.module
+    return found

@@ -3,16 +3,10 @@
 from types import SimpleNamespace
 
 from coach_rl.core.agents import explores
-from coach_rl.core.parts import (
-    TimedCall,
-    description_of,
-    modules_of,
-    timed_calls,
-    trajectories_of,
-    walk,
-)
+from coach_rl.core.parts import TimedCall, description_of, timed_calls, trajectories_of, walk
 from coach_rl.core.runtime import update_modes
 from coach_rl.core.signals import SILENT, note_signals
+from coach_rl.sessions.trained_agent import modules_of
 
 
 class Network:

@@ -29,7 +29,7 @@ class StageKinds(NamedTuple):
 
 
 class StageBuilder:
-    """Builds the stages of an agent, from outside to inside.
+    """Builds the stages of an agent, from outside to inside; at first those outside its filters.
 
     Args:
         agent: The agent's class.
@@ -43,11 +43,7 @@ class StageBuilder:
         """The stages so far."""
         self.kinds = kinds_of(agent)
         """The kinds of stages that the agent may have."""
-
-    def outside(self) -> Dict:
-        """Add the stages outside the InputFilter; the space that it is shown."""
         self._add(self.kinds.outside)
-        return self.build.observation_space
 
     def inside(self, filters: Iterable[Stage], shown: Dict) -> Dict:
         """Add the stages of filters, and those behind them; the space that networks observe.
