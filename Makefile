@@ -69,7 +69,7 @@ clean:
 
 # What the commands of README.md need.
 .venv/running: pyproject.toml constraints.txt | $(BIN)/pip
-	$(INSTALL) ".[video,plot,sweep]"
+	$(INSTALL) ".[video,plot,sweep,export]"
 	touch $@
 
 # That, and what tests and checks need.

@@ -32,7 +32,7 @@ def problems(checkout: Path, tag: str = "") -> Iterator[str]:
             yield f"pyproject.toml: [project.urls] {name} is a placeholder, {address}"
     for name in REPEATED:
         text = " ".join((checkout / name).read_text(encoding="utf-8").split())
-        for line in (f'pip install "git+{repository}"', f"git clone {repository}"):
+        for line in (f'git+{repository}"', f"git clone {repository}"):
             if line not in text:
                 yield f"{name} lacks `{line}`"
     if tag and tag != f"v{project['version']}":

@@ -7,6 +7,8 @@ from tests.configuration.test_extensions import CHECKOUT, EXTENSIONS
 
 def test_needs_are_those_of_the_page() -> None:
     page = (CHECKOUT / "docs/architecture.md").read_text().partition("| extension | needs |")[2]
-    rows = (re.findall(r"`(\w+)`", row) for row in page.partition("\n\n")[0].splitlines())
-    listed = {row[0]: tuple(row[1:]) for row in rows if row}
+    listed = {}
+    for row in page.partition("\n\n")[0].splitlines():
+        names, needs = (re.findall(r"`(\w+)`", cell) for cell in f"{row}||".split("|")[1:3])
+        listed |= dict.fromkeys(names, tuple(needs))
     assert listed == {name: each.needs for name, each in EXTENSIONS.items()}

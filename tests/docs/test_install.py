@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parent.parent.parent
-RUNS, TESTS = ".[video,plot,sweep]", ".[dev]"
+RUNS, TESTS = ".[video,plot,sweep,export]", ".[dev]"
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ PLAY = (
     Flag(
         "--to FILE",
         "write a .gif or .mp4 (extra `video`) instead; without a display, a GIF goes into the "
-        "run's videos/",
+        "working directory",
         Path,
     ),
     again("--last_good"),
