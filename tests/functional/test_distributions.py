@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch import distributions as reference
 
 from coach_rl.functional.distributions import (
     Categorical,
@@ -17,6 +18,25 @@ SIZES = (3, 2)
 
 def parameters(size, seed=0):
     return torch.randn(5, size, generator=torch.Generator().manual_seed(seed))
+
+
+def gaussian(parameters):
+    mean, log_std = parameters.chunk(2, dim=-1)
+    return reference.Independent(reference.Normal(mean, log_std.exp()), 1)
+
+
+def categorical(parameters):
+    return reference.Categorical(logits=parameters)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "of_torch"), [(DiagonalGaussian(2), gaussian), (Categorical(4), categorical)]
+)
+def test_divergence_equals_torch(distribution, of_torch):
+    """Of distributions that are far apart: near ones have nearly the same in both directions."""
+    old, new = parameters(4), parameters(4, 1)
+    expected = reference.kl_divergence(of_torch(old), of_torch(new))
+    torch.testing.assert_close(distribution.kl(old, new), expected)
 
 
 @pytest.mark.parametrize(
