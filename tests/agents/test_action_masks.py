@@ -16,8 +16,6 @@ from coach_rl.core.discrete_actions import FORBIDDEN
 from coach_rl.core.errors import EnvironmentFault, SpaceError
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.exploration_policies.sampling import CategoricalSampler
-from coach_rl.functional.distributions import Categorical
-from coach_rl.functional.multi_categorical import MultiCategorical
 from tests import builders
 from tests.agents import masked_world
 from tests.agents.masked_world import ACTIONS, MaskedWorldParameters, walk
@@ -266,51 +264,6 @@ def test_mask_that_allows_nothing_stops_the_run(kind, monkeypatch):
     assert "allows agent 'agent' no action" in text
     assert "at environment step" in text
     assert ("(choice 1)" in text) == (kind == "several")
-
-
-MASK = torch.tensor([[1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
-
-
-@pytest.mark.parametrize("sizes", [(6,), (3, 3)])
-def test_masked_distributions_equal_those_of_the_allowed_actions_alone(sizes):
-    """Log-probability, entropy, divergence and their gradients, in double precision."""
-    rng = torch.Generator().manual_seed(0)
-    logits, old = (
-        torch.randn(3, 6, generator=rng, dtype=torch.float64, requires_grad=True) for _ in range(2)
-    )
-    distribution = Categorical(6) if sizes == (6,) else MultiCategorical(sizes)
-    terms, plain = {"log_prob": 0, "entropy": 0, "kl": 0}, {}
-    actions = []
-    for row in range(3):
-        begin, own = 0, []
-        for size in sizes:
-            kept = MASK[row, begin : begin + size].nonzero()[:, 0]
-            own.append(int(kept[row % len(kept)]))
-            new_p = logits[row, begin + kept].softmax(0)
-            old_p = old[row, begin + kept].softmax(0)
-            terms["log_prob"] = terms["log_prob"] + new_p[row % len(kept)].log()
-            terms["entropy"] = terms["entropy"] - (new_p * new_p.log()).sum()
-            terms["kl"] = terms["kl"] + (old_p * (old_p.log() - new_p.log())).sum()
-            begin += size
-        actions.append(own)
-    action = torch.tensor(actions)
-    action = action[:, 0] if len(sizes) == 1 else action
-    new, before = masked(logits, MASK), masked(old, MASK)
-    found = {
-        "log_prob": distribution.log_prob(new, action).sum(),
-        "entropy": distribution.entropy(new).sum(),
-        "kl": distribution.kl(before, new).sum(),
-    }
-    for name, value in found.items():
-        torch.testing.assert_close(value, terms[name], rtol=0, atol=1e-10)
-        given = (logits,) if name != "kl" else (logits, old)
-        mine, expected = (
-            torch.autograd.grad(each, given, retain_graph=True) for each in (value, terms[name])
-        )
-        for one, other in zip(mine, expected, strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
-            assert not one[~MASK].any()
-    assert not plain
 
 
 def test_allowed_outputs_in_acting_leaves_what_is_behind_the_logits():

@@ -203,33 +203,6 @@ def test_learning_begins_late_and_keeps_its_ratio():
         assert all(np.isfinite(value) for value in record.scalars.values())
 
 
-def test_a_prioritised_memory_receives_errors():
-    agent = build(memory=PRIORITIES)
-    noted = []
-    fill(agent, agent.learner.network.online, ONLINE)
-    stored(agent, 0, 6, 1.0, 0, terminated=True)
-    stored(agent, 2, 5, 2.0, 0, terminated=True)
-    agent.memory.note_errors = lambda positions, errors: noted.append((positions, errors.clone()))
-    agent.earned = 1
-    assert agent.train(TRAIN).training_steps == 1
-    ((positions, errors),) = noted
-    expected = {0: 2.0 - 1.0, 1: 5.0 - 2.0}
-    assert len(errors) == 16
-    for position, error in zip(positions.tolist(), errors.tolist(), strict=True):
-        assert error == pytest.approx(expected[position])
-
-
-def test_a_learning_rate_that_has_run_out_learns_nothing():
-    agent = build(
-        learning_rate_schedule=rl.LinearSchedule(start=1, end=0, over=rl.EnvironmentSteps(10))
-    )
-    stored(agent, 0, 6, 1.0, 1)
-    before = agent.learner.network.online.clone()
-    agent.earned = 3
-    assert agent.train(Clock(environment_steps=10)).training_steps == 3
-    assert torch.equal(agent.learner.network.online, before)
-
-
 # Acting.
 
 

@@ -1,10 +1,9 @@
 """An environment that moves its goal within an episode, below a top level that has a goal space."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 import coach_rl as rl
@@ -140,17 +139,6 @@ def test_evaluations_act_on_the_goal_that_is_there():
         )
 
 
-def test_a_goal_shown_as_what_is_left_to_go_is_that_of_the_decision():
-    space = replace(PLACES, observed="relative")
-    graph_manager = manager(ppo(), space=space)
-    stored = stored_by(graph_manager.graph.agents["top"])
-    list(graph_manager.train_and_act(rl.EnvironmentSteps(120)))
-    for one in stored:
-        target = one.observation["target"].astype(np.float32)
-        for seen in (one.observation, one.next_observation):
-            np.testing.assert_allclose(seen[rl.GOAL_KEY], target - seen["observation"], atol=1e-6)
-
-
 def test_the_ledger_of_hindsight_holds_what_the_level_said():
     graph_manager = manager(ddpg(relabelling=rl.HindsightParameters(goal_ends_episode=True)))
     agent = graph_manager.graph.agents["top"]
@@ -175,46 +163,6 @@ def test_transitions_do_not_depend_on_the_company_of_other_rows():
         ]
 
     assert first_row(1) == first_row(4)
-
-
-def test_n_step_returns_stay_under_one_goal():
-    graph_manager = manager(ddpg(n_step=3))
-    agent = graph_manager.graph.agents["top"]
-    stored = stored_by(agent)
-    list(graph_manager.heatup(rl.EnvironmentSteps(300)))
-    assert check(stored) > 10
-    batch = agent.memory.sample(400)
-    goals = [seen[rl.GOAL_KEY] for seen in (batch.observation, batch.next_observation)]
-    assert (goals[0] == goals[1]).all()
-    # rewards of -1 up to the goal, where nothing is left to come: the discount tells how many
-    steps = np.log(batch.discount.numpy().clip(1e-9)) / np.log(0.99)
-    open_ended = batch.discount.numpy() > 0
-    assert set(np.round(steps[open_ended]).astype(int)) == {1, 2, 3}
-
-
-def test_advantages_stay_under_one_goal():
-    graph_manager = manager(ppo())
-    agent = graph_manager.graph.agents["top"]
-    list(graph_manager.train_and_act(rl.EnvironmentSteps(21)))
-    agent.model.value = lambda observation: observation[rl.GOAL_KEY][:, 0]
-    columns = agent.memory.columns
-    rollout = agent.memory.rollout(torch.device("cpu"))
-    found = agent.rollout_batch(rollout, agent.memory.grid()).advantage.numpy()
-    goal, reward = columns[f"/observations/{rl.GOAL_KEY}"][:, 0], columns["/rewards"]
-    rows, carry = columns["/rows"][:21], 0.99 * 0.95
-    moves = 0
-    for row in range(3):
-        following = 0.0
-        places = np.flatnonzero(rows == row)
-        for place, later in zip(places[::-1], [None, *places[:0:-1]], strict=True):
-            moved = later is not None and goal[later] != goal[place]
-            ended = columns["/terminated"][place] or columns["/truncated"][place]
-            moves += int(moved and not ended)
-            after = 0.0 if columns["/terminated"][place] else goal[place]
-            error = reward[place] + 0.99 * after - goal[place]
-            following = error + carry * following * (not (moved or ended))
-            assert found[place] == pytest.approx(following, abs=1e-5)
-    assert moves > 3
 
 
 @pytest.mark.drawn(one_of=3)

@@ -32,10 +32,6 @@ from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 NOISES = ("ddpg", "td3")  # SAC draws from its own distribution
 
 
-def critics_of(agent):
-    return agent.learner.networks["critic" if "critic" in agent.learner.networks else "critics"]
-
-
 def targets_of(agent):
     """Every network that has a target."""
     return {name: each for name, each in agent.learner.networks.items() if each.has_target}
@@ -80,18 +76,6 @@ def test_as_many_gradient_steps_as_decisions_have_earned(ratio, num_envs):
         assert agent.learner.engine.state_dict()["taken"] == expected
     assert earned > 2 / exact
     assert min(taken) > starts  # the first updates follow the first decision that earns some
-    made.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_heat_up_earns_nothing_however_long(kind):
-    params = parameters(kind, learning={"updates_per_step": 0.5, "learning_starts": 5, "batch": 2})
-    made = manager(params, rl.SteadyPayParameters(), num_envs=2)
-    (agent,) = made.graph.agents.values()
-    after_ticks(made, 20, "heatup")
-    after_ticks(made, 6)
-    assert agent.training_steps == made.graph.clock.training_steps == 6
-    assert len(agent.memory) == 52
     made.close()
 
 
@@ -172,80 +156,6 @@ def test_metrics_come_every_report_every_gradient_steps(kind):
 
 
 # What it learns.
-
-
-def quick(kind):
-    """What learns values within a second; SAC without a bonus for entropy."""
-    plain = {"learn_temperature": False, "initial_temperature": 1e-6} if kind == "sac" else {}
-    return {
-        "torso": rl.TorsoParameters(middleware=(24,), activation="tanh", orthogonal=False),
-        "rate": 0.02,
-        "algorithm": {"target_sync": rl.TargetSync(rate=0.3), "discount": 0.8, **plain},
-    }
-
-
-def values(agent, observation, action):
-    """The critics' values [K, B]."""
-    with torch.no_grad():
-        return critics_of(agent).module(
-            {"observation": torch.tensor(observation)}, torch.tensor(action)
-        )
-
-
-MEMORIES = {
-    "plain": {},
-    "three steps": {"n_step": 3},
-    "prioritised": {"prioritised": rl.PrioritisedParameters()},
-}
-
-
-def bootstraps():
-    """Each agent and each memory once each time, all pairs if slow."""
-    for place, kind in enumerate(KINDS):
-        for number, memory in enumerate(MEMORIES):
-            yield pytest.param(kind, memory, marks=() if place == number else pytest.mark.slow)
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize(("kind", "memory"), [*bootstraps()])
-def test_truncation_bootstraps(kind, memory):
-    """Reward 1 for ever, cut off every 5 steps: every state is worth 1 / (1 - 0.8) = 5."""
-    params = parameters(
-        kind,
-        **quick(kind),
-        memory=MEMORIES[memory],
-        learning={"updates_per_step": 0.5, "batch": 32},
-    )
-    environment = rl.SteadyPayParameters(max_episode_steps=5)
-    agent, _ = run(params, environment, steps=1300, heatup=rl.EnvironmentSteps(500))
-    found = values(agent, [[-0.8], [0.0], [0.5], [0.9]], [[-0.5], [1.0], [2.5], [0.0]])
-    torch.testing.assert_close(found, torch.full_like(found, 5.0), rtol=0, atol=0.1)
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_end_ends_the_pay(kind):
-    """One step and the episode is over: a perfect action is worth its reward of 1, not 5."""
-    params = parameters(kind, **quick(kind), learning={"updates_per_step": 0.5, "batch": 64})
-    environment = rl.OneStepParameters(size=1, continuous=True)
-    agent, records = run(
-        params,
-        environment,
-        steps=1200,
-        heatup=rl.EnvironmentSteps(400),
-        evaluation_interval=rl.EnvironmentSteps(1200),
-    )
-    places = np.float32([[-0.7], [0.0], [0.7]])
-    found = values(
-        agent, places, agent.learner.acting.outputs({"observation": places})[:, :1].clip(-1, 1)
-    )
-    if kind == "sac":  # its policy says what is to be squashed
-        found = values(
-            agent, places, np.tanh(agent.learner.acting.outputs({"observation": places})[:, :1])
-        )
-    torch.testing.assert_close(found, torch.ones_like(found), rtol=0, atol=0.1)
-    (evaluation,) = (record for record in records if record.kind == "evaluation")
-    assert evaluation.scalars["evaluation/reward_mean"] > 0.9
 
 
 @pytest.mark.drawn(one_of=3)
@@ -360,46 +270,6 @@ def test_noise_is_in_half_ranges_and_is_clipped(kind):
         assert {BOX.low[element], BOX.high[element]} < set(actions[:, element])
     assert (actions >= BOX.low).all()
     assert (actions <= BOX.high).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_memory_keeps_raw_actions_and_critics_see_normalised_ones(kind):
-    """One action in [-1, 3], with noise that clips much of it."""
-    loud = {"exploration": rl.GaussianNoise(scale=rl.ConstantSchedule(value=2.0))}
-    made = manager(
-        parameters(kind, learning={"learning_starts": 400}, **(loud if kind in NOISES else {})),
-        rl.SteadyPayParameters(low=-1.0, high=3.0),
-        num_envs=4,
-    )
-    (agent,) = made.graph.agents.values()
-    if kind == "sac":  # the deviation e^2 before squashing reaches both ends
-        agent.learner.actor.named(agent.learner.actor.online)["head.0.bias"][1] = 9.0
-    sent, environment = [], made.graph.training.levels[0].environment
-    send = environment.send
-
-    def spy(directive, rows):
-        sent.append(directive.action.copy())
-        send(directive, rows)
-
-    environment.send = spy
-    after_ticks(made, 5, "heatup")
-    after_ticks(made, 40)
-    kept = agent.memory.trajectories()["/agents/agent/actions"]  # [N, T, 1]
-    np.testing.assert_array_equal(kept, np.stack(sent, axis=1))
-    assert kept.min() == pytest.approx(-1.0, abs=1e-3)
-    assert kept.max() == pytest.approx(3.0, abs=1e-3)
-    seen = []
-    first = critics_of(agent).module.values.layers[0]
-    first.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][..., -1].clone()))
-    batch = agent.memory.sample(64)
-    agent.learn_from_batch(batch)
-    assert seen
-    for shares in seen:
-        assert shares.min() >= -1 - 1e-6
-        assert shares.max() <= 1 + 1e-6
-    given = (batch.action[:, 0] - 1) / 2
-    assert any(torch.allclose(shares, given.expand_as(shares), atol=1e-6) for shares in seen)
-    made.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,6 @@ import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.errors import NonFiniteError, RunError, SpaceError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, missed
 from coach_rl.sessions.acting import Actor
 from coach_rl.telemetry import description
 from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
@@ -161,42 +160,6 @@ def with_rewards(function, **level):
     )
 
 
-@pytest.mark.parametrize("function", [cosine, potential])
-def test_reward_function_is_what_is_learned_and_logged(function):
-    manager = created(with_rewards(function, training=600))
-    _, low = agents_of(manager)
-    kept, store = [], low.store
-
-    def note(transition):
-        kept.append(transition)
-        store(transition)
-
-    low.store = note
-    records = list(manager.improve())
-    returns = []
-    for transition in kept:
-        before, now = transition.observation[PLACE], transition.next_observation[PLACE]
-        goal = before + transition.observation["desired_goal"]  # it sees what is left
-        step = rl.GoalStep(
-            before={PLACE: before},
-            after={PLACE: now},
-            goal=goal,
-            action=transition.action,
-            duration=transition.duration,
-            reward=transition.reward,
-            info={},
-        )
-        np.testing.assert_allclose(transition.reward, function(step), rtol=0, atol=2e-6)
-        returns.append(transition.reward.sum())
-    assert np.std(np.concatenate([each.reward for each in kept])) > 0.01
-    logged = [each.scalars for each in records if each.kind == "level" and each.level == "low"]
-    found = sum(each["level/return"] * each["level/sub_episodes"] for each in logged)
-    open_ends = np.abs(np.concatenate([each.reward for each in kept])).max() * 3 * 8
-    assert abs(found - sum(returns)) < open_ends
-    assert len(kept) > 100
-    manager.close()
-
-
 def test_goals_may_reward_the_change_of_what_is_achieved():
     manager = created(stack(rl.TD3AgentParameters(**SETTINGS), goals=PROGRESS))
     _, low = agents_of(manager)
@@ -236,47 +199,6 @@ def test_stack_with_own_functions_resumes_bit_for_bit(name, tmp_path):
 
 def check_resumes(top, functions, tmp_path):
     assert_resumes(partial(created, stack(top, **functions)), tmp_path, after(100, amid))
-
-
-@pytest.mark.parametrize("function", [by_distance, drawn])
-def test_horizon_function_sets_the_length_of_sub_episodes(function):
-    manager = created(stack(rl.TD3AgentParameters(**SETTINGS), horizon_of=function, training=900))
-    level = manager.graph.training.levels[1]
-    ended, note = [], level.sub_episodes.note_ends
-    (horizons,) = [part for part in level._parts if part.key == "horizons"]
-
-    def noted(rows, end, **more):
-        for row, bits, decisions in zip(rows, end, more["decisions"], strict=True):
-            ended.append((int(bits), int(decisions), int(horizons.limit[row])))
-        note(rows, end, **more)
-
-    level.sub_episodes.note_ends = noted
-    list(manager.improve())
-    alone = [(decisions, limit) for bits, decisions, limit in ended if bits == End.HORIZON]
-    assert len(alone) > 40
-    assert all(decisions == limit for decisions, limit in alone)
-    assert len({limit for _, limit in alone}) >= 5
-    assert all(decisions <= limit for _, decisions, limit in ended)
-    manager.close()
-
-
-def test_agent_ends_its_goals_which_is_no_miss():
-    manager = created(stack(rl.TD3AgentParameters(**SETTINGS), ImpatientParameters(**SETTINGS)))
-    top, _ = agents_of(manager)
-    below, store = [], top.store
-
-    def note(transition):
-        below.extend(transition.below.tolist())
-        store(transition)
-
-    top.store = note
-    records = list(manager.improve())
-    logged = [each.scalars for each in records if each.kind == "level" and each.level == "low"]
-    assert max(each["level/own_end_share"] for each in logged) > 0.1
-    ended = np.array([bits for bits in below if bits & End.OPTION], np.uint8)
-    assert len(ended) > 20
-    assert not missed(ended).any()
-    manager.close()
 
 
 @pytest.mark.parametrize(

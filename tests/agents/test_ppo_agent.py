@@ -1,6 +1,4 @@
-import copy
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from coach_rl.core.clock import Clock, LinearSchedule, Phase
 from coach_rl.core.errors import EnvironmentFault
 from coach_rl.core.spaces import check_actions
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.extensions.testing.states import assert_same_state
 
 CPU = torch.device("cpu")
 SEEN = spaces.Dict({"x": spaces.Box(-99, 99, (1,))})
@@ -129,27 +126,6 @@ def test_unscaled_returns_keep_no_statistics():
 # Rounds of training.
 
 
-def test_training_is_due_exactly_when_the_rollout_is_full():
-    agent = build(rollout=6)
-    bandit = Bandit(agent, flat_pay)
-    before = agent.network.online.clone()
-    assert [bandit.step() for _ in range(2)] == [None, None]
-    assert torch.equal(agent.network.online, before)
-    report = bandit.step()
-    assert report.training_steps == 2  # two epochs of one whole minibatch of 4 among 6
-    assert not torch.equal(agent.network.online, before)
-    assert [bandit.step() for _ in range(2)] == [None, None]
-    assert bandit.step().training_steps == 2
-    assert agent.training_steps == 4
-
-
-def test_a_rollout_that_does_not_divide_by_the_rows_takes_what_came():
-    agent = build(rollout=6, num_envs=4)
-    bandit = Bandit(agent, flat_pay, num_envs=4)
-    assert bandit.step() is None
-    assert bandit.step().training_steps == 4  # eight came: two epochs of two minibatches
-
-
 @pytest.mark.parametrize("num_envs", [2, 4])  # of which six come, or eight
 def test_a_minibatch_is_never_larger_than_the_rollout_whatever_came(num_envs):
     agent, used = build(rollout=6, minibatch=100, epochs=2, num_envs=num_envs), []
@@ -157,40 +133,6 @@ def test_a_minibatch_is_never_larger_than_the_rollout_whatever_came(num_envs):
     agent.engine.drain_metrics = lambda: {"approx_kl": 0.0}
     Bandit(agent, flat_pay, num_envs=num_envs).round()
     assert used == [6, 6]
-
-
-def test_every_transition_is_used_once_in_an_epoch():
-    agent, used = build(rollout=8, epochs=3, minibatch=4), []
-    agent.learn_from_batch = lambda batch: used.append(batch.positions.tolist())
-    agent.engine.drain_metrics = lambda: {"approx_kl": 0.0}
-    Bandit(agent, flat_pay).round()
-    assert len(used) == 6
-    epochs = [used[at] + used[at + 1] for at in (0, 2, 4)]
-    assert [sorted(epoch) for epoch in epochs] == [list(range(8))] * 3
-    assert len({tuple(epoch) for epoch in epochs}) == 3
-
-
-@pytest.mark.parametrize("kind", ACTIONS)
-@pytest.mark.parametrize("objective", ["clip", "kl"])
-def test_the_first_step_starts_from_the_policy_that_acted(kind, objective):
-    agent = build(action=ACTIONS[kind], objective=objective, epochs=1, minibatch=8)
-    bandit = Bandit(agent, flat_pay)
-    scalars = bandit.round().metrics
-    # the probabilities kept when acting are those the loss computes, counted from the same action
-    assert abs(scalars["train/approx_kl"]) < 1e-6
-    assert scalars["train/clip_fraction"] == 0.0
-
-
-@pytest.mark.parametrize("kind", ACTIONS)
-def test_actions_lie_in_their_space_and_use_all_of_it(kind):
-    space = ACTIONS[kind]
-    agent = build(action=space, num_envs=50)
-    bandit = Bandit(agent, flat_pay, num_envs=50)
-    actions = np.concatenate([bandit.act() for _ in range(10)])
-    check_actions(space, actions)
-    if kind != "box":
-        numbers = {tuple(np.atleast_1d(action)) for action in actions}
-        assert len(numbers) == (6 if kind == "multidiscrete" else 3)
 
 
 def test_a_box_of_doubles_trains_after_random_actions_too():
@@ -232,44 +174,12 @@ def test_schedules_are_read_where_the_rollout_began():
     assert seen == [pytest.approx(pair) for pair in expected]
 
 
-def test_the_last_round_learns_where_the_learning_rate_falls_to_zero():
-    """Four rounds of 8 steps in a run of 32: 1 - (round - 1) / 4, as in Baselines."""
-    schedule = LinearSchedule(start=1.0, end=0.0)
-    agent = build(rate=0.01, learning_rate_schedule=schedule)
-    bandit, rates = Bandit(agent, flat_pay), []
-    for steps in (8, 16, 24, 32):
-        before = agent.network.online.clone()
-        report = bandit.round(Clock(environment_steps=steps, planned=EnvironmentSteps(32)))
-        rates.append(report.metrics["train/learning_rate"])
-        assert not torch.equal(agent.network.online, before)
-    assert rates == pytest.approx([0.01, 0.0075, 0.005, 0.0025])
-
-
 def test_schedules_count_the_environment_steps_of_decisions_that_last():
     agent = build(rate=0.01, learning_rate_schedule=LinearSchedule(start=1.0, end=0.0))
     for x in range(4):
         store(agent, [0, 1], x=[x, x], next_x=[x + 1, x + 1], duration=5)
     report = agent.train(Clock(environment_steps=100, planned=EnvironmentSteps(100)))
     assert report.metrics["train/learning_rate"] == pytest.approx(0.01 * 40 / 100)
-
-
-def test_a_learning_rate_that_has_run_out_learns_nothing():
-    schedule = LinearSchedule(start=1, end=0, over=EnvironmentSteps(10))
-    agent = build(learning_rate_schedule=schedule)
-    before = agent.network.online.clone()
-    Bandit(agent, flat_pay).round(Clock(environment_steps=18))
-    assert torch.equal(agent.network.online, before)
-
-
-@pytest.mark.parametrize(("target", "factor"), [(1e9, 0.5), (1e-12, 2.0)])
-def test_the_kl_coefficient_adapts_after_each_round_and_is_used_in_the_next(target, factor):
-    agent = build(objective="kl", kl_target=target, initial_kl_coefficient=3.0, rate=0.01)
-    bandit = Bandit(agent, flat_pay)
-    for number in range(3):
-        scalars = bandit.round().metrics
-        assert scalars["train/approx_kl"] > 1e-9
-        assert float(agent.engine.scalars["kl_coefficient"]) == 3.0 * factor**number
-        assert scalars["train/kl_coefficient"] == 3.0 * factor ** (number + 1)
 
 
 def kl_round(target):
@@ -300,49 +210,6 @@ def test_the_kl_coefficient_follows_the_divergence_after_the_round():
         assert kl_round(divergence * factor) == (divergence, expected), factor
 
 
-def test_a_strong_kl_penalty_holds_the_policy_back():
-    def divergence(coefficient):
-        agent = build(
-            objective="kl", initial_kl_coefficient=coefficient, rate=0.02, epochs=20, gain=0.01
-        )
-        return Bandit(agent, flat_pay).round().metrics["train/approx_kl"]
-
-    assert divergence(100.0) < 0.3 * divergence(0.0)
-
-
-@pytest.mark.parametrize(("limit", "epochs"), [(1e-9, 1), (1e9, 6), (None, 6)])
-def test_a_round_ends_after_an_epoch_that_went_too_far(limit, epochs):
-    agent = build(stop_at_kl=limit, epochs=6, rate=0.01)
-    report = Bandit(agent, flat_pay).round()
-    assert report.training_steps == 2 * epochs  # two minibatches each
-    assert agent.training_steps == 2 * epochs
-
-
-def test_a_round_continues_while_the_policy_stays_near():
-    agent = build(stop_at_kl=0.01, epochs=40, rate=0.01, gain=0.01)
-    steps = Bandit(agent, flat_pay).round().training_steps
-    assert 2 < steps < 80
-
-
-def test_metrics_of_a_round_that_may_end_early_are_means_over_all_its_epochs():
-    def scalars(limit):
-        return Bandit(build(stop_at_kl=limit, epochs=6, rate=0.01), flat_pay).round().metrics
-
-    assert scalars(1e9) == pytest.approx(scalars(None), rel=1e-5)
-
-
-def test_advantages_are_recomputed_before_each_epoch_where_asked():
-    def calls(**algorithm):
-        agent, count = build(epochs=3, **algorithm), []
-        estimate = agent.rollout_batch
-        agent.rollout_batch = lambda data, grid: (count.append(1), estimate(data, grid))[1]
-        Bandit(agent, flat_pay).round()
-        return len(count)
-
-    assert calls() == 1
-    assert calls(recompute_advantages=True) == 3
-
-
 # Acting.
 
 
@@ -368,22 +235,6 @@ def test_only_the_tested_rows_are_silent():
     np.testing.assert_array_equal(mixed[1], silent[1])
     np.testing.assert_array_equal(silent[0], silent[1])
     assert not np.allclose(loud[1], silent[1])
-
-
-def test_the_stored_log_probability_belongs_to_the_stored_action():
-    agent = build(action=ACTIONS["box"])
-    bandit = Bandit(agent, flat_pay)
-    bandit.agent.act = lambda rows, request, clock: type(agent).act(
-        agent, rows, replace(request, greedy=np.array([True, False])), clock
-    )
-    x = bandit.x.copy()
-    bandit.step()
-    count = len(agent.memory)
-    columns = {path: column[:count] for path, column in agent.memory.columns.items()}
-    with torch.no_grad():
-        parameters = agent.model.policy({"x": torch.from_numpy(x)[columns["/rows"]]})
-        expected = agent.distribution.log_prob(parameters, torch.from_numpy(columns["/actions"]))
-    np.testing.assert_allclose(columns["/log_prob"], expected.numpy(), atol=1e-4)
 
 
 def test_images_are_acted_on_in_torch():
@@ -448,34 +299,6 @@ def test_observation_outside_its_discrete_space_is_refused(space, wrong, at_star
     bandit.seen = lambda: {"x": np.stack((show()["x"][0], np.asarray(wrong)))}
     with pytest.raises(EnvironmentFault):
         bandit.act() if at_start else agent.observe(bandit.state, bandit.outcome(action), TRAIN)
-
-
-# Saving.
-
-
-@pytest.mark.parametrize(
-    "algorithm",
-    [{}, {"objective": "kl", "kl_target": 1e-9, "scale_returns": True, "gae_lambda": 0.5}],
-    ids=["clip", "kl and scaled returns"],
-)
-@pytest.mark.parametrize("kind", ACTIONS)
-def test_a_restored_agent_trains_on_identically(kind, algorithm):
-    agent = build(action=ACTIONS[kind], **algorithm)
-    bandit = Bandit(agent, flat_pay)
-    for _ in range(4 * 2 + 2):  # two rounds and half a rollout
-        bandit.step()
-    saved = copy.deepcopy((agent.state_dict(), bandit.state.state_dict()))
-    other = build(action=ACTIONS[kind], seed=99, **algorithm)
-    again = Bandit(other, flat_pay, seed=5)
-    other.load_state_dict(saved[0])
-    again.state.load_state_dict(saved[1])
-    again.rng, again.x = copy.deepcopy(bandit.rng), bandit.x.copy()
-    assert_same_state(other.state_dict(), saved[0])
-    for _ in range(4 * 2 + 1):
-        assert again.step() == bandit.step()
-    assert agent.training_steps == 4 * 4
-    assert_same_state(other.state_dict(), agent.state_dict())
-    assert_same_state(again.state.state_dict(), bandit.state.state_dict())
 
 
 # Learning.

@@ -1,4 +1,4 @@
-"""Losses of recurrent SAC, discrete SAC, DDPG and branching DQN equal those of plain programs."""
+"""Losses of recurrent DDPG, TD3, both SACs and branching DQN equal those of plain programs."""
 
 import math
 from itertools import pairwise
@@ -19,6 +19,7 @@ from plain_recurrence import (
 
 import coach_rl as rl
 from coach_rl.agents.sac_agent import SACBatch
+from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.architectures.action_masks import AllowedOutputs
 from coach_rl.core.records import ALLOWED
 
@@ -47,6 +48,7 @@ def torso(recurrence):
 def actor_critic(kind, **algorithm):
     classes = {
         "ddpg": (rl.DDPGAgentParameters, rl.DDPGAlgorithmParameters),
+        "td3": (rl.TD3AgentParameters, rl.TD3AlgorithmParameters),
         "sac": (rl.SACAgentParameters, rl.SACAlgorithmParameters),
     }
     agent, settings = classes[kind]
@@ -85,13 +87,19 @@ def critics_loss(critics, sequences, targets, count, huber=None):
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [{}, {"huber": 0.4, "action_penalty": 0.5, "clip_targets": (-1.0, 0.5)}],
-    ids=["plain", "bounded"],
+    ("kind", "algorithm"),
+    [
+        ("ddpg", {}),
+        ("ddpg", {"huber": 0.4, "action_penalty": 0.5, "clip_targets": (-1.0, 0.5)}),
+        ("td3", {}),
+    ],
+    ids=["plain", "bounded", "td3"],
 )
-def test_ddpg_losses_equal_plain_steps(algorithm):
-    agent = played(actor_critic("ddpg", **algorithm), SEEN, BOX)
+def test_deterministic_losses_equal_plain_steps(kind, algorithm):
+    agent = played(actor_critic(kind, **algorithm), SEEN, BOX)
     learner, batch = agent.learner, weighted_batch(agent)
+    silent = TD3Batch(batch, noise=torch.zeros_like(batch.action))
+    given = silent if kind == "td3" else batch
     low, high = algorithm.get("clip_targets", (-math.inf, math.inf))
     penalty = algorithm.get("action_penalty", 0.0)
     sequences, count = plain_sequences(batch), len(batch.reward)
@@ -109,13 +117,13 @@ def test_ddpg_losses_equal_plain_steps(algorithm):
         wanted = []
         for at in range(len(each.index)):
             action = torch.tanh(head_of(actor_target, chosen[at]))
-            (value,) = critic_target.values(judged[at], action)
-            target = each.reward[at] + each.discount[at] * value.item()
+            value = min(value.item() for value in critic_target.values(judged[at], action))
+            target = each.reward[at] + each.discount[at] * value
             wanted.append(min(max(target, low), high))
         targets.append(wanted)
     expected, errors = critics_loss(critic, sequences, targets, count, algorithm.get("huber"))
     metrics = assert_same_loss(
-        learner.critic_loss, learner.critics, batch, {}, expected, critic.flat
+        learner.critic_loss, learner.critics, given, {}, expected, critic.flat
     )
     for at, error in errors.items():
         assert abs(metrics["td_error"][at].item()) == pytest.approx(error, rel=1e-4, abs=1e-5)
@@ -126,10 +134,10 @@ def test_ddpg_losses_equal_plain_steps(algorithm):
         judged = critic.outputs(each.state, each.burnt, each.now)
         for at in range(len(each.index)):
             action = torch.tanh(head_of(actor, chosen[at]))
-            (value,) = critic.values(judged[at], action)
+            value = critic.values(judged[at], action)[0]
             losses.append(penalty * (action**2).mean() - value[0])
     expected = sum(losses) / len(losses)
-    assert_same_loss(learner.actor_loss, learner.actor, batch, {}, expected, actor.flat)
+    assert_same_loss(learner.actor_loss, learner.actor, given, {}, expected, actor.flat)
 
 
 def sampled(actor, hidden, noise):

@@ -32,26 +32,6 @@ ACTIONS = {
 }
 
 
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("kind", ACTIONS)
-def test_parameters_and_values_have_a_row_per_observation(kind, shared):
-    space, size = ACTIONS[kind]
-    model = build(space, shared_torso=shared)
-    parameters, values = model(BATCH)
-    assert parameters.shape == (3, size)
-    assert values.shape == (3,)
-    assert model.distribution.parameter_size == size
-
-
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("kind", ACTIONS)
-def test_forward_is_policy_and_value_at_once(kind, shared):
-    model = build(ACTIONS[kind][0], shared_torso=shared, policy_gain=1.0)
-    parameters, values = model(BATCH)
-    torch.testing.assert_close(parameters, model.policy(BATCH), rtol=0, atol=0)
-    torch.testing.assert_close(values, model.value(BATCH), rtol=0, atol=0)
-
-
 def gradients(model, output):
     names, parameters = zip(*model.named_parameters(), strict=True)
     found = torch.autograd.grad(output.sum(), parameters, allow_unused=True)

@@ -106,20 +106,6 @@ def test_acting_in_numpy_equals_torch(kind, torso):
         assert torch.equal(seen[key], values)
 
 
-def test_a_squashed_actor_gives_means_and_bounded_log_deviations():
-    params = ActorParameters(torso=SMALL, log_std_bounds=(-0.25, 0.125))
-    actor = SquashedGaussianActor(params, SEEN, BOX, rng())
-    raw = dense(actor.torso(observations()), actor.head[0].weight, actor.head[0].bias)
-    mean, log_std = actor(observations())
-    torch.testing.assert_close(mean.double(), raw[:, :3], rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(
-        log_std.double(), raw[:, 3:].clamp(-0.25, 0.125), rtol=1e-5, atol=1e-6
-    )
-    with torch.no_grad():
-        actor.head[0].bias.copy_(torch.tensor([0.0] * 3 + [99.0, -99.0, 99.0]))
-    assert actor(observations())[1][0].tolist() == [0.125, -0.25, 0.125]
-
-
 # Critics.
 
 
@@ -170,26 +156,6 @@ def test_the_action_joins_the_inputs_of_the_critic_s_action_layers(layers, unit)
                 values = torch.relu(values) if SMALL.activation == "relu" else torch.tanh(values)
         torch.testing.assert_close(found[member].double(), values[:, 0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(critics(seen, action, members=1), found[:1])
-
-
-def test_only_the_members_asked_for_get_a_gradient():
-    critics = Critics(CriticParameters(torso=SMALL), SEEN, BOX, rng(), members=2)
-    critics(observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4), members=1).sum().backward()
-    for layer in critics.values.layers:
-        assert layer.weight.grad[0].abs().sum() > 0
-        assert layer.weight.grad[1].abs().sum() == 0
-
-
-def test_members_do_not_mix():
-    critics = Critics(CriticParameters(torso=SMALL), SEEN, BOX, rng(), members=2)
-    seen, action = observations(), torch.tensor([[0.0, 0.0, 10.5]] * 4)
-    before = critics(seen, action).detach()
-    with torch.no_grad():
-        for layer in critics.values.layers:
-            layer.weight[1].mul_(3).add_(0.1)
-    after = critics(seen, action).detach()
-    assert torch.equal(after[0], before[0])
-    assert not torch.allclose(after[1], before[1])
 
 
 # Initial weights.

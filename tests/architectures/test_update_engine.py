@@ -57,24 +57,6 @@ def made(optimizer=CLIPPED, mode="eager"):
     return network, engine_for(network, optimizer, mode)
 
 
-def plain_torch(optimizer, steps):
-    """The same training by torch's own optimiser; returns parameters, errors and norms."""
-    model, columns, errors, norms = module(), data(), [], []
-    adam = torch.optim.Adam(
-        model.parameters(), optimizer.learning_rate, optimizer.betas, optimizer.epsilon
-    )
-    for index in minibatches(steps):
-        error = ((model(columns.inputs["x"][index]) - columns.y[index]) ** 2).mean()
-        adam.zero_grad()
-        (2 * error).backward()
-        largest = optimizer.max_gradient_norm or float("inf")
-        norms.append(float(nn.utils.clip_grad_norm_(model.parameters(), largest)))
-        adam.step()
-        errors.append(float(error.detach()))
-    flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
-    return flat, errors, norms
-
-
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
@@ -104,44 +86,6 @@ def test_the_first_step_says_that_it_is_compiled(monkeypatch, mode, expected):
     assert happened == expected
 
 
-@pytest.mark.parametrize(
-    "optimizer",
-    [CLIPPED, AdamParameters(learning_rate=0.02, max_gradient_norm=8.0), AdamParameters()],
-    ids=["clipped", "clipped at times", "torch's defaults"],
-)
-def test_eager_equals_a_plain_torch_loop(optimizer):
-    network, engine = made(optimizer)
-    start = network.online.clone()
-    for index in minibatches(40):
-        engine.step(data(), index)
-    flat, errors, norms = plain_torch(optimizer, 40)
-    assert (flat - start).abs().max() > 0.02
-    torch.testing.assert_close(network.online, flat, rtol=1e-4, atol=1e-5)
-    metrics = engine.drain_metrics()
-    assert metrics["error"] == pytest.approx(sum(errors) / 40, rel=1e-4)
-    assert metrics["gradient_norm"] == pytest.approx(sum(norms) / 40, rel=1e-4)
-    if optimizer is CLIPPED:
-        assert min(norms) > 0.5  # clipping was at work
-    elif optimizer.max_gradient_norm is not None:
-        assert min(norms) < 6
-        assert max(norms) > 10
-
-
-def test_metrics_are_means_since_they_were_last_drained():
-    _, engine = made()
-    x = torch.tensor([1.0, 2.0, 6.0, 100.0])[:, None].expand(4, 3)
-    columns = Examples({"x": x}, torch.zeros(4, 1))
-    assert engine.drain_metrics() == {}
-    for row in (0, 1, 2):
-        engine.step(columns, torch.tensor([row]))
-    metrics = engine.drain_metrics()
-    assert list(metrics) == ["error", "first_x", "gradient_norm"]
-    assert metrics["first_x"] == 3.0
-    assert engine.drain_metrics() == {}
-    engine.step(columns, torch.tensor([3]))
-    assert engine.drain_metrics()["first_x"] == 100.0
-
-
 def test_scalars_keep_until_they_are_set_again():
     network, engine = made(AdamParameters(learning_rate=0.5))
     before = network.online.clone()
@@ -153,16 +97,6 @@ def test_scalars_keep_until_they_are_set_again():
     moved = (network.online - before).abs()
     # Adam's step is at most about the step size: 0.01, not the 0.5 of the parameters
     assert 0.005 < moved.max() < 0.02
-
-
-def test_a_loss_reads_the_scalars():
-    _, engine = made(AdamParameters())
-    engine.step(data(), torch.arange(8))
-    first = engine.drain_metrics()["gradient_norm"]
-    _, engine = made(AdamParameters())
-    engine.set_scalars(weight=6.0)
-    engine.step(data(), torch.arange(8))
-    assert engine.drain_metrics()["gradient_norm"] == pytest.approx(3 * first, rel=1e-5)
 
 
 def test_clipped_gradient_not_finite_keeps_the_parameters():
@@ -268,42 +202,6 @@ def test_sums_of_metrics_do_not_depend_on_when_they_are_looked_at():
     assert engine.drain_metrics() == looked_at.drain_metrics()
 
 
-def test_a_restored_engine_resumes_identically():
-    network, engine = made()
-    for index in minibatches(7):
-        engine.step(data(), index)
-    saved = copy.deepcopy((network.state_dict(), engine.state_dict()))
-    shared = network.state_dict(), engine.state_dict()
-    for index in minibatches(5):
-        engine.step(data(), index)
-    adam, later = saved[1]["optimizers"][""], shared[1]["optimizers"][""]
-    for name, value in adam.items():
-        assert torch.equal(value, later[name])
-    again = NetworkWrapper(module(seed=9), device=CPU)
-    restored = engine_for(again)
-    again.load_state_dict(saved[0])
-    restored.load_state_dict(saved[1])
-    for index in minibatches(5):
-        restored.step(data(), index)
-    assert torch.equal(again.online, network.online)
-    assert restored.drain_metrics() == engine.drain_metrics()
-    assert restored.state_dict()["optimizers"][""]["powers"].tolist() == pytest.approx(
-        [0.8**12, 0.95**12]
-    )
-
-
-def test_without_its_moments_an_engine_would_not_go_on_identically():
-    network, engine = made()
-    for index in minibatches(7):
-        engine.step(data(), index)
-    again = NetworkWrapper(module(seed=9), device=CPU)
-    again.load_state_dict(network.state_dict())
-    fresh = engine_for(again)
-    for each in (engine, fresh):
-        each.step(data(), torch.arange(8))
-    assert not torch.equal(again.online, network.online)
-
-
 def test_a_saved_mode_wins_over_the_one_asked_for(monkeypatch):
     monkeypatch.setattr(
         "coach_rl.extensions.update_modes.recorded_steps.compiler_present", lambda: True
@@ -394,27 +292,6 @@ def test_objectives_are_stepped_in_order_and_targets_follow(mode, compiler):
     engine.step(Examples({}, torch.tensor([1.0, 2.0])))
     a = engine.drain_metrics()
     assert a["b_gradient_norm"] == pytest.approx(abs(2 * (0.5 - a["first_now"]) + 1.5), abs=1e-4)
-
-
-def test_only_some_objectives_rest_the_targets():
-    first, second, engine = follower_engine()
-    engine.step(Examples({}, torch.tensor([1.0])), only=("a",))
-    assert first.online.item() == pytest.approx(3.0, abs=1e-5)
-    assert second.online.item() == 0.0
-    assert first.target.item() == 4.0
-    assert set(engine.drain_metrics()) == {"distance", "a_gradient_norm"}
-
-
-def test_metrics_of_rare_objectives_are_means_over_their_own_steps():
-    (_, _, engine), (_, _, reference) = follower_engine(), follower_engine()
-    single = []
-    for number in range(4):
-        for each in (engine, reference):
-            each.step(Examples({}, torch.tensor([1.0])), only=None if number == 3 else ("a",))
-        single.append(reference.drain_metrics())
-    metrics = engine.drain_metrics()
-    assert metrics["distance"] == pytest.approx(sum(each["distance"] for each in single) / 4)
-    assert metrics["seen"] == pytest.approx(single[3]["seen"])
 
 
 def test_a_hard_target_copies_every_k_steps_also_after_resuming():

@@ -13,10 +13,6 @@ PLANE = GoalSpace(low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), elem
 SEEN = {"observation": np.array([[0.5, 9.0, 0.25], [-1.0, 9.0, 0.0]])}
 
 
-def test_achieved_named_elements_come_in_their_order():
-    np.testing.assert_array_equal(PLANE.achieved(SEEN), [[0.25, 0.5], [0.0, -1.0]])
-
-
 def test_goal_space_without_rows_returns_empty_arrays():
     none = {"observation": np.zeros((0, 3))}
     assert PLANE.achieved(none).shape == (0, 2)
@@ -42,46 +38,6 @@ def test_reached_every_element_within_its_threshold_edges_included():
     np.testing.assert_array_equal(PLANE.reached(goal, SEEN), [True, False])
 
 
-def test_reached_within_a_ball_is_judged_by_the_norm():
-    ball = GoalSpace(
-        low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.25, 0.5), reached_within="ball"
-    )
-    goal = np.zeros((4, 2))
-    # in thresholds: (1, 0), (0.6, 0.8): norm 1 each; (1, 0.5) and (0.8, 0.8): more than 1, although
-    # every element is within its threshold
-    seen = {"observation": np.array([[0.25, 0.0], [0.15, 0.4], [0.25, 0.25], [0.2, 0.4]])}
-    np.testing.assert_array_equal(ball.reached(goal, seen), [True, True, False, False])
-    np.testing.assert_array_equal(ball.verdict(goal, seen).reward, [0.0, 0.0, -1.0, -1.0])
-
-
-def test_verdict_sparse_reward_is_minus_one_until_reached():
-    goal = np.array([[0.5, 1.0], [0.25, -0.25]])
-    np.testing.assert_array_equal(PLANE.verdict(goal, SEEN).reward, [0.0, -1.0])
-
-
-def test_verdict_dense_reward_is_minus_the_distance():
-    space = GoalSpace(low=(-9.0,) * 2, high=(9.0,) * 2, threshold=(0.1,) * 2, reward="dense")
-    seen = {"observation": np.array([[1.0, 1.0], [2.0, 2.0]], np.float32)}
-    goal = np.array([[4.0, 5.0], [2.0, 2.0]], np.float32)
-    np.testing.assert_array_equal(space.verdict(goal, seen).reward, [-5.0, 0.0])
-    assert space.verdict(goal, seen).reward.dtype == np.float64
-
-
-def test_target_absolute_goal_is_the_action_clipped_to_the_bounds():
-    target = PLANE.target(np.array([[0.5, -3.0], [7.0, 0.0]]), SEEN)
-    np.testing.assert_array_equal(target, [[0.5, -2.0], [1.0, 0.0]])
-    assert target.dtype == np.float32
-
-
-def test_target_relative_goal_counts_from_what_is_achieved():
-    space = GoalSpace(
-        low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.1, 0.1), elements=(2, 0), relative=True
-    )
-    # achieved 0.25, 0.5 and 0, -1
-    target = space.target(np.array([[0.5, 1.0], [-3.0, -0.5]]), SEEN)
-    np.testing.assert_array_equal(target, [[0.75, 1.5], [-1.0, -1.5]])
-
-
 def test_space_relative_has_the_largest_differences_as_bounds():
     np.testing.assert_array_equal(PLANE.space.low, [-1.0, -2.0])
     relative = GoalSpace(low=(-1.0, 0.0), high=(1.0, 5.0), threshold=(0, 0), relative=True)
@@ -95,14 +51,6 @@ TURNED = GoalSpace(
     low=(-np.pi, -5.0), high=(np.pi, 5.0), threshold=(0.2, 0.2), elements=(0, 1), angles=(0,)
 )
 NEAR_PI = {"observation": np.array([[3.0, 1.0], [-3.0, 1.0]], np.float32)}
-
-
-def test_difference_of_angles_goes_around_the_circle():
-    goal = np.array([[-3.2, 1.0], [3.1, 1.0]], np.float32)
-    short = 2 * np.pi - 6.2, -(2 * np.pi - 6.1)  # the short way from the goals
-    np.testing.assert_allclose(TURNED.difference(goal, NEAR_PI)[:, 0], (-short[0], -short[1]), 1e-5)
-    assert TURNED.reached(goal, NEAR_PI).tolist() == [True, True]
-    assert TURNED.reached(goal + np.float32(0.2), NEAR_PI).tolist() == [False, False]
 
 
 def test_target_relative_angles_go_around_the_circle():
@@ -144,14 +92,6 @@ def test_turned_angles_fit_bounds_that_are_not_about_0():
     relative = replace(compass, relative=True, reach=(1.0, 1.0))
     target = relative.target(np.array([[0.5, 0.0]] * 3, np.float32), seen)
     np.testing.assert_allclose(target[:, 0], [4.5, 2 * np.pi - 0.5, 6.5 - 2 * np.pi], atol=1e-5)
-
-
-def test_show_relative_goals_are_the_remaining_difference():
-    shown = replace(TURNED, observed="relative").show(
-        np.float32([[-3.2, 2.0], [3.1, 0.0]]), NEAR_PI
-    )
-    left = 2 * np.pi - 6.2, -(2 * np.pi - 6.1)
-    np.testing.assert_allclose(shown["desired_goal"], [[left[0], 1.0], [left[1], -1.0]], 1e-4)
 
 
 @parameter_class

@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 import pytest
 from failing_environments import TROUBLE
-from little_environments import TAXI
 
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -20,13 +19,6 @@ from tests.environments.walks import assert_continues, assert_same_walks, seen, 
 
 def build(level, num_envs=2, **options):
     return GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
-
-
-@pytest.mark.parametrize(
-    "level", ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", TAXI, "FrozenLake-v1"]
-)
-def test_saved_environment_continues_identically(level):
-    assert_continues(build(level), build(level), before=37, after=30)
 
 
 def test_workers_and_one_process_share_their_states():

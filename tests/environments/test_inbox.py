@@ -69,27 +69,6 @@ def test_dict_actions_follow_the_space():
     assert box.take()[1]["a"].shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("kind", "space", "action"),
-    [
-        (FloatInbox, BOX, np.full((1, 2), 0.1)),
-        (Inbox, DICT, {"a": np.full((1, 2), 0.1, np.float32), "b": np.array([1])}),
-    ],
-)
-def test_open_decisions_are_saved(kind, space, action):
-    box, other = inbox(kind, space), kind(space, num_envs=3)
-    box.put(action, np.array([2]))
-    state = box.state_dict()
-    other.load_state_dict(state)
-    state["rows"][:] = 0
-    assert other.open.tolist() == [False, False, True]
-    for here, there in zip(box.take(), other.take(), strict=True):
-        for key in DICT if isinstance(here, dict) else [...]:
-            np.testing.assert_array_equal(here[key], there[key], strict=True)
-    other.load_state_dict(box.state_dict())
-    assert not other.open.any()
-
-
 def test_put_after_stop_error():
     box = Inbox(BOX, num_envs=3)
     with pytest.raises(ActionError):

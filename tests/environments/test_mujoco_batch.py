@@ -24,7 +24,6 @@ from coach_rl.core.errors import (
     RunError,
 )
 from coach_rl.environments.mujoco import (
-    SHORT_NAMES,
     MujocoParameters,
     MujocoTask,
     MujocoTaskParameters,
@@ -64,32 +63,6 @@ def test_number_of_threads_does_not_change_results():
         expect_same(one, two, "both")
         expect_same(one, four, "both")
     assert any(answer.terminated.any() for answer in played[0])
-
-
-@pytest.mark.parametrize("level", sorted(SHORT_NAMES))
-def test_saved_batch_continues_identically(level):
-    original = build(level, rows=3, max_episode_steps=20)
-    chosen = actions(original, 45)
-    original.reset(seed=2)
-    play(original, chosen[:15])
-    original.send(chosen[15, :2], np.array([2, 0]))  # open while it is saved
-    state = pickle.loads(pickle.dumps(original.state_dict()))
-    copy = build(level, rows=3, max_episode_steps=20, threads=2)
-    copy.load_state_dict(state)
-    with pytest.raises(ActionError):
-        copy.send(chosen[0])
-    expect_same(original.recv(), copy.recv(), "both")
-    ends = 0
-    for action in chosen[16:]:
-        original.send(action)
-        copy.send(action)
-        answer = original.recv()
-        expect_same(answer, copy.recv(), "both")
-        ends += np.count_nonzero(answer.end)
-    assert ends > 0  # the random streams of the resets were saved as well
-    expect_same(original.reset(), copy.reset(), "both")
-    original.close()
-    copy.close()
 
 
 def test_unstable_simulation_error_writes_no_file(tmp_path, monkeypatch):

@@ -62,38 +62,3 @@ def test_actions_stay_in_any_box(seed):
     values = np.float32([[1e3] * 10, [-1e3] * 5 + [0] * 5, [0] * 10, [9] * 10, [-9] * 5 + [2] * 5])
     check_actions(space, policy.greedy(values))
     check_actions(space, explored(policy, policy.new_rows(5, seed), values))
-
-
-def test_a_row_draws_the_same_alone_and_among_many():
-    policy = SquashedGaussianPolicy(BOX)
-    values = outputs((0, 0), (0, 0), 4)
-    together, alone = policy.new_rows(4, seed=7), policy.new_rows(4, seed=7)
-    several = [explored(policy, together, values) for _ in range(3)]
-    for step in range(3):
-        found = explored(policy, alone, values[2:3], rows=np.array([2]))
-        np.testing.assert_array_equal(found[0], several[step][2])
-    assert len({tuple(row) for step in several for row in step}) == 12
-
-
-def test_greedy_draws_nothing():
-    policy = SquashedGaussianPolicy(BOX)
-    values = outputs((0.1, 0.2), (0, 0), 2)
-    one, other = policy.new_rows(2, seed=1), policy.new_rows(2, seed=1)
-    explored(policy, one, values)
-    explored(policy, other, values)
-    policy.greedy(values)
-    np.testing.assert_array_equal(explored(policy, one, values), explored(policy, other, values))
-    assert policy.metrics(CLOCK) == {}
-
-
-def test_saved_rows_go_on():
-    policy = SquashedGaussianPolicy(BOX)
-    values = outputs((0, 0), (0, 0), 2)
-    state, other = policy.new_rows(2, seed=1), policy.new_rows(2, seed=99)
-    explored(policy, state, values)
-    other.load_state_dict(state.state_dict())
-    for _ in range(200):  # past the end of a block
-        found = explored(policy, other, values)
-    for _ in range(200):
-        expected = explored(policy, state, values)
-    np.testing.assert_array_equal(found, expected)

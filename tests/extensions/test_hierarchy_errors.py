@@ -22,7 +22,6 @@ from tests.extensions.planning import test_place_space as place_space
 from tests.extensions.planning import test_places as places
 from tests.extensions.skills import skill_stacks as skills
 from tests.extensions.skills import test_option_critic_agent as option_critic
-from tests.extensions.skills import test_skill_agents as skill_agents
 from tests.refusals import check_refused
 
 
@@ -67,7 +66,7 @@ class Latent(rl.GoalSpace):
 LATENT = Latent(**{each.name: getattr(hiro.GOALS, each.name) for each in fields(hiro.GOALS)})
 
 ONE, TWO = rl.OptionSpace(count=1), rl.OptionSpace(count=2)
-ENDING = skill_agents.EndingPPOParameters(name="skill")
+ENDING = skills.EndingPPOParameters(name="skill")
 NORMALISED_OPTIONS = replace(skills.option_critic(), input_filter=seeing("option", NORMALISED))
 BOUNDED = rl.CriticParameters(bounds=(-9.0, 0.0))
 UNTIMED = {

@@ -15,7 +15,7 @@ from coach_rl.core.clock import Phase
 from coach_rl.core.errors import RunError
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from tests.builders import created, flat, graph
+from tests.builders import created, flat
 from tests.graph_managers.small_runs import parameters, ppo
 
 
@@ -66,12 +66,6 @@ def test_phases_counters_and_records():
     assert steps == sorted(steps)
     episodes = sum(r.kind == "episode" for r in records)
     assert records[-1].episodes == episodes
-
-
-def test_nothing_is_trained_in_heatup():
-    records, _ = finished(parameters(heatup=rl.EnvironmentSteps(200)))
-    first = next(r for r in records if r.kind == "train")
-    assert first.environment_steps == 200 + 64
 
 
 def test_same_seed_same_numbers_other_seed_other_numbers():
@@ -193,26 +187,6 @@ def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
             call()
     tester.close()
     tester.close()
-
-
-def test_a_two_level_graph_runs_and_learns_on_both_levels():
-    reach = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1), elements=(0, 1))
-    params = graph(
-        rl.LevelParameters(name="high", agent=ppo(rollout=16)),
-        rl.LevelParameters(name="low", agent=ppo(), goal_space=reach, horizon=5),
-        num_envs=4,
-        schedule=parameters().schedule,
-    )
-    manager = created(params)
-    records = list(manager.improve())
-    assert {r.level for r in records if r.kind == "train"} == {"high", "low"}
-    assert records[-1].environment_steps == 400
-    state = manager.state_dict()
-    other = created(params)
-    other.load_state_dict(state)
-    assert_same_state(other.state_dict(), state)
-    manager.close()
-    other.close()
 
 
 def test_ppo_learns_the_one_step_world():

@@ -33,30 +33,6 @@ def test_replay_memory_batch_columns_and_dtypes():
     assert (batch.weight == 1).all()
 
 
-def test_n_step_returns_by_hand():
-    # one row, gamma 1/2, rewards 1, 2, 4, 8 | 16, 32; the fourth truncates
-    memory = build(num_envs=1, n_step=3, discount=0.5)
-    for number, reward in enumerate([1, 2, 4, 8, 16, 32]):
-        memory.add(one(0, number, reward=reward, truncated=number == 3))
-    seen = {}
-    batch = memory.sample(200)
-    for index in range(200):
-        number = int(batch.observation["observation"][index, 1])
-        seen[number] = (
-            batch.reward[index].item(),
-            batch.discount[index].item(),
-            batch.next_observation["observation"][index, 1].item(),
-        )
-    assert seen == {
-        0: (1 + 1 + 1, 1 / 8, 3),  # 1 + 2/2 + 4/4, then the value of state 3
-        1: (2 + 2 + 2, 1 / 8, 4),
-        2: (4 + 4, 1 / 4, 4),  # the truncation ends it; its true next state is bootstrapped
-        3: (8, 1 / 2, 4),
-        4: (16 + 16, 1 / 4, 6),  # the newest transition ends it
-        5: (32, 1 / 2, 6),
-    }
-
-
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_replay_memory_samples_uniformly(n_step):
     stream = Stream(3, seed=1)

@@ -163,16 +163,6 @@ def test_write_checkpoint_slow_row_keeps_no_segments_of_others(
     assert loaded(tmp_path / "step_39", rings).kept() == rings.kept()
 
 
-def test_write_checkpoint_cleared_memory_shares_nothing(tmp_path: Path) -> None:
-    rings = filled(count=40)
-    stored = save(tmp_path / "step_1", rings)
-    rings.clear()
-    rings.add(0, 45)
-    rings.add(1, 45)
-    save(tmp_path / "step_2", rings, stored)
-    assert loaded(tmp_path / "step_2", rings).kept() == rings.kept()
-
-
 @pytest.mark.parametrize("lost", ["missing", "shorter"])
 def test_write_checkpoint_after_a_lost_segment_shares_nothing(tmp_path: Path, lost: str) -> None:
     rings = filled()

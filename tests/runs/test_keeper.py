@@ -230,14 +230,6 @@ def test_best_without_checkpoints_is_known(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_best_success_counts_before_reward(tmp_path: Path) -> None:
-    run = Run(tmp_path, CheckpointParameters())
-    told = [{"reward_mean": 9.0}, {"reward_mean": 1.0, "success_rate": 0.5}, {"reward_mean": 10.0}]
-    run.live([record(10 * index, float(index), each) for index, each in enumerate(told, start=1)])
-    assert run.keeper.best is not None
-    assert str(run.keeper.best) == "success_rate 0.5 at environment step 20"
-
-
 def test_best_with_another_metric_on_resume_is_compared_again(tmp_path: Path) -> None:
     run = Run(tmp_path, CheckpointParameters(lost_at_most_seconds=1.0))
     first = {"reward_mean": 9.0, "length_mean": 1.0}

@@ -13,9 +13,8 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.architectures.gradient_step import eager_gradient, mapped
 from coach_rl.core.records import ALLOWED
-from tests.agents.decisions import request
 from tests.agents.plain_dqn import PlainDQN, PlainQNetwork
-from tests.agents.plain_learners import TRAIN, manager, run
+from tests.agents.plain_learners import manager, run
 from tests.agents.resuming import after, assert_resumes
 from tests.agents.small_dqns import (
     HEADS,
@@ -23,14 +22,11 @@ from tests.agents.small_dqns import (
     batches,
     build,
     masked_decisions,
-    masks_of,
     parameters,
 )
 
 SIZES = (2, 4, 3)
 ACTIONS = spaces.MultiDiscrete(SIZES, start=[5, 0, -1])
-ONE_ACTION = spaces.Discrete(3, start=5)
-ONE_CHOICE = spaces.MultiDiscrete([3], start=[5])
 SETTINGS = [
     {"double": False, "huber": 1.0},
     {"double": True, "huber": None},
@@ -140,31 +136,6 @@ def test_loss_and_gradient_equal_those_of_plain_branches(head, network, number, 
     torch.testing.assert_close(loss, expected.detach(), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(gradient, flat, rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(metrics["td_error"], torch.tensor(errors), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("head", HEADS)
-def test_one_choice_equals_discrete_dqn(head, masked):
-    params = parameters(head, {"dueling": True}, {"target_sync": rl.TargetSync(every=2)})
-    agents = [build(params, space, masked=masked) for space in (ONE_ACTION, ONE_CHOICE)]
-    for batch in batches(4, ONE_CHOICE, masked=masked):
-        single = batch._replace(action=batch.action[:, 0])
-        found = [
-            agent.learn_from_batch(each)["td_error"]
-            for agent, each in zip(agents, (single, batch), strict=True)
-        ]
-        torch.testing.assert_close(found[1], found[0].abs(), rtol=1e-5, atol=1e-6)
-    one, many = (agent.learner.network for agent in agents)
-    torch.testing.assert_close(many.online, one.online, rtol=1e-5, atol=1e-6)
-    rng = np.random.default_rng(0)
-    seen = {"x": rng.normal(size=(200, 3)).astype(np.float32)}
-    if masked:
-        seen["action_mask"] = masks_of((3,), 200, rng).astype(np.int8)
-    single, several = (
-        agent.act(agent.new_rows(200, seed=3), request(seen), replace(TRAIN, environment_steps=9))
-        for agent in agents
-    )
-    np.testing.assert_array_equal(several[:, 0], single)
 
 
 @pytest.mark.parametrize(

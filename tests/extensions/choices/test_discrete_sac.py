@@ -17,7 +17,7 @@ from tests.agents.decisions import context, outcome, request
 from tests.agents.plain_learners import SEEN, TEST, TRAIN, manager, parameters, run
 from tests.agents.resuming import after, assert_resumes
 from tests.agents.small_dqns import batches, masked_decisions, masks_of
-from tests.extensions.choices.test_branching_dqn import LOCKS, ONE_ACTION, ONE_CHOICE, SIZES
+from tests.extensions.choices.test_branching_dqn import LOCKS, SIZES
 
 SPACES = {
     "discrete": (spaces.Discrete(3, start=5), (3,), (5,)),
@@ -189,24 +189,6 @@ def assert_same(loss, network, batch, scalars, expected, flat):
     torch.testing.assert_close(gradient, wanted, rtol=1e-10, atol=1e-10)
     assert gradient.abs().max() > 1e-4
     return metrics
-
-
-def test_one_choice_equals_discrete_sac():
-    agents = {
-        kind: parameters("sac").build(context(SEEN.spaces, space, num_envs=1))
-        for kind, space in (("one", ONE_CHOICE), ("plain", ONE_ACTION))
-    }
-    for batch in batches(4, ONE_CHOICE):
-        agents["one"].learn_from_batch(batch)
-        agents["plain"].learn_from_batch(batch._replace(action=batch.action[:, 0]))
-    for name, network in agents["one"].learner.networks.items():
-        other = agents["plain"].learner.networks[name]
-        torch.testing.assert_close(network.online, other.online, rtol=1e-5, atol=1e-6)
-    seen = {"x": np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)}
-    one, plain = (
-        agent.act(agent.new_rows(200, seed=3), request(seen), TRAIN) for agent in agents.values()
-    )
-    np.testing.assert_array_equal(one[:, 0], plain)
 
 
 @pytest.mark.parametrize("kind", SPACES)

@@ -14,14 +14,11 @@ from resuming import after, assert_resumes
 import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import OURS_ALONE
-from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.parts import trajectories_of
-from coach_rl.core.records import End, Outcome
+from coach_rl.core.records import Outcome
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.members.action_parts import ActionPart
-from coach_rl.extensions.members.members import AgentView, MemberIndex
 from coach_rl.extensions.testing.states import assert_same_state, flat_state
 from coach_rl.telemetry import description
 from coach_rl.telemetry.log_files import CsvSink
@@ -239,79 +236,6 @@ def sent_by_row(environment, num_envs):
     return actions
 
 
-def seen(name, state):
-    place = [state["left"]] if name == "left" else state["right"]
-    return np.float32(place), np.float32([state["steps"]])
-
-
-@pytest.mark.filterwarnings("ignore:.*would learn nothing")
-def test_each_member_gets_exactly_its_own_transitions():
-    """Heat-up, training, evaluations in between; nobody learns, so that all is still there."""
-    params = experiment(
-        replace(LEFT, agent=ppo(rollout=5_000)), replace(RIGHT, agent=ddpg(learning_starts=3_000))
-    )
-    manager = created(params)
-    list(manager.improve())
-    training = BUILT[0]
-    rows = params.num_envs
-    shown = trajectories_of(group_of(manager))
-    random_steps = params.schedule.heatup.count // rows
-    sent = sent_by_row(training, rows)
-    assert [len(actions) for actions in sent] == [200] * rows
-    key = {"left": "left", "right": "right/place"}
-    ways = set()
-    for row, seed in enumerate(seeds_of(rows)):
-        kept, idle = slow_lives(seed, sent[row])
-        for name, transitions in kept.items():
-            if name == "left":  # on-policy: what was done at random is not kept
-                transitions = [each for each in transitions if each[0] >= random_steps]
-            at = {p.removeprefix(f"/agents/{name}"): v[row] for p, v in shown.items() if name in p}
-            assert at["/mask"].sum() == len(transitions)
-            for time, (_, before, action, reward, then, ended, cut) in enumerate(transitions):
-                place, clock = seen(name, before)
-                np.testing.assert_array_equal(at[f"/observations/{key[name]}"][time], place)
-                np.testing.assert_array_equal(at["/observations/clock"][time], clock)
-                place, clock = seen(name, then)
-                np.testing.assert_array_equal(at[f"/next_observations/{key[name]}"][time], place)
-                np.testing.assert_array_equal(at["/next_observations/clock"][time], clock)
-                done = [action["left"]]
-                if name == "right":
-                    done = [*action["right/lift"], *action["right/turn"]]
-                np.testing.assert_array_equal(np.ravel(at["/actions"][time]), done)
-                assert at["/rewards"][time] == np.asarray(reward, at["/rewards"].dtype)
-                assert (at["/terminated"][time], at["/truncated"][time]) == (ended, cut)
-                ways.add((name, ended, cut))
-        for name, times in idle.items():
-            assert times
-            for part in ("left",) if name == "left" else ("right/lift", "right/turn"):
-                told = np.stack([sent[row][time][part] for time in times])
-                assert (told == told[0]).all()
-    # Each went on, came to its own end, and was cut off by the limit or ended with the episode.
-    assert {("left", True, False), ("left", False, True), ("right", False, True)} <= ways
-    manager.close()
-
-
-@pytest.mark.filterwarnings("ignore:.*would learn nothing")
-def test_a_member_without_ends_of_its_own_plays_to_the_real_end():
-    """And gets the level's reward and ends as they are."""
-    shared = replace(RIGHT, reward=None, truncated=None, agent=ddpg(learning_starts=3_000))
-    manager = created(experiment(replace(LEFT, agent=ppo(rollout=5_000)), shared))
-    list(manager.improve())
-    shown = trajectories_of(group_of(manager))
-    assert shown["/agents/right/mask"].all()
-    assert shown["/agents/right/mask"].shape == (3, 200)
-    assert not (shown["/agents/right/rewards"] == NEVER_SEEN).any()
-    clock = shown["/agents/right/next_observations/clock"][..., 0]
-    ended, cut = shown["/agents/right/terminated"], shown["/agents/right/truncated"]
-    assert ended.any()
-    np.testing.assert_array_equal(cut, (clock == LIMIT) & ~ended)
-    np.testing.assert_array_equal(
-        np.where(ended | cut, 1, clock + 1)[:, :-1],
-        shown["/agents/right/next_observations/clock"][:, 1:, 0],
-    )
-    manager.close()
-
-
 def one_member_is_over(manager):
     """Whether a row is in an episode that one of its members has left."""
     top = manager.state_dict()["training"]["top"]
@@ -459,45 +383,6 @@ class TwoCrowdedLives(TwoLives):
         return step
 
 
-REACH = rl.GoalSpace(low=(-1.0,), high=(1.0,), threshold=(0.05,), key="left")
-
-
-def test_a_group_can_be_the_lower_level():
-    """Its members share the goal reward; the one that sees the goal can pursue it."""
-    params = experiment()
-    graph = rl.GraphParameters(
-        levels=(
-            rl.LevelParameters(name="high", agent=ppo("high")),
-            rl.LevelParameters(
-                name="low",
-                agent=rl.AgentGroupParameters(
-                    members=(
-                        rl.GroupMember(
-                            agent=ppo("left"), actions="left", observations=("left", "desired_goal")
-                        ),
-                        rl.GroupMember(agent=ddpg(), actions="right"),
-                    )
-                ),
-                goal_space=REACH,
-                horizon=3,
-            ),
-        ),
-        environment=params.environment,
-        num_envs=2,
-        schedule=params.schedule,
-    )
-    manager = rl.HRLGraphManager(graph)
-    manager.create_graph(rl.Runtime(device="cpu"))
-    records = list(manager.improve())
-    learned = {(record.level, record.agent) for record in records if record.kind == "train"}
-    assert learned == {("high", "high"), ("low", "left"), ("low", "right")}
-    shown = trajectories_of(manager.graph.agents["low"])
-    rewards = shown["/agents/right/rewards"][shown["/agents/right/mask"]]
-    assert set(rewards) == {-1.0, 0.0}
-    assert any("episode/reward/left" in record.scalars for record in records)
-    manager.close()
-
-
 def test_several_keys_of_one_kind_are_one_action():
     whole = spaces.Dict(
         {
@@ -554,91 +439,3 @@ def _outcome_with(reward):
     }
     rest = {each.name: flags for each in fields(Outcome) if each.name not in values}
     return Outcome(**values, **rest)
-
-
-def _view(member):
-    bound = member.bound(observations={"x": "x"}, part=None)
-    return AgentView([MemberIndex(0, bound, np.arange(2))], 2)
-
-
-def test_an_end_that_is_both_is_final():
-    flags = np.array([True, False])
-    outcome = replace(
-        _outcome_with(np.zeros(2)),
-        info={"over": flags, "cut": np.array([True, True])},
-        terminated=np.zeros(2, np.bool_),
-        truncated=np.zeros(2, np.bool_),
-        end=np.zeros(2, np.uint8),
-    )
-    member = rl.GroupMember(agent=ppo(), actions="left", terminated="over", truncated="cut")
-    own, ended = _view(member).outcome(outcome)
-    assert own.terminated.tolist() == [True, False]
-    assert own.truncated.tolist() == [False, True]
-    assert own.end.tolist() == [End.TERMINATED | End.TRUNCATED, End.TRUNCATED]
-    assert ended.all()
-
-
-def test_long_decision_takes_the_ends_and_rewards_that_levels_report():
-    outcome = replace(_outcome_with(np.zeros(2)), duration=np.array([1, 3]))
-    reported = {
-        "agents/left/terminated": np.array([True, False]),
-        "agents/left/reward": np.array([1.0, 5.0]),
-    }
-    own, ended = _view(LEFT).outcome(replace(outcome, info=reported))
-    assert ended.tolist() == [True, False]
-    assert own.reward.tolist() == [1.0, 5.0]
-
-
-class OneStepEnd:
-    """A world of 12 steps in which member `one` ends at its second, and says so then alone."""
-
-    start_numbers, step_numbers = 1, 1
-    spaces = EnvironmentSpaces(
-        observation=spaces.Dict({"observation": spaces.Box(-9, 9, (2,), np.float32)}),
-        action=spaces.Box(-1, 1, (2,), np.float32),
-    )
-
-    def start(self, uniform):
-        return {"time": np.zeros((len(uniform), 1), np.float32)}
-
-    def observe(self, state):
-        return {"observation": np.repeat(state["time"] / 10, 2, axis=1)}
-
-    def step(self, state, action, uniform):
-        time = state["time"] + 1
-        count, ends = len(time), time[:, 0] == 2
-        infos = {"agents/one/terminated": ends, "agents/two/truncated": ends}
-        return WorldStep({"time": time}, np.zeros(count), np.zeros(count, np.bool_), infos)
-
-
-@parameter_class
-class OneStepEndParameters:
-    level: str = "one_step_end"
-
-    def build(self, *, num_envs):
-        return WorldEnvironment(OneStepEnd(), num_envs=num_envs, max_episode_steps=12)
-
-
-def test_an_end_in_the_middle_of_a_decision_is_the_end_of_the_member():
-    """Each decision of the top lasts 4 steps, so each member makes one an episode."""
-    group = rl.AgentGroupParameters(
-        members=(
-            rl.GroupMember(agent=ddpg("one", 9), actions="0", terminated="agents/one/terminated"),
-            rl.GroupMember(agent=ddpg("two", 9), actions="1", truncated="agents/two/truncated"),
-        )
-    )
-    goals = rl.GoalSpace(low=(2.0, 2.0), high=(3.0, 3.0), threshold=(0.1, 0.1))
-    params = builders.graph(
-        rl.LevelParameters(name="top", agent=group),
-        rl.LevelParameters(name="low", agent=ddpg("low"), goal_space=goals, horizon=4),
-        environment=OneStepEndParameters(),
-        num_envs=2,
-        training=2 * 48,
-    )
-    with created(params) as manager:
-        manager.run()
-        for name, kind in (("one", "terminated"), ("two", "truncated")):
-            kept = trajectories_of(manager.graph.agents["top"].members[name])
-            ends = kept[f"/{kind}"]
-            assert ends.shape == (2, 4), "one decision in each of 4 episodes"
-            assert ends.all()

@@ -1,14 +1,12 @@
 """Members that act in turn: each gets exactly its own decisions, and what came until the next."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 from plain_group import CHOICES, PlainGroup
-from resuming import after, amid, assert_resumes
-from small_agents import SMALL, ddpg, ppo
+from small_agents import ddpg, ppo
 
 import coach_rl as rl
 from coach_rl.core.agents import AgentContext
@@ -17,11 +15,10 @@ from coach_rl.core.infos import agent_info
 from coach_rl.core.parts import description_of, trajectories_of
 from coach_rl.core.records import HIDDEN_STATE, Outcome
 from coach_rl.core.spaces import EnvironmentSpaces
-from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.members.member_agents import switch
 from coach_rl.extensions.members.requests import GraphRequest
 from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
-from tests.builders import created, flat, graph
+from tests.builders import created, flat
 
 NAMES = ("a", "b", "c")
 CLOCK = Clock(phase=Phase.TRAIN)
@@ -314,151 +311,14 @@ def test_description_shows_the_arbiter_the_members_and_the_selector():
 # Whole runs.
 
 
-class Relay:
-    """Two runners who push one ball; one of them, drawn at each step, is named by the world."""
-
-    start_numbers, step_numbers = 1, 2
-    spaces = EnvironmentSpaces(
-        observation=spaces.Dict(
-            {
-                "observation": spaces.Box(-9, 9, (1,), np.float32),
-                "turn/a": spaces.Discrete(2),
-                "turn/b": spaces.Discrete(2),
-            }
-        ),
-        action=spaces.Box(-1, 1, (1,), np.float32),
-    )
-
-    def start(self, uniform):
-        return {"place": uniform - 0.5, "turn": np.zeros(len(uniform), np.int64)}
-
-    def observe(self, state):
-        turn = state["turn"]
-        return {
-            "observation": state["place"].astype(np.float32),
-            "turn/a": 1 - turn,
-            "turn/b": turn,
-        }
-
-    def step(self, state, action, uniform):
-        place = state["place"] + 0.2 * action + 0.1 * (uniform[:, :1] - 0.5)
-        turn = (uniform[:, 1] < 0.6).astype(np.int64)
-        reward = -np.abs(place[:, 0])
-        info = {"agents/b/reward": reward - 1}
-        return WorldStep({"place": place, "turn": turn}, reward, np.abs(place[:, 0]) > 1, info)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelayParameters:
-    level: str = "relay"
-
-    def build(self, *, num_envs):
-        return WorldEnvironment(Relay(), num_envs=num_envs, max_episode_steps=11)
-
-
 def to_the_left(observation, space):
     """The second member pushes where the ball is on the right."""
     return (observation["observation"][:, 0] > 0).astype(np.int64)
 
 
-RUNNING = {
-    "turns": rl.Turns(order=("a", "b", "b")),
-    "environment": rl.EnvironmentTurns(),
-    "selector": rl.SelectedTurns(agent=ppo("chooser", 20), observations=("observation",), every=2),
-    "function": rl.SelectedTurns(
-        agent=rl.ScriptedAgentParameters(name="chooser", policy=to_the_left)
-    ),
-}
-
-
 PLACES = rl.GoalSpace(
     low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key="observation"
 )
-ACTOR, CRITIC = rl.ActorParameters(torso=SMALL), rl.CriticParameters(torso=SMALL)
-
-
-def running(arbiter, seed, *, shares=None, num_envs=3):
-    agents = (ppo("a", 12), ppo("b", 12) if shares else ddpg("b", 20, capacity=500))
-    rewards = (None, "agents/b/reward")
-    members = tuple(
-        rl.GroupMember(agent=agent, observations=("observation",), reward=reward, shares=shares)
-        for agent, reward in zip(agents, rewards, strict=True)
-    )
-    group = rl.AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
-    steps = {"training": 300, "heatup": 30, "evaluation_interval": 150, "progress_interval": 3}
-    return created(flat(group, RelayParameters(), num_envs=num_envs, **steps), seed)
-
-
-def in_the_middle(arbiter, seed):
-    """Members whose actions are goals of the lowest level, on the second of three levels."""
-    learning = rl.LearningParameters(batch=8, learning_starts=10, report_every=10)
-    hiro = rl.HIROAgentParameters(
-        name="b",
-        learning=learning,
-        correction=None,
-        update_mode="eager",
-        actor=ACTOR,
-        critic=CRITIC,
-    )
-    members = tuple(rl.GroupMember(agent=agent) for agent in (ddpg("a", 10), hiro))
-    group = rl.AgentGroupParameters(members=members, arbiter=arbiter, discount=0.9)
-    params = graph(
-        rl.LevelParameters(name="top", agent=ddpg("top", 10)),
-        rl.LevelParameters(name="middle", agent=group, goal_space=PLACES, horizon=3),
-        rl.LevelParameters(name="low", agent=ppo("low", 30), goal_space=PLACES, horizon=2),
-        environment=rl.PointMassParameters(max_episode_steps=17),
-        num_envs=4,
-        training=600,
-        heatup=40,
-        evaluation_interval=300,
-        progress_interval=4,
-    )
-    return created(params, seed)
-
-
-def amid_decisions(manager):
-    """Whether decisions of two members are open in a row, one of them for some steps."""
-    level = manager.state_dict()["training"]["top"]
-    level = level if "decisions_of" in level["agent_rows"] else level["environment"]
-    rows = level["agent_rows"]
-    both = rows["decisions_of"]["a"]["open"] & rows["decisions_of"]["b"]["open"]
-    lasts = rows["decisions_of"]["a"]["duration"] > 1
-    return (both & lasts).any()
-
-
-@pytest.mark.drawn(one_of=4)
-@pytest.mark.parametrize("shares", [None, "one"])
-@pytest.mark.parametrize("kind", RUNNING)
-def test_group_stopped_in_mid_decision_resumes_bit_for_bit(kind, shares, tmp_path):
-    def check(whole, _):
-        members = whole.graph.agents["main"].members
-        learners = [
-            each for name, each in members.items() if kind != "function" or name != "chooser"
-        ]
-        assert all(each.training_steps > 0 for each in learners)
-
-    build = partial(running, RUNNING[kind], shares=shares)
-    assert_resumes(build, tmp_path, after(100, amid_decisions), check=check)
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize(
-    "arbiter",
-    [
-        rl.Turns(order=("a", "b", "b")),
-        rl.SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=2),
-        rl.SelectedTurns(agent=ppo("chooser", 10), observations=("observation",), every=50),
-    ],
-    ids=["turns", "selector", "selector that outlasts the horizon"],
-)
-def test_members_in_the_middle_of_a_stack_resume_bit_for_bit(arbiter, tmp_path):
-    def check(whole, _):
-        members = whole.graph.agents["middle"].members
-        assert all(each.training_steps > 0 for each in members.values())
-
-    amid_sub_episodes = amid if getattr(arbiter, "every", 1) == 50 else amid_decisions
-    moment = after(200, amid_sub_episodes)
-    assert_resumes(partial(in_the_middle, arbiter), tmp_path, moment, check=check)
 
 
 def heard(maker, arbiter, steps):

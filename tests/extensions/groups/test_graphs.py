@@ -224,20 +224,6 @@ def test_graph_resumed_between_any_ticks_continues_bit_for_bit(tick):
                 assert first.get(row, []) + continued.transitions.get(row, []) == made
 
 
-def test_row_in_company_has_the_transitions_of_the_row_alone():
-    for number in range(10):
-        levels, phases, seeds, discount = case(number)
-        levels = [replace(level, testing_rate=0.0) for level in levels]  # drawn by row
-        clock = Clock()
-        stack, agents = built(levels, seeds, clock, discount)
-        advanced(stack, clock, phases)
-        for row, seed in enumerate(seeds):
-            alone, own = built(levels, [seed], clock, discount)
-            advanced(alone, clock, phases)
-            for agent, single in zip(agents, own, strict=True):
-                assert agent.transitions.get(row, []) == single.transitions.get(0, [])
-
-
 class FirstAndLast(TickSource):
     """Ticks of the first and the last of three rows."""
 

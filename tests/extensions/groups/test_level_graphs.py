@@ -66,61 +66,6 @@ def training(*levels, **settings):
     return manager
 
 
-@pytest.mark.parametrize("preempt", [False, True])
-def test_diamond_with_networks_resumed_in_mid_decision_continues_bit_for_bit(preempt):
-    arrangement = below(*["top"] * preempt, **NAMES)
-    one, other = training(*DIAMOND, **arrangement), training(*DIAMOND, **arrangement)
-    for manager in (one, other):
-        manager.graph.clock.phase = Phase.TRAIN
-    for _ in range(103):
-        one.graph.tick()
-    other.graph.load_state_dict(one.graph.state_dict())
-    for _ in range(60):
-        for manager in (one, other):
-            manager.graph.tick()
-    assert_same_state(one.graph.state_dict(), other.graph.state_dict())
-    assert one.graph.clock.training_steps > 0
-    one.close()
-    other.close()
-
-
-@pytest.mark.parametrize("preempt", [False, True])
-def test_level_selected_again_acts_on_what_the_environment_shows_now(preempt):
-    manager, decided = training(*DIAMOND, **below(*["top"] * preempt, **NAMES)), 0
-    for agent in manager.graph.agents.values():
-        chosen = agent._chosen
-
-        def checked(row_state, request, observation, clock, chosen=chosen):
-            nonlocal decided
-            decided += len(request.rows)
-            for key, shown in request.observation.items():
-                np.testing.assert_array_equal(observation[key], shown)
-            return chosen(row_state, request, observation, clock)
-
-        agent._chosen = checked
-    manager.graph.clock.phase = Phase.TRAIN
-    for _ in range(60):
-        manager.graph.tick()
-    assert decided > 300
-    manager.close()
-
-
-def test_shared_level_has_one_agent_that_learns_from_all_its_parents():
-    manager = training(*DIAMOND)
-    graph = manager.graph
-    graph.clock.phase = Phase.TRAIN
-    for _ in range(60):
-        graph.tick()
-    path = {tuple(each.name for each in graph.training.path(row)) for row in range(4)}
-    assert path <= {("top", "left", "low"), ("top", "right", "low")}
-    figures = {each.name: each.drain() for each in graph.training.levels}
-    shares = [figures["top"][f"selected_share/{name}"] for name in ("left", "right")]
-    assert sum(shares) == pytest.approx(1.0)
-    assert min(shares) > 0
-    assert "selected_share/low" not in figures["left"]
-    manager.close()
-
-
 def test_frozen_level_loaded_from_a_flat_run_keeps_its_parameters(tmp_path):
     flat = rl.run_experiment(
         manager_of(rl.LevelParameters(name="main", agent=PPO), **CHAIN),

@@ -9,11 +9,10 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.parts import trajectories_of
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.testing.states import flat_state
-from tests.agents.resuming import after, amid, assert_resumes
+from tests.agents.resuming import after, assert_resumes
 from tests.agents.small_agents import ddpg, ppo
 from tests.builders import created, graph
 
@@ -91,41 +90,6 @@ def unfiltered(name, rollout=40):
     return ppo(name, rollout, normalised=False)
 
 
-def test_a_shared_agent_learns_from_what_every_member_does():
-    """Each member's transitions are those it would have alone, in one memory."""
-    shared = manager(sharing(lambda name: replace(ddpg(name), learning=_never())))
-    group = shared.graph.agents["low"]
-    seen = []
-    top = shared.graph.training.levels[0]
-    top.listeners.append(lambda shown, action: seen.append((shown, action)))
-    list(shared.train_and_act(rl.EnvironmentSteps(3 * 60)))
-    ((name, agent),) = group.members.items()
-    assert name == "walker"
-    kept, fewest = trajectories_of(agent), 60
-    assert kept["/mask"].shape[0] == 2 * 3, "a row of the agent for each member of each row"
-    for row in range(3):
-        for number, member in enumerate(("left", "right")):
-            mask = kept["/mask"][2 * row + number]
-            places = kept["/observations/observation"][2 * row + number][mask]
-            done = kept["/agents/walker/actions"][2 * row + number][mask]
-            expected = [
-                (shown[member][row], action[member][row])
-                for shown, action in seen
-                if abs(shown[member][row, 0]) <= 0.25  # it is over beyond
-            ]
-            assert 20 < len(places) <= len(expected)
-            fewest = min(fewest, len(expected))
-            for place, push, (shown, action) in zip(places, done, expected, strict=False):
-                np.testing.assert_array_equal(place, shown)
-                np.testing.assert_array_equal(push, action)
-    assert fewest < 60, "the test wants members that are over before the others"
-    shared.close()
-
-
-def _never():
-    return rl.LearningParameters(learning_starts=1_000)
-
-
 def one_member_is_over(manager):
     playing = manager.state_dict()["training"]["top"]["agent_rows"]["playing"]
     return (playing["left"] != playing["right"]).any()
@@ -140,21 +104,6 @@ def test_shared_agent_is_saved_once_and_resumes_bit_for_bit(kind, tmp_path):
 
     build = partial(manager, sharing(kind))
     assert_resumes(build, tmp_path, after(101, one_member_is_over), check=check)
-
-
-def test_rows_of_a_shared_agent_are_independent_of_their_company():
-    ways = []
-    for num_envs in (1, 3):
-        graph_manager, way = manager(sharing(walker), num_envs=num_envs), []
-
-        def listen(shown, action, way=way):
-            way.append([shown["both"][0], action["left"][0], action["right"][0]])
-
-        graph_manager.graph.training.levels[0].listeners.append(listen)
-        list(graph_manager.heatup(rl.EnvironmentSteps(15 * num_envs)))
-        ways.append(way)
-        graph_manager.close()
-    np.testing.assert_array_equal(*[[np.concatenate(each) for each in way] for way in ways])
 
 
 def test_decisions_of_a_shared_agent_are_followed_row_by_row():
@@ -181,49 +130,6 @@ def above(kind, rewards=(None, None)):
             for number, (name, reward) in enumerate(zip(names, rewards, strict=True))
         )
     )
-
-
-def test_members_of_a_group_above_share_out_the_sub_goal_and_have_rewards_of_their_own():
-    """Each is paid what the environment's agent of its choice earned during the decision."""
-    rewards = ("agents/left/reward", "agents/right/reward")
-    graph_manager = manager(
-        sharing(walker), above(lambda name: unfiltered(name, 1_000), rewards), num_envs=1
-    )
-    steps, goals = [], []
-    training = graph_manager.graph.training
-    training.levels[0].listeners.append(lambda shown, action: goals.append((len(steps), action[0])))
-    recv = training.simulators.recv
-
-    def heard():
-        answer = recv()
-        steps.append([answer.info[name][0] for name in rewards])
-        return answer
-
-    training.simulators.recv = heard
-    list(graph_manager.train_and_act(rl.EnvironmentSteps(100)))
-    group = graph_manager.graph.agents["top"]
-    kept = [trajectories_of(group.members[name]) for name in ("x", "y")]
-    count = kept[0]["/mask"].sum()
-    assert count > 20
-    durations = np.diff([begin for begin, _ in goals])
-    assert durations.max() > 1
-    for number, own in enumerate(kept):
-        for decision in range(count):
-            begin, goal = goals[decision]
-            end = goals[decision + 1][0] if decision + 1 < len(goals) else len(steps)
-            earned = sum(step[number] for step in steps[begin:end])
-            assert own["/rewards"][0, decision] == pytest.approx(earned, abs=1e-5)
-            action = own[f"/agents/{'xy'[number]}/actions"][0, decision, 0]
-            assert goal[number] == pytest.approx(0.5 * np.clip(action, -1, 1))
-    graph_manager.close()
-
-
-def test_group_above_stopped_in_mid_decision_resumes_bit_for_bit(tmp_path):
-    def check(whole, _):
-        assert whole.graph.agents["top"].members["x"].training_steps > 0
-
-    build = partial(manager, sharing(walker), above(unfiltered))
-    assert_resumes(build, tmp_path, after(151, amid), check=check)
 
 
 def test_choices_in_a_row_are_shared_out_as_well():

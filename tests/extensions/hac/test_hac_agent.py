@@ -1,6 +1,5 @@
 """HAC's agents in their stacks: what they learn from, going on after a stop, wrong input."""
 
-import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -165,71 +164,6 @@ def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_pat
 
     build = partial(built, parameters((strict, *below)))
     assert_resumes(build, tmp_path, after(250), check=check)
-
-
-def test_every_step_and_every_decision_becomes_one_transition():
-    manager = built(parameters(steps=600))
-    records = drained(manager)
-    top, middle, low = (each.memory for each in manager.graph.agents.values())
-    assert len(low) == manager.graph.clock.environment_steps == 600
-    ends = {
-        level.name: sum(
-            int(record.scalars["level/sub_episodes"])
-            for record in records
-            if record.kind == "level"
-            and record.level == level.name
-            and "level/sub_episodes" in record.scalars
-        )
-        for level in manager.parameters.levels
-    }
-    # What ended since the last progress record is not said yet.
-    left = {
-        level.name: int(level.sub_episodes.drain().get("sub_episodes", 0))
-        for level in manager.graph.training.levels
-    }
-    assert len(middle) == ends["low"] + left["low"]
-    assert len(top) == ends["middle"] + left["middle"]
-    manager.close()
-
-
-def test_transitions_join_where_nothing_ended_and_carry_the_goal_of_their_sub_episode():
-    manager = built(parameters(steps=600))
-    drained(manager)
-    for index, each in enumerate(manager.graph.agents.values()):
-        shown, level = each.memory.trajectories(), manager.parameters.levels[index]
-        for row in range(3):
-            count = int(shown["/mask"][row].sum())
-            before, after = (
-                shown[f"{prefix}observations/observation"][row][:count]
-                for prefix in ("/", "/next_")
-            )
-            goal, next_goal = (
-                shown[f"{prefix}observations/desired_goal"][row][:count]
-                for prefix in ("/", "/next_")
-            )
-            ended = shown["/terminated"][row][:count] | shown["/truncated"][row][:count]
-            joined = ~ended[:-1]
-            np.testing.assert_array_equal(after[:-1][joined], before[1:][joined])
-            np.testing.assert_array_equal(goal[:-1][joined], goal[1:][joined])
-            np.testing.assert_array_equal(goal, next_goal)
-            reached = level.goal_space.reached(goal, {"observation": after})
-            np.testing.assert_array_equal(shown["/rewards"][row][:count], reached - 1.0)
-            np.testing.assert_array_equal(shown["/terminated"][row][:count], reached)
-    manager.close()
-
-
-def test_the_goal_asked_for_is_the_goal_of_the_very_first_step_below():
-    manager = built(parameters(steps=300))
-    drained(manager)
-    for upper, lower in itertools.pairwise(manager.graph.agents.values()):
-        asked, given = upper.memory.trajectories(), lower.memory.trajectories()
-        for row in range(3):
-            ended = (given["/terminated"][row] | given["/truncated"][row])[given["/mask"][row]]
-            first = np.flatnonzero(np.concatenate([[True], ended[:-1]]))
-            goals = given["/observations/desired_goal"][row][first]
-            actions = asked["/agents/agent/actions"][row][asked["/mask"][row]]
-            np.testing.assert_array_equal(goals[: len(actions)], actions)
-    manager.close()
 
 
 def test_penalties_are_for_tests_that_used_up_the_horizon_below():

@@ -22,7 +22,7 @@ from tests.agents.decisions import context, request
 from tests.agents.resuming import after, assert_resumes
 from tests.agents.small_dqns import HEADS, batches
 from tests.builders import created, flat
-from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN, scaled
+from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 ACTIONS = spaces.Discrete(3, start=5)
@@ -50,31 +50,6 @@ def build(params=None, actions=ACTIONS, *, seen=SEEN, num_envs=1):
 
 
 # Layers.
-
-
-def test_noisy_layer_equals_whole_matrices_with_noise():
-    torch.manual_seed(0)
-    layer = NoisyLinear(nn.Linear(4, 3).double(), initial_noise=0.5).requires_grad_(False)
-    with torch.no_grad():
-        layer.weight_noise.uniform_(-1, 1)
-        layer.bias_noise.uniform_(-1, 1)
-    values = torch.randn(6, 4, dtype=torch.float64)
-    drawn = torch.randn(6, 7, dtype=torch.float64)
-    noise = drawn.sign() * drawn.abs().sqrt()
-    found = layer(values, noise)
-    for row in range(6):
-        numbers = [scaled(number) for number in drawn[row].tolist()]
-        for output in range(3):
-            out = numbers[4 + output]
-            expected = float(layer.bias[output] + layer.bias_noise[output] * out)
-            for place in range(4):
-                weight = layer.weight[output, place]
-                weight = weight + layer.weight_noise[output, place] * numbers[place] * out
-                expected += float(weight * values[row, place])
-            assert float(found[row, output]) == pytest.approx(expected, rel=1e-12)
-    plain = nn.functional.linear(values, layer.weight, layer.bias)
-    assert torch.equal(layer(values), plain)
-    assert torch.equal(layer(values, torch.zeros(1, 7, dtype=torch.float64)), plain)
 
 
 def test_network_begins_with_the_weights_of_a_plain_one_and_the_noise_of_the_paper():

@@ -3,6 +3,8 @@
 import numpy as np
 
 import coach_rl as rl
+from coach_rl.agents.ppo_agent import PPOAgent
+from coach_rl.core.parameter_classes import parameter_class
 from tests.agents.small_agents import SMALL, ppo
 
 
@@ -53,3 +55,14 @@ KINDS = {
     "option critic": (option_critic(), rl.OptionSpace(count=3)),
 }
 """Agents that learn options, and the options."""
+
+
+class EndingPPO(PPOAgent):
+    def ends(self, row_state, rows, observation, clock):
+        return np.ones(len(rows), np.bool_)
+
+
+@parameter_class
+class EndingPPOParameters(rl.PPOAgentParameters):
+    def build(self, context):
+        return EndingPPO(self, context)

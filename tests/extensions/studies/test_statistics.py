@@ -77,14 +77,6 @@ def test_band_is_the_estimate_at_each_point():
         assert here == pytest.approx((alone.value, alone.low, alone.high))
 
 
-def test_difference_that_no_two_shares_can_have_is_not_called_detectable():
-    """Three seeds of success rates: 176 % was reported."""
-    shares = [0.4, 1.0, 1.0], [0.1, 1.0, 1.0]
-    assert difference(*shares, bounds=(0.0, 1.0)).detectable is None
-    assert difference(*shares).detectable == pytest.approx(1.76, abs=0.01)
-    assert difference(*shares, bounds=(0.0, 1.0)).low is not None
-
-
 def test_difference_by_hand():
     far = difference([10.0, 11.0, 12.0], [1.0, 2.0, 3.0], mean)
     half = 2.7764 * np.sqrt(2 / 3)  # Welch's degrees are 4, the error is root of 1/3 + 1/3

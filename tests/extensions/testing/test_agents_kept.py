@@ -83,6 +83,14 @@ FEW = 60
 """Ticks in which no update is waited for any longer, where none comes."""
 TRIALS = {
     "ppo": alone(PPO),
+    "ppo, penalty": alone(
+        rl.PPOAgentParameters(
+            algorithm=replace(
+                ON_POLICY["algorithm"], objective="kl", kl_target=1e-9, scale_returns=True
+            ),
+            update_mode="eager",
+        ),
+    ),
     "ppo, choices": alone(rl.PPOAgentParameters(**ON_POLICY), CHOICE),
     "ppo, mixed": alone(rl.PPOAgentParameters(arguments={"far": ("kind", 2)}, **ON_POLICY), MIXED),
     "ppo, bits": alone(PPO, EnvironmentSpaces(observation=SEEN, action=MultiBinary((2, 2)))),
