@@ -56,8 +56,6 @@ from coach_rl.core import (
     PiecewiseSchedule as PiecewiseSchedule,
     Runtime as Runtime,
     Space as Space,
-    SuccessRate as SuccessRate,
-    SuccessSchedule as SuccessSchedule,
     SymmetryParameters as SymmetryParameters,
     TrainingSteps as TrainingSteps,
     UnknownNameError as UnknownNameError,
@@ -339,6 +337,15 @@ from coach_rl.extensions.learned_goals.lesson_goals import (
 )
 from coach_rl.extensions.learned_goals.metra_goals import (
     METRAGoalSpace as METRAGoalSpace,
+)
+from coach_rl.extensions.level_phases.level_phases import (
+    LevelTimes as LevelTimes,
+)
+from coach_rl.extensions.level_phases.moments import (
+    SuccessRate as SuccessRate,
+)
+from coach_rl.extensions.level_phases.success_schedule import (
+    SuccessSchedule as SuccessSchedule,
 )
 from coach_rl.extensions.looking.histograms import (
     HistogramParameters as HistogramParameters,

@@ -34,6 +34,7 @@ from coach_rl.extensions.hiro.landmarks import LandmarkParameters
 from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
 from coach_rl.extensions.imitation.behaviour_cloning import BCAgentParameters
 from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
+from coach_rl.extensions.level_phases.level_phases import LevelTimes
 from coach_rl.extensions.looking import histograms, inspections
 from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
@@ -52,7 +53,6 @@ from coach_rl.graph_managers import (
     GraphManager,
     HRLGraphManager,
     LevelParameters,
-    LevelTimes,
     SignalParameters,
 )
 from coach_rl.memories import ReplayMemoryParameters
