@@ -28,12 +28,12 @@ class Panel(MazeDataPanel):
     """hiql: the inverse temperature, how strongly advantages weigh cloned actions."""
     cloning: float = 0.003
     """gciql: weight of behaviour cloning; OGBench's for point mazes."""
-    places: int = 100
+    places: int = 200
     """Places of the graph."""
-    longest: float = 25.0
-    """Steps by the values above which no edge joins two places."""
-    build_every: int = 1_000
-    """Updates after which the graph is built again from the data."""
+    longest: float = 15.0
+    """Steps by the values above which no edge leads from one place to another."""
+    build_every: int = 10_000
+    """Updates after which the graph is built again from the data; evaluations use the latest."""
 
     @property
     def lower(self) -> rl.AgentParameters:

@@ -29,7 +29,8 @@ from coach_rl.extensions.data.level_data import UsesDataBelow
 from coach_rl.extensions.planning.edge_costs import EdgeCosts, EdgeCostsParameters
 from coach_rl.extensions.planning.graph_agent import GraphAgent, GraphAgentParameters
 from coach_rl.extensions.planning.place_space import PlaceSpace
-from coach_rl.extensions.way_points_from_data.data_places import DataPlaces
+from coach_rl.extensions.way_points_from_data.data_places import DataPlaces, MeanCosts
+from coach_rl.extensions.way_points_from_data.state_planner import StatePlanner
 from coach_rl.extensions.way_points_from_data.value_steps import ValueSteps
 from coach_rl.memories.batches import NEXT_OBSERVATIONS
 
@@ -44,7 +45,7 @@ class DataGraphAgentParameters(GraphAgentParameters, UsesDataBelow):
     """The places, and up to which cost edges join them."""
     costs: EdgeCostsParameters = field(default_factory=ValueSteps)
     """The costs of a try to pass an edge: steps by the values of the level below."""
-    every: Positive[int] = 1_000
+    every: Positive[int] = 10_000
     """Updates of the level below after which the graph is built again, until the agent acts in the
     world. Evaluations plan on the latest graph, or send the goal itself where there is none."""
 
@@ -60,8 +61,12 @@ class DataGraphAgentParameters(GraphAgentParameters, UsesDataBelow):
         space = PlaceSpace.between(
             place, owner, fixed_goal=self.fixed_goal, conditions=self.conditions
         )
-        if self.conditions is not None:
-            self.conditions.check(context.spaces.observation)
+        if not space.requests_all:
+            raise ConfigurationError(
+                f"{owner}: goals of the level below have {space.requested_size} of a place's "
+                f"{space.size} elements, and edges of a graph from data lead to whole places; give "
+                "both levels goals with the same elements, and leave out `conditions`"
+            )
         costs = self.costs.build(owner, place, self.fixed_goal)
         below = self._learner_below(owner, place)
         rng = generator(context.seed, self.name, "candidates")
@@ -81,13 +86,13 @@ class DataGraphAgentParameters(GraphAgentParameters, UsesDataBelow):
                 "GCIQLAgentParameters"
             )
         seen = below.observation_space.spaces
-        needed = [each.key for each in (place.goal, self.conditions) if each is not None]
-        changed = below.input_filter.changed_keys
-        if missing := [key for key in needed if key not in seen or key in changed]:
+        assert place.goal is not None
+        key = place.goal.key
+        if key not in seen or key in below.input_filter.changed_keys:
             raise ConfigurationError(
-                f"{owner} reads {', '.join(missing)} from the transitions that agent "
-                f"'{below.name}' keeps, which has them changed or left out by its InputFilter; "
-                "leave them as they are there"
+                f"{owner} reads '{key}' from the transitions that agent "
+                f"'{below.name}' keeps, where its InputFilter has changed it or left it out; "
+                "leave it as it is"
             )
         return below
 
@@ -114,9 +119,17 @@ class DataGraphAgent(GraphAgent):
         below: OffPolicyAgent,
         rng: np.random.Generator,
     ) -> None:
-        super().__init__(params, space=space, costs=costs)
+        mean_costs = MeanCosts(costs)
+        super().__init__(params, space=space, costs=mean_costs)
+        self._planner = StatePlanner(
+            self._memory,
+            space,
+            costs=costs,
+            longest=params.places.longest,
+            retry_discount=params.retry_discount,
+        )
         self._choice = params
-        self._costs = costs
+        self._costs = mean_costs
         self._below = below
         self._rng = rng
         self._built_at = 0

@@ -23,20 +23,24 @@ class DataPlaces:
     """Places chosen from achieved goals of a data set by farthest-point sampling.
 
     Edges join places that are few steps apart by the costs, as in SoRB (Eysenbach et al. 2019,
-    arXiv:1906.05253, section 3); fewer places than it has cover the data, as in HIGL (Kim et al.
+    arXiv:1906.05253, section 2.2); fewer places than it has cover the data, as in HIGL (Kim et al.
     2021, arXiv:2110.13625).
     """
 
     are_visited: ClassVar[bool] = True
     grow: ClassVar[bool] = False  # all at once, when the agent builds its graph
 
-    count: Positive[int] = 100
+    count: Positive[int] = 200
     """Places at most; there are fewer where the candidates achieve fewer different goals."""
     candidates: Positive[int] = 10_000
     """Transitions drawn from the data, of whose achieved goals places are chosen."""
-    longest: Positive[float] = 25.0
-    """Steps, or other units of the costs, above which no edge leads from one place to another; the
-    horizon of the level below should allow for as many."""
+    states: Positive[int] = 8
+    """Observations of each place over which the costs of its edges are averaged: those of the
+    candidates nearest to it, which differ in all but the goal, such as in velocity."""
+    longest: Positive[float] = 15.0
+    """Steps, or other units of the costs, above which no edge leads from one place to another. Less
+    than the horizon of the level below, and than the number of updates times the rate of the
+    values' targets: values that young do not count more steps."""
 
     def build(
         self,
@@ -61,32 +65,54 @@ class DataPlaces:
     ) -> Places:
         """The places among achieved goals, and the edges between them.
 
-        Where an edge is short enough in one direction there is one in the other, too, which costs
-        as much as it does: every place of a connected part can be left.
+        An edge leads from one place to another where it costs `longest` or less. Places that can't
+        be both reached and left are dropped: of each connected part, the largest strongly connected
+        one remains.
 
         Args:
             goals: Achieved, [K, G].
             states: Observations made there, [K, ...] each.
-            costs: Costs of edges; the graph has those up to `longest`.
+            costs: Costs of edges between places with S = `states` observations each.
             bounds: Lower and upper bounds of goals, [G] each.
         """
-        numbers = farthest_points(goals, self.count)
-        there = take(states, numbers)
-        # All pairs of places, sorted by their beginnings; [M, M] without its diagonal.
-        all_pairs = Roadmap.of_neighbours(goals[numbers].astype(np.float64), len(numbers))
-        steps = np.full((len(numbers), len(numbers)), np.inf)
-        edges = np.arange(len(all_pairs.begins))
-        steps[all_pairs.begins, all_pairs.ends] = costs.of(all_pairs, there, edges)
-        is_near = np.minimum(steps, steps.T) <= self.longest
-        kept = is_near[all_pairs.begins, all_pairs.ends]
+        places = goals[farthest_points(goals, self.count)].astype(np.float64)
+        near = squared_distances(places, goals).argsort(axis=1, kind="stable")[:, : self.states]
+        there = take(states, near)  # [M, S, ...] each
+        all_pairs = Roadmap.of_neighbours(places, len(places))
+        steps = costs.of(all_pairs, there, np.arange(len(all_pairs.begins)))
+        (short,) = (steps <= self.longest).nonzero()
         roadmap = Roadmap(
-            places=all_pairs.places,
-            begins=all_pairs.begins[kept],
-            ends=all_pairs.ends[kept],
-            lengths=all_pairs.lengths[kept],
+            places=places,
+            begins=all_pairs.begins[short],
+            ends=all_pairs.ends[short],
+            lengths=all_pairs.lengths[short],
         )
+        kept = strongly_connected(roadmap)
         low, high = bounds
-        return ChosenPlaces(roadmap, there, low=low, high=high)
+        return ChosenPlaces(roadmap.part(kept), take(there, kept), low=low, high=high)
+
+
+@dataclass(frozen=True)
+class MeanCosts:
+    """Costs of edges averaged over S observations of each place.
+
+    Their `states` are [M, S, ...] each.
+    """
+
+    costs: EdgeCosts
+    """Those of single observations."""
+
+    @property
+    def missed(self) -> float | None:
+        return self.costs.missed
+
+    def of(self, roadmap: Roadmap, states: Observation, edges: IntArray) -> FloatArray:
+        first = next(iter(states.values()), np.zeros((0, 1)))
+        found = [
+            self.costs.of(roadmap, {key: each[:, number] for key, each in states.items()}, edges)
+            for number in range(first.shape[1])
+        ]
+        return np.asarray(np.mean(found, axis=0))
 
 
 def farthest_points(points: FloatArray, count: int) -> IntArray:
@@ -104,6 +130,23 @@ def farthest_points(points: FloatArray, count: int) -> IntArray:
         chosen.append(int(squares.argmax()))
         squares = np.minimum(squares, squared_distances(points, points[chosen[-1:]])[:, 0])
     return np.array(chosen, np.int64)
+
+
+def strongly_connected(roadmap: Roadmap) -> IntArray:
+    """The places of the largest strongly connected part of each connected part, in order."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(roadmap.places)
+    edges = csr_matrix((np.ones(len(roadmap.begins)), (roadmap.begins, roadmap.ends)), (count,) * 2)
+    _, strong = connected_components(edges, connection="strong")  # [M] numbers of parts
+    sizes = np.bincount(strong)[strong]
+    kept: list[int] = []
+    for part in range(roadmap.parts.max(initial=-1) + 1):
+        (places,) = (roadmap.parts == part).nonzero()
+        largest = strong[places[sizes[places].argmax()]]
+        kept += places[strong[places] == largest].tolist()
+    return np.array(sorted(kept), np.int64)
 
 
 @dataclass

@@ -25,8 +25,8 @@ from coach_rl.extensions.hac.critic_below import CriticBelow, require_timeless_s
 from coach_rl.extensions.planning.edge_costs import EdgeCosts, expected_steps
 from coach_rl.extensions.planning.roadmap import Roadmap
 
-_AT_ONCE = 1 << 16
-"""Edges whose values are computed together, by which memory is limited."""
+_AT_ONCE = 1 << 12
+"""Edges whose values are computed together, which fit into a cache."""
 
 
 @parameter_class
