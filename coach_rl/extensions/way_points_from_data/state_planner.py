@@ -15,7 +15,8 @@ class StatePlanner(GraphPlanner):
 
     The way-point is argmin_w d(s, w) + D(w, target) over places w with d(s, w) up to `longest`
     that are not reached yet; D is the cost of the cheapest way over the graph. Where that is the
-    target, or no place is that near, the goal itself is sent (Eysenbach et al. 2019, section 2.2).
+    target, the target is reached, or no place is that near, the goal itself is sent (Eysenbach et
+    al. 2019, section 2.2).
     Tries from the same place count for d as for an edge: one that is passed with the chance p costs
     (1 - p) / p misses besides.
 
@@ -60,7 +61,7 @@ class StatePlanner(GraphPlanner):
             misses = steps[row] if self._costs.missed is None else self._costs.missed
             first = steps[row] + (1 - passed) / passed * misses
             rest = self._graph.costs_to(target, missed=missed[row], cautious=not explores)
-            is_near = (steps[row] <= self._longest) & ~reached[row]
+            is_near = (steps[row] <= self._longest) & ~reached[row] & ~reached[row, target]
             total = np.where(is_near, first + rest, np.inf)
             if np.isfinite(total).any():
                 way_points[row] = total.argmin()

@@ -10,6 +10,8 @@ import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from coach_rl.extensions.data.files import write_file
 from coach_rl.extensions.testing.states import assert_same_state
+from coach_rl.extensions.way_points_from_data.data_places import MeanCosts
+from coach_rl.extensions.way_points_from_data.exported import decision_of
 from tests.agents import decisions
 from tests.builders import created
 
@@ -17,6 +19,11 @@ SMALL = rl.TorsoParameters(middleware=(8, 8), orthogonal=False)
 ADAM = rl.AdamParameters(learning_rate=1e-3)
 MOST = 30
 """Steps of an episode."""
+BY_LENGTH = {
+    "places": rl.DataPlaces(count=10, candidates=100, longest=1.0),  # metres
+    "costs": rl.EdgeLengths(),
+}
+"""Edges of a graph that has several in every way, whatever few updates have made of values."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +87,7 @@ def test_graph_is_built_from_the_data_below_and_evaluated(data, kind):
     for place in graph.roadmap.places:  # each was achieved in the data
         assert np.isclose(seen, place.astype(np.float32)).all(axis=1).any()
     assert len(graph.roadmap.begins) == 90  # nothing is farther than 1,000 steps
-    costs = rl.ValueSteps().build("agent", top_place(manager), ())
+    costs = MeanCosts(rl.ValueSteps().build("agent", top_place(manager), ()))
     now = costs.of(graph.roadmap, top._memory._places.states, np.arange(90))
     np.testing.assert_allclose(graph.try_costs, now)  # those of the last networks
     built = [each for each in records if each.level == "top" and "graph/edges" in each.scalars]
@@ -98,23 +105,29 @@ def top_place(manager):
 
 
 def test_evaluation_sends_way_points_of_the_graph(data):
-    manager, _ = finished(maze_run(data))
+    manager, _ = finished(maze_run(data, top=upper(**BY_LENGTH)))
     top = manager.graph.agents["top"]
-    rows = top.new_rows(1, 0)
-    sent = acted(top, rows, manager)
-    place, way_point = int(rows.place[0]), int(rows.way_point[0])
-    assert top.graph.roadmap.edge(place, way_point) is not None
-    np.testing.assert_allclose(sent[0], top.graph.roadmap.places[way_point], atol=1e-6)
+    places = top.graph.roadmap.places
+    sent_to = set()
+    for start in places:
+        for goal in places:
+            rows = top.new_rows(1, 0)
+            sent = acted(top, rows, manager, start=start, goal=goal)
+            way_point = int(rows.way_point[0])
+            wanted = goal if way_point < 0 else places[way_point]
+            np.testing.assert_allclose(sent[0], wanted, atol=1e-6)
+            sent_to.add(way_point)
+    assert len(sent_to) > 2  # the goal itself, and several places
     manager.close()
 
 
-def acted(top, rows, manager):
-    """What a graph sends from one end of the maze to a goal at the other, in an evaluation."""
-    there = np.float32([[-1.0, 1.0]])
+def acted(top, rows, manager, *, start=(-1.0, 1.0), goal=(-1.0, -1.0)):
+    """The goal that a graph sends in an evaluation, [1, 2]."""
+    there = np.float32([start])
     seen = {
-        "observation": np.float32([[-1.0, 1.0, 0.0, 0.0]]),
+        "observation": np.float32([[*start, 0.0, 0.0]]),
         "achieved_goal": there,
-        "desired_goal": np.float32([[-1.0, -1.0]]),
+        "desired_goal": np.float32([goal]),
     }
     clock = manager.graph.evaluation.clock
     return top.act(rows, decisions.request(seen, greedy=True), clock)
@@ -130,7 +143,7 @@ def test_graph_that_is_not_built_yet_sends_the_goal_itself(data):
 
 
 def test_graph_stays_while_the_agent_acts_and_its_edges_learn(data):
-    manager = created(maze_run(data, updates=10, training=300), 0)
+    manager = created(maze_run(data, top=upper(**BY_LENGTH), updates=10, training=300), 0)
     top = manager.graph.agents["top"]
     before = None
     for record in manager.improve():
@@ -252,8 +265,23 @@ def test_graph_above_a_level_that_leaves_goals_out_is_refused(data):
             observation={"achieved_goal": (rl.ObservationNormalizationFilter(),)}
         ),
     )
-    with pytest.raises(ConfigurationError, match="reads achieved_goal from the transitions"):
+    with pytest.raises(ConfigurationError, match="reads 'achieved_goal' from the transitions"):
         created(maze_run(data, low=low), 0)
+
+
+def test_graph_of_places_with_more_than_goals_is_refused(data):
+    speed = rl.GoalSpace(
+        low=(-9.0,), high=(9.0,), threshold=(1.0,), key="observation", elements=(2,)
+    )
+    with pytest.raises(ConfigurationError, match="edges of a graph from data lead to whole places"):
+        created(maze_run(data, top=upper(conditions=speed)), 0)
+
+
+def test_graph_from_data_cannot_be_exported(data):
+    manager, _ = finished(maze_run(data))
+    with pytest.raises(ConfigurationError, match="cannot be exported: its ways begin with values"):
+        decision_of(manager.graph.agents["top"], None)
+    manager.close()
 
 
 def test_graph_as_the_lowest_level_is_refused(data):

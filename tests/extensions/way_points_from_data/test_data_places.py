@@ -7,7 +7,7 @@ import coach_rl as rl
 from coach_rl.core.errors import SpaceError
 from coach_rl.extensions.planning.way_points import WayPointGraph
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.extensions.way_points_from_data.data_places import farthest_points
+from coach_rl.extensions.way_points_from_data.data_places import MeanCosts, farthest_points
 
 BOUNDS = np.zeros(2), np.full(2, 10.0)
 
@@ -61,19 +61,58 @@ def test_farthest_points_equal_a_plain_program():
     np.testing.assert_array_equal(farthest_points(points, 12), wanted)
 
 
-def test_data_places_edges_are_those_up_to_the_longest_in_either_direction():
-    costs = Table([[0, 3, 9], [8, 0, 7], [9, 6, 0]])
-    places = chosen([[0, 0], [9, 0], [0, 4]], costs, longest=6.0)
-    # 0 to 1 costs 3, and 8 back; 2 to 1 costs 6, and 7 back; between 0 and 2 it is 9 both ways.
+TABLE = [[0, 3, 9], [8, 0, 7], [9, 6, 0]]
+CORNERS = [[0, 0], [9, 0], [0, 4]]
+
+
+def test_data_places_edges_are_those_up_to_the_longest():
+    places = chosen(CORNERS, Table(TABLE), longest=8.0)
+    # 0 to 1 costs 3, and 8 back; 1 to 2 costs 7, and 6 back; between 0 and 2 it is 9 both ways.
     assert edges(places) == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert (np.diff(places.roadmap.begins) >= 0).all()
     np.testing.assert_allclose(places.roadmap.lengths, [9, 9, np.sqrt(97), np.sqrt(97)])
 
 
-def test_data_places_keep_the_observations_made_there():
-    places = chosen([[0, 0], [1, 0], [9, 9], [0, 8]], Straight(), count=3)
-    np.testing.assert_array_equal(places.states["number"], [0, 2, 3])
+def test_data_places_that_cannot_be_reached_and_left_are_dropped():
+    places = chosen(CORNERS, Table(TABLE), longest=7.0)
+    # Nothing leads to 0 within 7.
+    np.testing.assert_array_equal(places.roadmap.places, CORNERS[1:])
+    np.testing.assert_array_equal(places.states["number"][:, 0], [1, 2])
+    assert edges(places) == {(0, 1), (1, 0)}
+
+
+def test_data_places_of_each_connected_part_keep_the_largest_that_is_strongly_connected():
+    far = np.full((5, 5), 9.0)
+    for begin, end in [(0, 1), (1, 0), (2, 0), (3, 4), (4, 3)]:
+        far[begin, end] = 1.0
+    corners = [[0, 0], [10, 10], [0, 10], [10, 0], [5, 5]]
+    numbers = farthest_points(np.float32(corners), 5)
+    np.testing.assert_array_equal(numbers, np.arange(5))
+    places = chosen(corners, Table(far), longest=1.0)
+    np.testing.assert_array_equal(places.states["number"][:, 0], [0, 1, 3, 4])
+    assert edges(places) == {(0, 1), (1, 0), (2, 3), (3, 2)}
+
+
+def test_data_places_keep_the_observations_nearest_to_them():
+    goals = [[0, 0], [1, 0], [9, 9], [0, 8], [8, 9]]
+    places = chosen(goals, Straight(), count=3, states=2, longest=20.0)
+    np.testing.assert_array_equal(places.states["number"], [[0, 1], [2, 4], [3, 0]])
     np.testing.assert_array_equal(places.roadmap.places, [[0, 0], [9, 9], [0, 8]])
+
+
+def test_mean_costs_are_averages_over_the_observations_of_a_place_by_hand():
+    class Faster:
+        missed = 3.0
+
+        def of(self, roadmap, states, edges):
+            return roadmap.lengths[edges] / states["speed"][roadmap.begins[edges]]
+
+    roadmap = chosen([[0, 0], [6, 0]], Straight()).roadmap
+    costs = MeanCosts(Faster())
+    states = {"speed": np.array([[1.0, 2.0], [3.0, 6.0]])}
+    # 6 m take 6 or 3 from the first place, 2 or 1 from the second.
+    np.testing.assert_allclose(costs.of(roadmap, states, np.arange(2)), [4.5, 1.5])
+    assert costs.missed == 3.0
 
 
 def test_data_places_of_one_goal_have_no_edges():
@@ -82,38 +121,52 @@ def test_data_places_of_one_goal_have_no_edges():
     assert edges(places) == set()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(4))
 def test_ways_over_data_places_equal_floyd_and_warshall(seed):
     rng = np.random.default_rng(seed)
-    count = 12
+    count = 14
     table = rng.uniform(1, 10, (count, count))
-    goals = rng.random((count, 2)) * 10
-    numbers = farthest_points(np.float32(goals), count)
-    places = chosen(goals, Table(table), count=count, longest=3.0)
+    places = chosen(rng.random((count, 2)) * 10, Table(table), count=count, longest=3.0)
+    direct = np.where(table <= 3.0, table, np.inf)
+    np.fill_diagonal(direct, 0.0)
+    total = shortest(direct)
+    there = total < np.inf
+    there_and_back = there & there.T
+    joined = shortest(np.minimum(direct, direct.T)) < np.inf
+    kept = []
+    for part in {tuple(row.nonzero()[0]) for row in joined}:
+        most = max(part, key=lambda place: (there_and_back[place].sum(), -place))
+        kept += [place for place in part if there_and_back[most, place]]
+    kept = sorted(kept)
+    assert 1 < len(kept) == len(places.roadmap.places)
     graph = WayPointGraph(places.roadmap, forgetting=0.0, lowest_probability=0.02)
-    graph.try_costs = Table(table).of(places.roadmap, {}, np.arange(len(places.roadmap.begins)))
-    assert len(numbers) == len(places.roadmap.places) == count
-    total = np.full((count, count), np.inf)
-    np.fill_diagonal(total, 0.0)
-    for begin, end in edges(places):
-        total[begin, end] = table[begin, end]
-    direct = total.copy()
-    for between in range(count):
-        total = np.minimum(total, total[:, between, None] + total[between])
-    begins, ends = (total < np.inf).nonzero()
-    np.testing.assert_allclose(graph.costs(begins, ends), total[begins, ends])
+    kept_table = table[np.ix_(kept, kept)]
+    edge_numbers = np.arange(len(places.roadmap.begins))
+    graph.try_costs = Table(kept_table).of(places.roadmap, {}, edge_numbers)
+    wanted = total[np.ix_(kept, kept)]
+    begins, ends = (wanted < np.inf).nonzero()
+    np.testing.assert_allclose(graph.costs(begins, ends), wanted[begins, ends])
+    for target in range(len(kept)):
+        np.testing.assert_allclose(graph.costs_to(target), wanted[:, target])
     following = graph.next_places(begins, ends)
     moves = begins != ends
-    through = direct[begins, following] + total[following, ends]
-    np.testing.assert_allclose(through[moves], total[begins, ends][moves])
+    through = direct[np.ix_(kept, kept)][begins, following] + wanted[following, ends]
+    np.testing.assert_allclose(through[moves], wanted[begins, ends][moves])
     np.testing.assert_array_equal(following[~moves], ends[~moves])
-    # What no way leads to is in another part of the graph.
-    for begin, end in zip(*(total == np.inf).nonzero(), strict=True):
-        assert places.roadmap.parts[begin] != places.roadmap.parts[end]
+    parts = places.roadmap.parts
+    np.testing.assert_array_equal(wanted < np.inf, parts[:, None] == parts)
+
+
+def shortest(direct):
+    """Costs of the cheapest ways between all pairs, [M, M], by Floyd and Warshall."""
+    total = direct.copy()
+    for between in range(len(total)):
+        total = np.minimum(total, total[:, between, None] + total[between])
+    return total
 
 
 def test_data_places_saved_state_restores_places_and_edges():
-    places = chosen([[0, 0], [1, 0], [9, 9], [0, 8]], Straight(), longest=9.0)
+    places = chosen([[0, 0], [1, 0], [9, 9], [0, 8]], Straight(), longest=99.0)
     again = rl.DataPlaces().build(*BOUNDS, 2)
     assert len(again.roadmap.places) == 0
     again.load_state_dict(places.state_dict())
