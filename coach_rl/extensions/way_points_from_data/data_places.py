@@ -188,7 +188,8 @@ class ChosenPlaces:
         places = state["places"]
         if "begins" not in state or places.shape[1:] != self.roadmap.places.shape[1:]:
             raise SpaceError("the places that were saved are goals of another kind")
-        begins, ends = state["begins"].copy(), state["ends"].copy()
+        begins = state["begins"].copy()
+        ends = state["ends"].copy()
         lengths = np.sqrt(((places[begins] - places[ends]) ** 2).sum(axis=1))
         self.roadmap = Roadmap(places=places.copy(), begins=begins, ends=ends, lengths=lengths)
         self.states = {key: values.copy() for key, values in state["states"].items()}

@@ -72,7 +72,8 @@ class StatePlanner(GraphPlanner):
         """Costs from the states of rows to all places, [R, M]."""
         achieved = self._space.achieved(observation)
         places = self._graph.roadmap.places
-        rows, count = len(achieved), len(places)
+        rows = len(achieved)
+        count = len(places)
         ways = Roadmap(
             places=places,
             begins=np.arange(rows).repeat(count),
