@@ -13,6 +13,7 @@ Sources: SoRB (Eysenbach, Salakhutdinov, Levine 2019, arXiv:1906.05253); Sparse 
 
 import time
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
 from coach_rl.core.records import Observation
+from coach_rl.core.saved import SavedNames
 from coach_rl.core.seeding import generator
 from coach_rl.extensions.data.level_data import UsesDataBelow
 from coach_rl.extensions.planning.edge_costs import EdgeCosts, EdgeCostsParameters
@@ -108,7 +110,7 @@ class DataGraphAgent(GraphAgent):
         rng: Draws the transitions of which places are chosen.
     """
 
-    SAVED = ("_rng", "_built_at")
+    SAVED: ClassVar[SavedNames] = ("_rng", "_built_at")
 
     def __init__(
         self,

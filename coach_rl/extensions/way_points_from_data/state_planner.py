@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coach_rl.core.records import FloatArray, IntArray, Observation
+from coach_rl.core.records import BoolArray, FloatArray, IntArray, Observation
 from coach_rl.extensions.planning.edge_costs import EdgeCosts
 from coach_rl.extensions.planning.graph_memory import GraphMemory, GraphPlanner
 from coach_rl.extensions.planning.place_space import PlaceSpace
@@ -82,7 +82,7 @@ class StatePlanner(GraphPlanner):
         )
         return self._costs.of(ways, observation, np.arange(rows * count)).reshape(rows, count)
 
-    def _reached(self, observation: Observation) -> np.ndarray:
+    def _reached(self, observation: Observation) -> BoolArray:
         """Which rows have reached which places, [R, M]."""
         places = self._graph.roadmap.places
         rows = len(next(iter(observation.values())))
