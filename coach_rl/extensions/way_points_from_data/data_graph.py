@@ -75,10 +75,10 @@ class DataGraphAgentParameters(GraphAgentParameters, UsesDataBelow):
         return DataGraphAgent(self, space=space, costs=costs, below=below, rng=rng)
 
     def _learner_below(self, owner: str, place: LevelPlace) -> OffPolicyAgent:
-        """The agent below, whose memory keeps what shows the goals of the graph.
+        """The agent below, whose memory keeps the observations that the level above sees.
 
         Raises:
-            ConfigurationError: It has no memory, or its memory lacks the goals that are achieved.
+            ConfigurationError: It has no memory, or filters change what that keeps.
         """
         below = place.agent_below
         if not isinstance(below, OffPolicyAgent):
@@ -87,14 +87,11 @@ class DataGraphAgentParameters(GraphAgentParameters, UsesDataBelow):
                 f"{type(below).__name__} keeps none; give that level HIQLAgentParameters or "
                 "GCIQLAgentParameters"
             )
-        seen = below.observation_space.spaces
-        assert place.goal is not None
-        key = place.goal.key
-        if key not in seen or key in below.input_filter.changed_keys:
+        if changed := sorted(below.input_filter.changed_keys):
             raise ConfigurationError(
-                f"{owner} reads '{key}' from the transitions that agent "
-                f"'{below.name}' keeps, where its InputFilter has changed it or left it out; "
-                "leave it as it is"
+                f"{owner} reads observations from the transitions that agent '{below.name}' keeps, "
+                f"where its InputFilter has changed {', '.join(changed)}; leave them as they are, "
+                "or set that agent's normalise_observations, which keeps them"
             )
         return below
 
