@@ -456,6 +456,15 @@ from coach_rl.extensions.studies.study import (
     Study as Study,
     Variant as Variant,
 )
+from coach_rl.extensions.way_points_from_data.data_graph import (
+    DataGraphAgentParameters as DataGraphAgentParameters,
+)
+from coach_rl.extensions.way_points_from_data.data_places import (
+    DataPlaces as DataPlaces,
+)
+from coach_rl.extensions.way_points_from_data.value_steps import (
+    ValueSteps as ValueSteps,
+)
 from coach_rl.extensions.workers.collection import (
     CollectionParameters as CollectionParameters,
 )

@@ -1,12 +1,13 @@
-"""The medium point maze from stitch data: HIQL beside GCIQL, and then online beside from scratch.
+"""The medium point maze from stitch data: GCIQL, HIQL and a graph; online beside from scratch.
 
 coach maze_data stitch ./data/stitch.npz                          # the data, once
 python -m benchmarks.studies.goals_from_data --hours 2            # every job in turn
 python -m benchmarks.studies.goals_from_data --hours 2 HIQL_seed0 # one of them
 python -m benchmarks.studies.goals_from_data --report             # what the results say
 
-Data, networks, batches, discount and learning rate are the same for all, and each level of HIQL
-makes as many updates as GCIQL. A result, a file below `benchmarks/results/goals_from_data/`, has
+Data, networks, batches, discount and learning rate are the same for all, and each level that learns
+makes as many updates as GCIQL; *DataGraph* has HIQL's lower level below a graph that is built once,
+after the last update. A result, a file below `benchmarks/results/goals_from_data/`, has
 the success of the last networks in each of OGBench's five tasks, 20 episodes each; no checkpoint is
 chosen. *online* runs of HIQL act for 50,000 steps in the maze after those updates, and learn from
 both. *scratch* runs are the same agent there after one update, with no data in its batches. Their
@@ -25,6 +26,8 @@ from benchmarks.studies.single_runs import FINAL_SEED, Job, Result, SingleRuns, 
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.extensions.studies.statistics import Estimate, difference, estimate, mean
 
+METHODS = ("GCIQL", "HIQL", "DataGraph")
+"""Presets that learn from the data alone, `PointMaze_` left out."""
 SEEDS = range(5)
 UPDATES = 5_000
 """Updates from the data, of each level."""
@@ -40,6 +43,7 @@ MARGIN = 0.1
 COMPILED = {
     "GCIQL": "agent.update_mode='compiled'",
     "HIQL": "stack.0.agent.update_mode='compiled'; stack.1.agent.update_mode='compiled'",
+    "DataGraph": "stack.1.agent.update_mode='compiled'",
 }
 """Changes by which updates are compiled, which costs a minute once and changes no more than
 rounding."""
@@ -53,6 +57,8 @@ so, so that both make some 5,000 in 50,000 steps."""
 def offline(method: str, seed: int) -> Job:
     """A run that learns from the data alone."""
     panel = {**PANEL, "updates": UPDATES}
+    if method == "DataGraph":
+        panel["build_every"] = UPDATES
     return Job(preset=f"PointMaze_{method}", seed=seed, panel=panel, paths=COMPILED[method])
 
 
@@ -99,11 +105,7 @@ def area(steps: IntArray, rates: FloatArray) -> float:
 
 STUDY = SingleRuns(
     name="goals_from_data",
-    jobs={
-        f"{method}_seed{seed}": offline(method, seed)
-        for seed in SEEDS
-        for method in ("GCIQL", "HIQL")
-    }
+    jobs={f"{method}_seed{seed}": offline(method, seed) for seed in SEEDS for method in METHODS}
     | {f"online_seed{seed}": acting(seed, updates=UPDATES, share=None) for seed in SEEDS}
     | {f"scratch_seed{seed}": acting(seed, updates=1, share=0.0) for seed in SEEDS},
     read=read,
@@ -112,7 +114,7 @@ STUDY = SingleRuns(
 
 def report() -> None:
     """Print success and areas by group, and the differences with their intervals."""
-    offline = {method: results(method) for method in ("GCIQL", "HIQL")}
+    offline = {method: results(method) for method in METHODS}
     success = {}
     for method, found in offline.items():
         tasks = np.array([each["tasks"] for each in found])  # [seeds, tasks]
@@ -122,6 +124,8 @@ def report() -> None:
         print(f"{method}, {len(tasks)} seeds: tasks {each}  all {shown(whole)}")
     apart = difference(success["HIQL"], success["GCIQL"], mean, bounds=(0.0, 1.0))
     print(f"HIQL - GCIQL: {shown(apart)}, wanted above {MARGIN:.0%}")
+    apart = difference(success["DataGraph"], success["HIQL"], mean, bounds=(0.0, 1.0))
+    print(f"DataGraph - HIQL: {shown(apart)}")
     areas = {}
     for group in ("online", "scratch"):
         areas[group] = np.array([each["area"] for each in results(group)])

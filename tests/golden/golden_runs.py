@@ -146,6 +146,11 @@ FROM_DATA = (
 LEVELS_FROM_DATA = FROM_DATA.replace(
     "agent.learning", "stack.0.agent.learning.report_every=20; stack.1.agent.learning"
 ).replace("updates=40", "updates=20")  # of each level
+GRAPH_FROM_DATA = (
+    FROM_DATA.replace("agent.learning", "stack.1.agent.learning")
+    + "; build_every=20; places=20; longest=1000.0; stack.0.agent.places.candidates=200; "
+    + "stack.0.agent.report_every=5; stack.1.horizon=5"
+)
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
         steps=200,
@@ -339,6 +344,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         )
         for skills in ("own", "one", "option_critic")
     },
+    "PointMaze_DataGraph": dict(steps=60, changes=GRAPH_FROM_DATA),
     "PointMaze_GCIQL": dict(steps=60, changes=FROM_DATA),
     "PointMaze_GCIQL, cloning": dict(steps=60, changes=f"{FROM_DATA}; algorithm=gcbc"),
     "PointMaze_HAC": dict(steps=400, changes=HAC),

@@ -26,7 +26,7 @@ from coach_rl.core.state import State
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
 from coach_rl.extensions.data.filled_memory import FilledMemory, Share, filled
 from coach_rl.extensions.data.held_out import HeldOutParameters, HeldOutShare
-from coach_rl.extensions.data.level_data import DataGoalsMaker
+from coach_rl.extensions.data.level_data import DataGoalsMaker, UsesDataBelow
 from coach_rl.extensions.data.reading import DataReading, learning_agents
 from coach_rl.graph_managers.arrangement import Arrangement, LevelChain
 from coach_rl.graph_managers.graph_manager import GraphManager
@@ -92,7 +92,7 @@ class DataSourceParameters(SourceParameters):
         if len(experiment.levels) > 1:
             yield from self._problems_of_levels(experiment)
         for level in experiment.levels:
-            if not isinstance(level.agent, OffPolicyAgentParameters):
+            if not isinstance(level.agent, OffPolicyAgentParameters | UsesDataBelow):
                 yield (
                     f"agent '{level.agent.name}' ({type(level.agent).__name__}) has no replay "
                     "memory and cannot learn from a data set; use an off-policy agent, e.g. "
@@ -119,6 +119,8 @@ class DataSourceParameters(SourceParameters):
     def _problems_of_levels(self, experiment: GraphParameters) -> Iterator[str]:
         for level in experiment.levels:
             memory = getattr(level.agent, "memory", None)
+            if isinstance(level.agent, UsesDataBelow):
+                continue
             if not any(isinstance(each, DataGoalsMaker) for each in getattr(memory, "parts", ())):
                 yield (
                     f"source.data is for one level, or for several whose memories take goals from "
@@ -239,7 +241,8 @@ class BatchHierarchyParameters(GraphParameters):
     """An experiment of several levels that learn from a data set, and then in the world if wanted.
 
     The memory of each level takes goals from trajectories, e.g. with `DataGoalsParameters` at the
-    lowest level and `SubGoalsFromDataParameters` above. Updates are counted as in
+    lowest level and `SubGoalsFromDataParameters` above; a level above may use what the one below
+    keeps instead, as `DataGraphAgentParameters` do. Updates are counted as in
     `BatchGraphParameters`, summed over the levels.
     """
 
@@ -304,7 +307,9 @@ def _fill_levels(experiment: BatchGraphParameters | BatchHierarchyParameters) ->
 
 
 def _filled(agent: AgentParameters, data_share: float | None) -> AgentParameters:
-    """The agent, whose memory has transitions before it has made any."""
+    """The agent, whose memory, if it has one, has transitions before it has made any."""
+    if isinstance(agent, UsesDataBelow):
+        return agent
     assert isinstance(agent, OffPolicyAgentParameters)
     return replace(agent, memory=filled(agent.memory, data_share))
 

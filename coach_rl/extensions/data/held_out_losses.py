@@ -26,6 +26,7 @@ from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.extensions.data.batch_graph import DataSourceParameters, DataStack
 from coach_rl.extensions.data.block_filling import fill_in_blocks, fills_in_blocks
 from coach_rl.extensions.data.filled_memory import FilledMemory
+from coach_rl.extensions.data.reading import learning_agents, learning_levels
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.levels.level_manager import LevelManager
 
@@ -70,7 +71,7 @@ class HeldOutLosses:
                 "HeldOutLossParameters measures losses of episodes that are held out of learning; "
                 "give held_out, e.g. BatchGraphParameters(held_out=0.1), or leave it out"
             )
-        for agent in map(_agent_of, run.graph.training.levels):
+        for agent in learning_agents(run.graph.training.levels):
             if not fills_in_blocks(agent):
                 raise ConfigurationError(
                     f"HeldOutLossParameters cannot measure losses of agent '{agent.name}', "
@@ -85,8 +86,7 @@ class HeldOutLosses:
         levels = run.graph.training.levels
         if not self._memories:
             self._fill(run)
-        for level in levels:
-            agent = _agent_of(level)
+        for level, agent in learning_levels(levels):
             found = self._losses(agent, self._memories[level.name])
             scalars = {f"held_out/{name}": value for name, value in found.items()}
             yield run.note(scalars, level=level.name, agent=agent.name)

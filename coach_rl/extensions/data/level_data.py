@@ -24,6 +24,14 @@ class DataGoalsMaker(MemoryPartParameters):
     """
 
 
+class UsesDataBelow:
+    """Base of parameters of agents without a replay memory that use what the level below keeps.
+
+    They are allowed above levels that learn from data, such as an agent that plans on places of
+    the data.
+    """
+
+
 def data_of_level(
     recorded: Recorded, level: LevelDescription, below: LevelDescription | None, *, is_top: bool
 ) -> Recorded:

@@ -44,17 +44,20 @@ class DataIdentity:
     """Episodes of the data set."""
 
 
+def learning_levels(levels: Sequence[LevelManager]) -> list[tuple[LevelManager, OffPolicyAgent]]:
+    """The levels that learn from data, with their agents; others use what these keep."""
+    agents = [(level, level.agent) for level in levels]
+    return [(level, agent) for level, agent in agents if isinstance(agent, OffPolicyAgent)]
+
+
 def learning_agents(levels: Sequence[LevelManager]) -> list[OffPolicyAgent]:
     """The agents of levels that learn from data."""
-    return [level.agent for level in levels if isinstance(level.agent, OffPolicyAgent)]
+    return [agent for _, agent in learning_levels(levels)]
 
 
 def _waiting(levels: Sequence[LevelManager]) -> Iterator[tuple[LevelManager, OffPolicyAgent]]:
     """Levels, and their agents, whose memories await the data that a state has left out."""
-    for level in levels:
-        agent = level.agent
-        if not isinstance(agent, OffPolicyAgent):
-            continue
+    for level, agent in learning_levels(levels):
         memory = agent.memory
         if isinstance(memory, FilledMemory) and memory.awaits_data:
             yield level, agent
@@ -63,10 +66,12 @@ def _waiting(levels: Sequence[LevelManager]) -> Iterator[tuple[LevelManager, Off
 def _seen_by(
     levels: Sequence[LevelManager], read: Recorded
 ) -> Iterator[tuple[LevelManager, Recorded]]:
-    """Levels, top first, and a simulator's data as each sees them."""
+    """Levels that learn from data, top first, and a simulator's data as each sees them."""
+    learning = {level.name for level, _ in learning_levels(levels)}
     descriptions = [level.params for level in levels]
     for level, below in zip(levels, [*descriptions[1:], None], strict=True):
-        yield level, data_of_level(read, level.params, below, is_top=level is levels[0])
+        if level.name in learning:
+            yield level, data_of_level(read, level.params, below, is_top=level is levels[0])
 
 
 def _storing_state(agent: OffPolicyAgent) -> State:

@@ -104,6 +104,11 @@ class GCIQLLearner(IQLLearner):
             more = {"cloning_loss": cloning}
         return loss, {"policy_loss": loss, "entropy": entropy, **more}
 
+    def goal_values(self, observation: Tensors) -> Tensor:
+        """The values V(s, g) [B] of observations with goals, [B, ...] each."""
+        values: Tensor = self.value.call(self.value.online, observation)
+        return values
+
     def _lowest(self, observation: Tensors, action: Tensor) -> Tensor:
         """The lower critic's values [B] of actions [B, A]."""
         values: Tensor = self.critics.call(self.critics.online, observation, action)

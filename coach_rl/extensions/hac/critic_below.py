@@ -68,6 +68,18 @@ def require_critic_below(owner: str, place: LevelPlace) -> OffPolicyAgent:
             f"got {type(low).__name__}"
             + (f" '{low.name}', which has none" if isinstance(low, OffPolicyAgent) else "")
         )
+    require_timeless_states(owner, place, low)
+    return low
+
+
+def require_timeless_states(owner: str, place: LevelPlace, low: OffPolicyAgent) -> None:
+    """Raise `ConfigurationError` where the networks below need earlier observations, or goals.
+
+    Args:
+        owner: The planning agent, for messages.
+        place: Its place in the stack.
+        low: The agent below, whose networks evaluate observations made above.
+    """
     require_memoryless(
         (network.module for network in low.learner.networks.values()),
         f"{owner} plans by agent '{low.name}', which",
@@ -80,4 +92,3 @@ def require_critic_below(owner: str, place: LevelPlace) -> OffPolicyAgent:
             "InputFilter must neither remember them nor change goals; got filters for "
             f"{', '.join(sorted(changed)) or 'earlier observations'}"
         )
-    return low

@@ -32,7 +32,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.core.row_noise import RowNoise
-from coach_rl.core.saved import Saved, SavedAttribute
+from coach_rl.core.saved import Saved, SavedAttribute, SavedNames
 from coach_rl.core.state import State
 from coach_rl.extensions.planning.edge_costs import EdgeCosts
 from coach_rl.extensions.planning.graph_memory import (
@@ -101,7 +101,12 @@ class GraphAgent(Saved):
     """
 
     TIMED: ClassVar[Mapping[str, str]] = {"_plan": "plan"}
-    SAVED = (SavedAttribute("_memory", inline=True), "_decisions", "_reported_at", "_priced_at")
+    SAVED: ClassVar[SavedNames] = (
+        SavedAttribute("_memory", inline=True),
+        "_decisions",
+        "_reported_at",
+        "_priced_at",
+    )
 
     def __init__(
         self, params: GraphAgentParameters, *, space: PlaceSpace, costs: EdgeCosts

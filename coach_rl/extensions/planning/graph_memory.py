@@ -73,7 +73,23 @@ class GraphMemory:
         self._params = params
         self._space = space
         self._costs = costs
-        self._take(self._new_places())
+        self.replace(self._new_places())
+
+    def replace(self, places: Places) -> None:
+        """Replace the places; nothing is known of their edges but the lengths."""
+        self._places = places
+        params = self._params
+        self.graph = WayPointGraph(
+            places.roadmap,
+            forgetting=params.forgetting,
+            lowest_probability=params.lowest_probability,
+            prune_after=params.prune_after,
+            retry_discount=params.retry_discount,
+            missed=self._costs.missed,
+            requested=self._space.requested_size,
+            goal=self._space.goal_size,
+        )
+        self.records = PlaceRecords(places)
 
     def visit(self, observation: Observation) -> None:
         """Record visited positions; may change the set of places."""
@@ -145,29 +161,13 @@ class GraphMemory:
             raise SpaceError(f"{another}: {error}") from error
         if graph is None or np.shape(graph["edge_passed"]["counts"]) != places.roadmap.begins.shape:
             raise SpaceError(another)
-        self._take(places)
+        self.replace(places)
         self.graph.load_state_dict(graph)
         self.records.load_state_dict(state)
 
     def _new_places(self) -> Places:
         """The places as they are at the beginning."""
         return self._params.places.build(*self._space.bounds, self._space.requested_size)
-
-    def _take(self, places: Places) -> None:
-        """Replace the places, without any statistics."""
-        self._places = places
-        params = self._params
-        self.graph = WayPointGraph(
-            places.roadmap,
-            forgetting=params.forgetting,
-            lowest_probability=params.lowest_probability,
-            prune_after=params.prune_after,
-            retry_discount=params.retry_discount,
-            missed=self._costs.missed,
-            requested=self._space.requested_size,
-            goal=self._space.goal_size,
-        )
-        self.records = PlaceRecords(places)
 
     def _price(self, edges: IntArray) -> None:
         """Recompute the costs of these edges."""

@@ -341,6 +341,16 @@ class WayPointGraph(Saved):
         ]
         return np.array(found, np.float64)
 
+    def costs_to(self, target: int, *, missed: Tries = (), cautious: bool = False) -> FloatArray:
+        """The expected length of the way from every place to one, [M]; infinite where none leads.
+
+        Args:
+            target: Where the ways lead.
+            missed: Tries that have just missed.
+            cautious: True not to count on changes that have never come about.
+        """
+        return self._search((target,), cautious, missed)[0]
+
     def note_loaded(self) -> None:
         """Drop the searches of the state before."""
         self._forget_searches()
