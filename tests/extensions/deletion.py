@@ -28,8 +28,8 @@ GOLDEN = "CartPole_PPO or Pendulum_SAC or levels"
 """Golden runs that are repeated after each deletion: of the core alone."""
 USED = (
     "testing", "choices", "discrete_maps", "distributional", "episode_filters", "exploration",
-    "hindsight", "image_filters", "images", "level_phases", "mixed_actions", "optimizers", "own_modules",
-    "prioritised", "recurrent_layers", "scripts", "strict_subgoals", "update_modes",
+    "hindsight", "image_filters", "images", "level_phases", "mixed_actions", "optimizers",
+    "own_modules", "prioritised", "recurrent_layers", "scripts", "strict_subgoals", "update_modes",
 )  # fmt: skip
 """Extensions that the core's tests use: contracts, and small ones with one class or two."""
 KEPT = ("MUJOCO_GL", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
