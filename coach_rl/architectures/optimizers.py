@@ -1,4 +1,4 @@
-"""What an optimiser is, and what describes one."""
+"""Optimisers, and how one is described."""
 
 from abc import ABC, abstractmethod
 from typing import Annotated, Protocol

@@ -129,7 +129,7 @@ class UpdateEngine(Generic[Batch]):
 
     @property
     def mode(self) -> str:
-        """How steps run: `auto` is resolved, and eager where a step can't be run as it selects."""
+        """The mode of steps: `auto` is resolved, to eager where a step can't be run otherwise."""
         return self._mode.name
 
     def set_scalars(self, **values: float) -> None:

@@ -64,7 +64,7 @@ class ChosenMode:
     owner: str
     """The agent, for messages."""
     runtime: Runtime
-    """Where the preparation of a step is shown."""
+    """The run's settings, which show the preparation of a step."""
     reason: str = ""
     """The reason for another mode than `auto` selects; empty: there is none."""
     is_starting: bool = False

@@ -1,4 +1,4 @@
-"""What the numbers of a space mean, and casts between spaces that mean the same."""
+"""The meaning of the numbers of a space, and casts between spaces that mean the same."""
 
 from collections.abc import Callable
 

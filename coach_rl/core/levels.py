@@ -92,7 +92,7 @@ class LevelChange:
         yield from ()
 
     def for_chains(self, *, is_top: bool) -> Iterator[str]:  # noqa: ARG002 - for subclasses
-        """What it does that only levels in a chain can, such as "changes its reach"."""
+        """Settings that only levels in a chain can have, such as "changes its reach"."""
         yield from ()
 
     def build(self, level: "LevelT", context: GoalContext, clock: Clock) -> "LevelT":  # noqa: ARG002

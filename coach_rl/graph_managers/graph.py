@@ -96,7 +96,7 @@ class Graph:
         self.tracker = EpisodeTracker(parameters.num_envs)
         """Open training episodes."""
         self.timings = LevelTimings(parameters.levels)
-        """What gives levels phases and stages of their own while it trains."""
+        """Changes of single levels while it trains: their phases, and stages of schedules."""
         self.unloaded = {each.name for each in parameters.levels if each.load is not None}
         """Names of the levels whose agents are still to be loaded from another run."""
         self.watchers = tuple(watchers)

@@ -60,7 +60,7 @@ class LevelTiming(Saved):
 
 
 class LevelTimings:
-    """What follows training for the changes of all levels.
+    """The timings of all levels' changes, which follow training.
 
     Args:
         levels: Top first.

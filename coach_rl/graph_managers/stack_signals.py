@@ -1,4 +1,4 @@
-"""What is logged of the infos of a stack's environments, and of what agents note."""
+"""Signals of a stack for the log: infos of its environments, and notes of its agents."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

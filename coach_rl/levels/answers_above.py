@@ -1,4 +1,4 @@
-"""What a level answers the one above, whose decisions are over with its sub-episodes."""
+"""Answers of a level to the one above, whose decisions are over with its sub-episodes."""
 
 from coach_rl.core.level_parts import Judgement
 from coach_rl.core.records import NO_ANSWER, EnvResponse, IntArray, take

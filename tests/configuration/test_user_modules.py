@@ -175,9 +175,9 @@ def test_step_that_cannot_be_captured_changes_the_manifest(
 
         return run
 
-    engine = "coach_rl.architectures.update_engine"
-    monkeypatch.setattr(f"{engine}.resolved_mode", lambda *_, **__: "captured")
-    monkeypatch.setattr(f"{engine}.cannot_run", lambda *_: None)
+    architectures = "coach_rl.architectures"
+    monkeypatch.setattr(f"{architectures}.update_engine.resolved_mode", lambda *_, **__: "captured")
+    monkeypatch.setattr(f"{architectures}.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.extensions.update_modes.recorded_steps.captured", captured)
     task = Runtime(device="cpu")
     with pytest.warns(CoachWarning):

@@ -15,6 +15,7 @@ from gymnasium import spaces
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
+from coach_rl.core.levels import LevelChange
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.records import ActionRequest, End, Outcome
 from coach_rl.core.row_noise import RowNoise
@@ -36,6 +37,12 @@ SPACES = EnvironmentSpaces(
     action=spaces.Box(-1, 1, (3,), np.float64),
 )
 """What is seen of the walks, and how they are moved."""
+
+
+class Freezes(LevelChange):
+    """The level may be frozen at any time; a test says when."""
+
+    may_freeze = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +86,9 @@ class Level:
     def changes(self):
         """When it learns, where it does not always."""
         times = {name: getattr(self, name) for name in FIELDS}
-        return (LevelTimes(**times),) if any(times.values()) else ()
+        if any(times.values()):
+            return (LevelTimes(**times),)
+        return (Freezes(),) if self.may_freeze else ()
 
     @property
     def tests(self):

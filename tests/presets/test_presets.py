@@ -145,7 +145,9 @@ def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
 
 
 def counted(agent):
-    """The agent learning little in as many updates as it counts."""
+    """The agent learning little in as many updates as it counts; itself where it learns nothing."""
+    if not hasattr(agent, "learning"):
+        return agent
     agent = hasty(agent)
     return replace(agent, learning=replace(agent.learning, updates_per_step=1.0))
 

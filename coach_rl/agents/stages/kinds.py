@@ -38,7 +38,7 @@ class StageBuilder:
 
     def __init__(self, agent: type, build: StageBuild) -> None:
         self.build = build
-        """What the next stage is built from."""
+        """The agent, as the next stage is built for it."""
         self.stages = Stages(build.name)
         """The stages so far."""
         self.kinds = kinds_of(agent)

@@ -135,7 +135,7 @@ class LevelPhases(LevelTiming):
 
 @parameter_class
 class LevelTimes(LevelChange):
-    """When a level learns, among its `changes`: by default from heat-up to the end of the run."""
+    """Times at which a level learns, among its `changes`; without them it always does."""
 
     frozen_from: Moment | None = None
     """Moment at which the agent is frozen; None: the beginning of the run where it has a

@@ -83,7 +83,7 @@ class StatePlanner(GraphPlanner):
         return self._costs.of(ways, observation, np.arange(rows * count)).reshape(rows, count)
 
     def _reached(self, observation: Observation) -> BoolArray:
-        """Which rows have reached which places, [R, M]."""
+        """True where a row has reached a place, [R, M]."""
         places = self._graph.roadmap.places
         rows = len(next(iter(observation.values())))
         each = {key: values.repeat(len(places), axis=0) for key, values in observation.items()}

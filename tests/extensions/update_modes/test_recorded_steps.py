@@ -154,7 +154,6 @@ def test_a_cpp_compiler_ended_by_ctrl_c_is_started_again_once(monkeypatch, failu
 
     monkeypatch.setattr("torch.compile", compile_step)
     monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
-    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if failures == 1:
         engine.step(examples(8))
@@ -183,7 +182,6 @@ def test_a_compiled_file_that_was_cut_off_is_made_again(monkeypatch, tmp_path, p
         return step
 
     monkeypatch.setattr("torch.compile", compile_step)
-    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     _, engine = learner("compiled")
     if place == "elsewhere":
@@ -318,7 +316,6 @@ def unable_to_capture(monkeypatch, mode):
         return run
 
     monkeypatch.setattr("coach_rl.extensions.update_modes.recorded_steps.captured", captured)
-    monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.architectures.update_modes.cannot_run", lambda *_: None)
     network, engine = learner(mode)
     engine._mode.name = "captured"
