@@ -113,7 +113,8 @@ class SingleRuns:
         """The result of a finished run."""
         job = self.jobs[name]
         manifest = json.loads((folder / "manifest.json").read_text())
-        kept = {key: manifest[key] for key in KEPT if key in manifest}
+        place = f"{folder.parent.parent}/"  # of this machine
+        kept = _without({key: manifest[key] for key in KEPT if key in manifest}, place)
         return {"parameters": job.parameters(), **self.read(job, folder), "manifest": kept}
 
     def write(self, name: str, folder: Path) -> Path:
@@ -199,3 +200,15 @@ def final_episodes(folder: Path, episodes: int, *, sampling: bool = False) -> Re
     if "episode/success" in evaluation.arrays:
         found["success_rate"] = float(np.mean(evaluation.arrays["episode/success"]))
     return found
+
+
+def _without(part: Any, place: str) -> Any:
+    """A JSON value whose texts don't have a folder's path."""
+    match part:
+        case dict():
+            return {key: _without(each, place) for key, each in part.items()}
+        case list():
+            return [_without(each, place) for each in part]
+        case str():
+            return part.replace(place, "")
+    return part
