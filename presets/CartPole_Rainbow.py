@@ -1,4 +1,4 @@
-"""Rainbow on CartPole: every part of it, in a few minutes."""
+"""Rainbow on CartPole: every part of it, in some minutes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from coach_rl.presets.panels import FlatPanel, flat, solved
 class Panel(FlatPanel):
     """Settings to change with -cp."""
 
-    steps: int = 30_000
+    steps: int = 60_000
     learning_rate: float = 2e-3
     discount: float = 0.98
     n_step: int = 3
@@ -68,5 +68,5 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         agent,
         rl.GymnasiumParameters(level="CartPole-v1"),
         panel.schedule(evaluation_interval=3_000),
-        validation=solved(475.0, within=30_000),
+        validation=solved(475.0, within=60_000),
     )
