@@ -1,4 +1,4 @@
-"""The arrays of a data set's file, read block by block: npz, HDF5, CSV.
+"""The arrays of a data set's file, read block by block: npz, HDF5, CSV; see `parquet` as well.
 
 A reader opens a file and lists its arrays with their shapes and dtypes; nothing is read before it
 is wanted, nothing is unpickled, and no link to another file is followed.
@@ -6,7 +6,7 @@ is wanted, nothing is unpickled, and no link to another file is followed.
 
 import csv
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
@@ -42,14 +42,11 @@ class StoredArray:
         return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
 
 
-Reader = Callable[[Path, ExitStack], Mapping[str, StoredArray]]
-
-
 def npz_arrays(path: Path, opened: ExitStack) -> dict[str, StoredArray]:
     """The arrays of a zip of numpy's files."""
     archive = opened.enter_context(zipfile.ZipFile(path))
     members = archive.infolist()
-    _check_count(len(members))
+    check_count(len(members))
     found = {}
     for member in members:
         if not member.filename.endswith(".npy"):
@@ -64,7 +61,7 @@ def npz_arrays(path: Path, opened: ExitStack) -> dict[str, StoredArray]:
 def _npz_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> StoredArray:
     with archive.open(member) as file:
         shape, is_fortran, dtype = _npy_header(file, name)
-    _check_kind(name, dtype)
+    check_kind(name, dtype)
     stored = StoredArray(shape, dtype, lambda: blocks())
     if min(shape, default=0) < 0 or stored.nbytes > member.file_size:
         raise ValueError(
@@ -77,7 +74,7 @@ def _npz_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> 
     def blocks() -> Iterator[Array]:
         with archive.open(member) as file:
             _npy_header(file, name)
-            for count in _counts(shape, dtype):
+            for count in counts_of_blocks(shape, dtype):
                 size = count * _entry_bytes(shape, dtype)
                 content = file.read(size)
                 if len(content) != size:
@@ -117,7 +114,7 @@ def hdf5_arrays(path: Path, opened: ExitStack) -> dict[str, StoredArray]:
         prefix, group = groups.pop()
         for key in group:
             visited += 1
-            _check_count(visited)
+            check_count(visited)
             link = group.get(key, getlink=True)
             if not isinstance(link, h5py.HardLink):  # to another place, or another file
                 continue
@@ -142,7 +139,7 @@ def _hdf5_array(each: Any, name: str) -> StoredArray:
 
     def blocks() -> Iterator[Array]:
         begin = 0
-        for count in _counts(shape, each.dtype):
+        for count in counts_of_blocks(shape, each.dtype):
             yield np.asarray(each[begin : begin + count])
             begin += count
 
@@ -158,7 +155,7 @@ def csv_arrays(path: Path, opened: ExitStack) -> dict[str, StoredArray]:  # noqa
         if not names:
             names = row
             are_whole = np.ones(len(names), np.bool_)
-            _check_count(len(names))
+            check_count(len(names))
             if len(set(names)) < len(names):
                 raise ValueError(f"its first line has the same name twice: {', '.join(names)}")
             continue
@@ -228,30 +225,14 @@ def _number(text: str, name: str, line: int) -> float:
         raise ValueError(f"line {line:,} has '{text[:30]}' under '{name}', no number") from None
 
 
-def parquet_arrays(path: Path, opened: ExitStack) -> dict[str, StoredArray]:  # noqa: ARG001
-    """Refuses: no library of coach_rl's reads Parquet."""
-    raise ConfigurationError(
-        f"'{path}' is a Parquet file, which coach_rl does not read; write it as CSV, as npz, or as "
-        f"HDF5 ({how_to_install('minari')})"
-    )
-
-
-READERS: Mapping[str, Reader] = {
-    ".npz": npz_arrays,
-    ".h5": hdf5_arrays,
-    ".hdf5": hdf5_arrays,
-    ".csv": csv_arrays,
-    ".parquet": parquet_arrays,
-}
-"""Functions that open a file's arrays by name, by the end of the file's name."""
-
-
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
+    """Raise `ValueError` where a file has too many arrays."""
     if count > MOST_ARRAYS:
         raise ValueError(f"it has more than {MOST_ARRAYS:,} arrays")
 
 
-def _check_kind(name: str, dtype: np.dtype[Any]) -> None:
+def check_kind(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise `ValueError` unless an array holds numbers."""
     if dtype.hasobject:
         raise ValueError(f"'{name}' holds pickled objects, which are never read")
     if dtype.kind not in _KINDS:
@@ -262,7 +243,7 @@ def _entry_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
 
 
-def _counts(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[int]:
+def counts_of_blocks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[int]:
     """The numbers of entries in each block."""
     left = shape[0] if shape else 1
     step = max(1, BLOCK_BYTES // max(1, _entry_bytes(shape, dtype)))

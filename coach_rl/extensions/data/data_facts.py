@@ -8,10 +8,10 @@ from gymnasium import spaces
 from coach_rl.core.records import Array, BoolArray, FloatArray
 from coach_rl.core.shown_text import printable, readable
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.extensions.data.arrays import READERS
 from coach_rl.extensions.data.column_cache import blocks_of
 from coach_rl.extensions.data.files import OpenedFile, bounds_of, file_of
 from coach_rl.extensions.data.minari_data import minari_infos
+from coach_rl.extensions.data.readers import READERS
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import (
     ACTION_PARTS,

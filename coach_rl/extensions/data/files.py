@@ -34,7 +34,7 @@ from coach_rl.core.errors import (
 )
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces, Space
-from coach_rl.extensions.data.arrays import READERS, StoredArray
+from coach_rl.extensions.data.arrays import StoredArray
 from coach_rl.extensions.data.column_cache import (
     IN_MEMORY,
     ColumnCache,
@@ -53,6 +53,7 @@ from coach_rl.extensions.data.minari_data import (
     minari_steps,
     read_minari,
 )
+from coach_rl.extensions.data.readers import READERS
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.memories.batches import (
     ACTION_PARTS,
@@ -107,7 +108,7 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
 
     Args:
         source: A Minari id, the path of a Minari data set's folder, of a file that ends with .npz,
-            .h5 or .hdf5, or `data:NAME` for one of the samples.
+            .h5, .hdf5, .csv or .parquet, or `data:NAME` for one of the samples.
         observation_space: What the level shows.
         action_space: Where the environment takes actions.
 

@@ -1,4 +1,4 @@
-"""Names for the arrays of a data set's file: `mine.columns.toml` beside `mine.csv`, .npz or .hdf5.
+"""Names for the arrays of a data set's file, in `mine.columns.toml` beside `mine.csv` or the like.
 
 observations = ["x", "v"]          # arrays side by side, or one array's name
 actions = "u"

@@ -101,7 +101,25 @@ def write_hdf5(path, arrays):
         file["metadata/policy/weights"] = np.zeros(3)
 
 
-WRITERS = {".npz": lambda path, arrays: np.savez(path, **arrays), ".hdf5": write_hdf5}
+def write_parquet(path, arrays):
+    """Arrays as columns, those of several axes as columns of lists."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {name: values.tolist() for name, values in arrays.items()}
+    types = {name: pyarrow.from_numpy_dtype(values.dtype) for name, values in arrays.items()}
+    for name, values in arrays.items():
+        for _ in values.shape[1:]:
+            types[name] = pyarrow.list_(types[name])
+    parquet.write_table(
+        pyarrow.table(columns, pyarrow.schema(types.items())), path, row_group_size=3
+    )
+
+
+WRITERS = {
+    ".npz": lambda path, arrays: np.savez(path, **arrays),
+    ".hdf5": write_hdf5,
+    ".parquet": write_parquet,
+}
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

@@ -22,6 +22,8 @@ from tests.extensions.data.test_files import D4RL, Bomb
 from tests.extensions.data.test_formats import NAMES, TABLE
 
 h5py = pytest.importorskip("h5py")
+pyarrow = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 def npz(**arrays):
@@ -269,11 +271,61 @@ CSV = {
     "a name that is not known": text(TABLE, NAMES + 'reward = "r"\n'),
     "time that goes back": text(TABLE.replace("1,1\n", "1,0\n", 1)),
 }
+
+
+def parquet(**columns):
+    """A good file with other columns, lists of values or pyarrow's arrays."""
+
+    def write(path):
+        good = {name: values.tolist() for name, values in D4RL.items()}
+        pq.write_table(pyarrow.table({**good, **columns}), path)
+
+    return write
+
+
+def parquet_with(change):
+    """A good file whose bytes are changed."""
+
+    def write(path):
+        parquet()(path)
+        path.write_bytes(change(path.read_bytes()))
+
+    return write
+
+
+def pickled_type(path):
+    """A type of Python's own, which old versions of pyarrow unpickled."""
+    parquet()(path)
+    table = pq.read_table(path)
+    payload = {
+        b"ARROW:extension:name": b"arrow.py_extension_type",
+        b"ARROW:extension:metadata": pickle.dumps(Bomb(path.parent / "executed")),
+    }
+    place = table.schema.get_field_index("rewards")
+    field = pyarrow.field("rewards", pyarrow.string(), metadata=payload)
+    pq.write_table(table.set_column(place, field, [["x"] * 7]), path)
+
+
+PARQUET = {
+    "empty": lambda path: path.write_bytes(b""),
+    "its first bytes": lambda path: path.write_bytes(b"PAR1"),
+    "no Parquet": lambda path: path.write_bytes(b"text" * 500),
+    "cut": parquet_with(lambda content: content[:-200]),
+    "no content": parquet_with(lambda content: content[:4] + bytes(300) + content[304:]),
+    "a pickled type": pickled_type,
+    "texts": parquet(rewards=["x"] * 7),
+    "a gap": parquet(rewards=[1.0, None, *[0.0] * 5]),
+    "a gap in a list": parquet(actions=[[1.0], [None], *[[0.0]] * 5]),
+    "a list that is missing": parquet(actions=[[1.0], None, *[[0.0]] * 5]),
+    "lists of several lengths": parquet(actions=[[1.0], [0.0, 1.0], *[[0.0]] * 5]),
+    "many lists in lists": parquet(actions=[[[[[[1.0]]]]]] * 7),
+    "NaN": parquet(rewards=[float("nan")] * 7),
+}
 CASES = [
     *((".npz", name, write) for name, write in NPZ.items()),
     *((".hdf5", name, write) for name, write in HDF5.items()),
     *((".csv", name, write) for name, write in CSV.items()),
-    (".parquet", "any", lambda path: path.write_bytes(b"PAR1")),
+    *((".parquet", name, write) for name, write in PARQUET.items()),
 ]
 
 
