@@ -152,6 +152,10 @@ from coach_rl.exploration_policies import (
 from coach_rl.extensions.atari.terminal_info import (
     TerminalInfo as TerminalInfo,
 )
+from coach_rl.extensions.bot_data.bot_episodes import (
+    bot_data as bot_data,
+    BotDataParameters as BotDataParameters,
+)
 from coach_rl.extensions.choices.softmax import (
     Boltzmann as Boltzmann,
     Categorical as Categorical,

@@ -65,7 +65,7 @@ class _Column:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether it holds numbers or lists of them; texts and dates are left out."""
+        """Numbers, or lists of them, are in the column; texts and dates are left out."""
         inner = self._inner_type()
         types = self._arrow.types
         kinds = (types.is_integer, types.is_floating, types.is_boolean)
