@@ -1,7 +1,7 @@
 """Exporting: the policy of a run as ONNX graphs that act without this package.
 
 May import core, functional, architectures, agents, filters, graph_managers, configuration and
-sessions. Start with `archive`.
+sessions. Start with `archive`. `teacher` is for `imitation`, to which it is offered.
 """
 
 from typing import TYPE_CHECKING

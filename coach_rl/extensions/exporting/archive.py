@@ -305,14 +305,14 @@ def _card(opened: OpenedRun, stack: Stack) -> dict[str, Any]:
         "exported_by": coach_rl.__version__,
         "spaces": {
             "observation": {
-                key: _described(space) for key, space in stack.spaces.observation.spaces.items()
+                key: described(space) for key, space in stack.spaces.observation.spaces.items()
             },
-            "action": _described(stack.spaces.own_action),
+            "action": described(stack.spaces.own_action),
         },
     }
 
 
-def _described(space: Space) -> Json:
+def described(space: Space) -> Json:
     """A space as JSON; bounds that are not finite are null."""
 
     def finite(document: Json) -> Json:

@@ -135,11 +135,7 @@ class Policy:
             raise ValueError(f"got {count} observations, {len(self._begins)} before; call reset()")
         with self._named:
             if not len(self._begins):
-                self._begins = np.ones(count, np.bool_)
-                self._acted = np.zeros(count, np.int64)
-                self._over = {name: np.zeros(count, np.bool_) for name in self._members}
-                for level in self._levels:
-                    level.allot(count)
+                self._allot(count)
             (begins,), (rows,) = self._begins.nonzero(), (~self._begins).nonzero()
             for name, values in self._over.items():
                 values[begins] = False
@@ -154,6 +150,14 @@ class Policy:
             self._begins[:] = False
             part = partial(_part, actions, is_single)
             return _formed(self.spaces["action"], "action", part)
+
+    def _allot(self, count: int) -> None:
+        """Reserve memory for that many rows."""
+        self._begins = np.ones(count, np.bool_)
+        self._acted = np.zeros(count, np.int64)
+        self._over = {name: np.zeros(count, np.bool_) for name in self._members}
+        for level in self._levels:
+            level.allot(count)
 
     def _ended(self, over: Any, count: int) -> Observation:
         """Members' names and where their own episodes are over, bool [N] or one for all rows."""

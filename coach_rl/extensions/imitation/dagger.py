@@ -28,7 +28,7 @@ from coach_rl.core.saved import SavedAttribute, SavedNames
 from coach_rl.core.state import State
 from coach_rl.extensions.imitation.behaviour_cloning import BCAgentParameters, CloningLearner
 from coach_rl.extensions.imitation.policy_network import PolicyAgent
-from coach_rl.extensions.imitation.teacher import Teacher, TeacherParameters
+from coach_rl.extensions.imitation.teacher import AnyTeacher, TeacherParameters
 from coach_rl.memories.transition_batch import TransitionBatch
 
 TEACHER_ACTION = "teacher_action"
@@ -127,7 +127,7 @@ class DAggerAgent(PolicyAgent):
         self._spaces = context.spaces
 
     @cached_property
-    def teacher(self) -> Teacher:
+    def teacher(self) -> AnyTeacher:
         """The teacher, which is loaded where it is needed."""
         teacher = self.params.teacher.build(self._spaces)
         if self.params.target == "distribution":

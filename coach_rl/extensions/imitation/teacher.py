@@ -5,10 +5,11 @@
 It is shown what the student's level shows, before the student's filters.
 """
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -17,6 +18,8 @@ from coach_rl.agents.agent_rows import AgentRows
 from coach_rl.agents.filtered_agent import FilteredAgent
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
+from coach_rl.configuration.extensions import import_offers
+from coach_rl.configuration.file_writing import sha256_of_file
 from coach_rl.core.agents import AnyAgent, RowState
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import CheckpointError, CoachError, ConfigurationError, SpaceError
@@ -44,8 +47,8 @@ class TeacherParameters(RecordedParameters):
     """A trained agent of one level, whose greedy actions are the right ones."""
 
     run: NonEmpty[str]
-    """A run's folder or checkpoint, or `trained:NAME`, as `load` takes it (required). The
-    checkpoint has to stay for as long as the student learns."""
+    """A run's folder or checkpoint, or `trained:NAME`, as `load` takes it, or a policy that `coach
+    export` has written, FILE.zip (required). It has to stay for as long as the student learns."""
     taken: TakenCheckpoint | None = None
     """The checkpoint that a run has begun with, as its manifest records it: the teacher stays the
     same whenever the run is resumed or forked. It counts for the `run` that it names; None takes
@@ -57,7 +60,7 @@ class TeacherParameters(RecordedParameters):
         except (ConfigurationError, CheckpointError) as error:
             raise self._lost(error) from error
 
-    def build(self, spaces: EnvironmentSpaces) -> "Teacher":
+    def build(self, spaces: EnvironmentSpaces) -> "AnyTeacher":
         """The teacher.
 
         Args:
@@ -67,6 +70,9 @@ class TeacherParameters(RecordedParameters):
             ConfigurationError: It is gone, has been changed, or has several levels.
             SpaceError: It observes what the level doesn't show, or acts in another space.
         """
+        form = _form_of(self.run)
+        if form is not None:
+            return form.build(self._file(), spaces, self.run)
         try:
             graph, _ = load_graph(self._path(), device="cpu")
         except (ConfigurationError, CheckpointError) as error:
@@ -96,9 +102,23 @@ class TeacherParameters(RecordedParameters):
     def _taken(self) -> TakenCheckpoint:
         if self.taken is not None and self.taken.run == self.run:
             return self.taken
+        form = _form_of(self.run)
+        if form is not None:
+            return form.taken(self.run)
         found = TakenCheckpoint.of(self.run)
         # A shipped one is unpacked to another place on another machine.
         return replace(found, checkpoint=self.run) if self.run.startswith(_SHIPPED) else found
+
+    def _file(self) -> Path:
+        """The exported policy; ConfigurationError where it isn't the one recorded."""
+        taken = self._taken()
+        file = Path(taken.checkpoint)
+        if not file.is_file() or sha256_of_file(file) != taken.sha256:
+            what = "has been changed since" if file.is_file() else "is not there any more"
+            raise self._lost(
+                ConfigurationError(f"the file {file}, with which the run began, {what}")
+            )
+        return file
 
     def _path(self) -> Path:
         """The checkpoint's folder; ConfigurationError where it isn't the one recorded."""
@@ -118,6 +138,53 @@ class TeacherParameters(RecordedParameters):
             f"the teacher {self.run} cannot be loaded: {error}; if it was moved, put it back, or "
             "fork the run with agent.teacher.run=... as it is now (-cp)"
         )
+
+
+class AnyTeacher(Protocol):
+    """A trained policy that shows what to do: a run's agent, or of another form of file."""
+
+    def new_rows(self, num_envs: int) -> RowState:
+        """The state per row that it keeps from one observation to the next."""
+        ...
+
+    def actions(self, row_state: RowState, request: ActionRequest) -> Action:
+        """Its actions [R, ...] in the level's action space for the level's observations."""
+        ...
+
+    def parameters(self, row_state: RowState, rows: IntArray) -> FloatArray:
+        """Parameters [R, P] of the distribution of its newest actions; SpaceError without one."""
+        ...
+
+    def require_same_actions(self, student: FilteredAgent[Any]) -> None:
+        """Raise `SpaceError` unless numbers in its action space are the student's, too."""
+        ...
+
+    def observe(self, row_state: RowState, outcome: Outcome) -> None:
+        """Follow what has happened, whichever actions were taken."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherForm:
+    """A form of files that teachers are loaded from."""
+
+    taken: Callable[[str], TakenCheckpoint]
+    """The file as it is now, by its name."""
+    build: Callable[[Path, EnvironmentSpaces, str], AnyTeacher]
+    """The teacher of a file, for the spaces of the student's level, with its name."""
+
+
+FORMS: dict[str, TeacherForm] = {}
+"""Forms of files by their ending, such as .zip; offers to `imitation` add theirs."""
+
+
+def _form_of(run: str) -> TeacherForm | None:
+    """The form of a file; None for runs and shipped agents."""
+    path = Path(run).expanduser()
+    if run.startswith(_SHIPPED) or not path.suffix or path.is_dir():
+        return None
+    import_offers("imitation")
+    return FORMS.get(path.suffix)
 
 
 class Teacher:
