@@ -119,7 +119,7 @@ class ExportedRows:
         self.num_envs = num_envs
 
     def state_dict(self) -> State:
-        """What its levels remember of their rows, and its generator."""
+        """The arrays that its levels remember of their rows, and its generator."""
         remembered = {
             name: {key: _copied(each) for key, each in vars(part).items() if _is_kept(each)}
             for name, part in self._parts().items()
