@@ -173,7 +173,7 @@ def _conclude(given: Given, result: RunResult) -> int:
             f"the end of this run is not saved: cannot write {result.unsaved}{advice}"
         )
     for each in chain.from_iterable(part.written for part in result.parts.values()):
-        print(f"{each.what + ':':<12}{short(each.path)}{each.note}")
+        print(f"{each.what + ':':<11} {short(each.path)}{each.note}")
     _print_next(result.folder.path, is_saved=is_saved, has_curves=given.tensorboard is None)
     return 0
 

@@ -112,9 +112,11 @@ def bot_data(params: BotDataParameters, seed: int) -> BotData:
                 episodes.append(found)
                 in_a_row = 0
             if in_a_row == MOST_FAILED:
+                share = params.random_share
+                fewer = f"fewer random actions than {share:g}, or " if share else ""
                 raise ConfigurationError(
-                    f"the bot failed in {MOST_FAILED} episodes of '{level}' in a row; take fewer "
-                    f"random actions than {params.random_share:g}, or another level"
+                    f"the bot failed in {MOST_FAILED} episodes of '{level}' in a row; take {fewer}"
+                    "another level"
                 )
             now, _ = env.reset()
     finally:
