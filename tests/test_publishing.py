@@ -14,6 +14,8 @@ from packaging.version import Version
 
 CHECKOUT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+LARGEST = 1_500_000
+"""Bytes of a file in the checkout at most: the film of a page has 1.3 MB."""
 TAG = os.environ.get("COACH_RELEASE", "")
 """The tag of the release that is tested; empty in all other tests."""
 _spec = importlib.util.spec_from_file_location("publishable", CHECKOUT / ".ci" / "publishable.py")
@@ -83,3 +85,16 @@ def test_lowest_versions_are_those_of_the_dependencies():
         assert (
             Version(pinned[name]).release[: len(Version(floor).release)] == Version(floor).release
         )
+
+
+def test_no_file_of_the_checkout_is_large():
+    """Data sets and checkpoints are made by commands, and never kept with the code."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("this is no checkout of git")
+    files = [CHECKOUT / name for name in listed.stdout.split("\0") if name]
+    sizes = {str(each): each.stat().st_size for each in files if each.is_file()}
+    assert len(sizes) > 1_000
+    assert not {name: size for name, size in sizes.items() if size > LARGEST}
