@@ -19,7 +19,7 @@ class Panel(TaskPanel):
     level: str = "hopper"
     """half_cheetah, hopper or walker2d, of which the student sees the positions alone."""
     num_envs: int = 8
-    steps: int = 200_000
+    steps: int = 400_000
     teacher: str | None = None
     """A run's folder or checkpoint, or trained:NAME; None: trained:Mujoco_PPO/LEVEL."""
     teacher_steps: int = 20_000
@@ -33,6 +33,10 @@ class Panel(TaskPanel):
     loss: Literal["likelihood", "squared", "divergence"] = "squared"
     """likelihood: of the teacher's actions. squared: distance of the student's mean from them.
     divergence: KL(teacher || student) of their distributions."""
+    initial_log_std: float | None = None
+    """Logarithm of the standard deviation of the student's actions at the start. None: -3.5 with
+    loss="squared", where it stays: with more noise a student falls sooner, and learns less of what
+    follows; -2 with the others, which learn it."""
     batch: int = 512
     """Transitions per update, in whole sequences."""
     updates_per_step: float = 1 / 16
@@ -41,10 +45,17 @@ class Panel(TaskPanel):
     """Learning rate at the start; it falls to zero."""
     layers: tuple[int, ...] = (128,)
     """Sizes of the hidden layers behind the recurrent one."""
-    memory: int = 200_000
+    memory: int = 400_000
     """Transitions kept."""
     evaluation_interval: int = 20_000
     """Environment steps between evaluations."""
+
+    @property
+    def log_std(self) -> float:
+        """Logarithm of the standard deviation of the student's actions at the start."""
+        if self.initial_log_std is not None:
+            return self.initial_log_std
+        return -3.5 if self.loss == "squared" else -2.0
 
     def hidden_velocities(self) -> rl.ObservationReductionBySubPartsNameFilter:
         """The filter that leaves the velocities out."""
@@ -72,7 +83,7 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
         beta=rl.LinearSchedule(start=1.0, end=0.0, over=rl.EnvironmentSteps(panel.teacher_steps)),
         target="distribution" if panel.loss == "divergence" else "action",
         loss="likelihood" if panel.loss == "divergence" else panel.loss,
-        policy=rl.PolicyParameters(torso=torso, initial_log_std=-2.0),
+        policy=rl.PolicyParameters(torso=torso, initial_log_std=panel.log_std),
         learning=rl.LearningParameters(
             batch=panel.batch, updates_per_step=panel.updates_per_step, learning_starts=2_000
         ),
