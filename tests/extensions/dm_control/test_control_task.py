@@ -159,6 +159,7 @@ def test_repeats_with_pictures_are_those_of_planet():
     assert usual_repeat("dm_control:ball_in_cup-catch") == 4
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", ["cartpole-swingup", "cheetah-run"])
 def test_pictures_are_those_of_the_suite(name):
     shown = task(name, shows="picture")

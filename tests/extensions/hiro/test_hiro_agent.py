@@ -268,7 +268,7 @@ def recorded(params, monkeypatch):
 
 def test_intervals_are_the_steps_of_each_decision(monkeypatch):
     """Heat-up, sub-goals reached early and real ends included; rows are out of phase."""
-    manager, decisions = recorded(stack(), monkeypatch)
+    manager, decisions = recorded(stack(heatup=60), monkeypatch)
     top, low = agents_of(manager)
     upper = top.memory.store
     lower = low.memory.store
