@@ -1,5 +1,6 @@
 """Small experiments and agents; a test gives only what is special about its own."""
 
+import weakref
 from dataclasses import fields
 from typing import Any
 
@@ -7,6 +8,8 @@ import coach_rl as rl
 
 RELU = rl.TorsoParameters(middleware=(16,), activation="relu")
 """The torso of small actors and critics."""
+CREATED: weakref.WeakSet[rl.GraphManager] = weakref.WeakSet()
+"""What `created` has made; each test closes its own at its end, see `conftest.py`."""
 
 
 def parted(given: dict[str, Any], kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -47,6 +50,7 @@ def created(params: rl.GraphParameters, seed: int = 0) -> rl.GraphManager:
     is_flat = isinstance(params, rl.BasicGraphParameters)
     manager = (rl.BasicRLGraphManager if is_flat else rl.GraphManager)(params)
     manager.create_graph(rl.Runtime(seed=seed, device="cpu"))
+    CREATED.add(manager)
     return manager
 
 

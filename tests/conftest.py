@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import arithmetic
 
-from tests import samples
+from tests import builders, samples
 
 arithmetic.apply_own_variables()
 
@@ -94,6 +94,15 @@ def own_search_path():
     before = list(sys.path)
     yield
     sys.path[:] = before
+
+
+@pytest.fixture(autouse=True)
+def closed_managers():
+    """Managers that a test creates are closed at its end; those of wider fixtures are not."""
+    before = set(builders.CREATED)
+    yield
+    for manager in set(builders.CREATED) - before:
+        manager.close()
 
 
 @pytest.fixture

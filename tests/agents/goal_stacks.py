@@ -24,7 +24,7 @@ SETTINGS = {
 }
 
 
-def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_level):
+def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, heatup=30, **low_level):
     """Rows out of phase: episodes end at their goal or at step 23."""
     level = {"goal_space": goals, "horizon": 7, **low_level}
     return graph(
@@ -32,7 +32,7 @@ def stack(top, low=None, *, goals=RELATIVE, training=240, num_envs=3, **low_leve
         rl.LevelParameters(name="low", agent=low or rl.TD3AgentParameters(**SETTINGS), **level),
         environment=rl.GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
         num_envs=num_envs,
-        heatup=30,
+        heatup=heatup,
         training=training,
         progress_interval=11,  # in the middle of decisions
     )

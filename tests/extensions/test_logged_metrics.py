@@ -7,55 +7,12 @@ from typing import get_args
 
 import numpy as np
 
-from coach_rl.agents.ddpg_agent import DDPGAgentParameters
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.agents.sac_agent import SACAgentParameters
-from coach_rl.agents.td3_agent import TD3AgentParameters
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.core.clock import LinearSchedule
-from coach_rl.core.goals import GoalSpace
+import coach_rl as rl
 from coach_rl.core.log_records import Kind
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.goal_worlds import GoalWorldParameters
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.toy import GoalPointMassParameters, OneStepParameters
-from coach_rl.extensions.curricula.curriculum import Curriculum
-from coach_rl.extensions.data.batch_graph import (
-    BatchGraphManager,
-    BatchGraphParameters,
-    batch_schedule,
-)
-from coach_rl.extensions.exploration import ParameterNoise
-from coach_rl.extensions.hac.hac_graph import HACGraphManager
-from coach_rl.extensions.hiro.landmarks import LandmarkParameters
-from coach_rl.extensions.hiro.sub_goal_guide import SubGoalGuideParameters
-from coach_rl.extensions.imitation.behaviour_cloning import BCAgentParameters
-from coach_rl.extensions.learned_goals.lesson_goals import LESSONGoalSpace
-from coach_rl.extensions.level_phases.level_phases import LevelTimes
 from coach_rl.extensions.looking import histograms, inspections
 from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
-from coach_rl.extensions.looking.inspections import InspectParameters
 from coach_rl.extensions.looking.inspector import Inspector
-from coach_rl.extensions.noisy import NoisyNet
-from coach_rl.extensions.offline.discrete_cql import DiscreteCQLAgentParameters
-from coach_rl.extensions.offline.iql import IQLAgentParameters
-from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
-from coach_rl.extensions.planning.places import GridPlaces
-from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.graph_managers import (
-    BasicRLGraphManager,
-    GraphManager,
-    HRLGraphManager,
-    LevelParameters,
-    SignalParameters,
-)
-from coach_rl.memories import ReplayMemoryParameters
 from tests.builders import flat, graph
 from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 
@@ -63,28 +20,28 @@ from tests.docs.test_docs import DESCRIBED, METRICS, metrics_in_the_source
 def experiments_with_metrics():
     """Agents and environments that together log whatever there is to log."""
     for objective, environment in (
-        ("clip", GoalPointMassParameters(max_episode_steps=8)),
-        ("kl", GymnasiumParameters(level="CartPole-v1")),
+        ("clip", rl.GoalPointMassParameters(max_episode_steps=8)),
+        ("kl", rl.GymnasiumParameters(level="CartPole-v1")),
     ):
-        algorithm = PPOAlgorithmParameters(
-            rollout=EnvironmentSteps(64), epochs=1, objective=objective
+        algorithm = rl.PPOAlgorithmParameters(
+            rollout=rl.EnvironmentSteps(64), epochs=1, objective=objective
         )
-        yield PPOAgentParameters(algorithm=algorithm), environment
+        yield rl.PPOAgentParameters(algorithm=algorithm), environment
     shared = {
-        "learning": LearningParameters(batch=4, learning_starts=4, report_every=8),
-        "memory": ReplayMemoryParameters(
+        "learning": rl.LearningParameters(batch=4, learning_starts=4, report_every=8),
+        "memory": rl.ReplayMemoryParameters(
             capacity=100,
-            prioritised=PrioritisedParameters(),
+            prioritised=rl.PrioritisedParameters(),
         ),
     }
-    yield DQNAgentParameters(**shared), OneStepParameters()
-    yield DQNAgentParameters(**shared, exploration=NoisyNet()), OneStepParameters()
+    yield rl.DQNAgentParameters(**shared), rl.OneStepParameters()
+    yield rl.DQNAgentParameters(**shared, exploration=rl.NoisyNet()), rl.OneStepParameters()
     for agent in (
-        DDPGAgentParameters(**shared, parameter_noise=ParameterNoise()),
-        TD3AgentParameters(**shared),
-        SACAgentParameters(**shared),
+        rl.DDPGAgentParameters(**shared, parameter_noise=rl.ParameterNoise()),
+        rl.TD3AgentParameters(**shared),
+        rl.SACAgentParameters(**shared),
     ):
-        yield agent, OneStepParameters(continuous=True)
+        yield agent, rl.OneStepParameters(continuous=True)
 
 
 SKILLS = {
@@ -106,34 +63,34 @@ def logging_soon(agent):
 
 def skills(preset, changes):
     """A graph manager of a preset that learns skills."""
-    with load_preset(find_preset(preset)).build(changes) as graph_manager:
+    with rl.load_preset(rl.find_preset(preset)).build(changes) as graph_manager:
         params = graph_manager.parameters
     levels = (replace(level, agent=logging_soon(level.agent)) for level in params.levels)
-    return GraphManager(replace(params, levels=tuple(levels)))
+    return rl.GraphManager(replace(params, levels=tuple(levels)))
 
 
 def strict_hac():
     """Two levels of HAC, of which the upper one ends at failures and has no limits of actions."""
-    with load_preset(find_preset("Pendulum_HAC")).build({"steps": 1_000}) as graph_manager:
+    with rl.load_preset(rl.find_preset("Pendulum_HAC")).build({"steps": 1_000}) as graph_manager:
         params = graph_manager.parameters
     top, low = (
         replace(level, agent=replace(level.agent, learner=logging_soon(level.agent.learner)))
         for level in params.stack
     )
-    top = replace(top, parts=(StopOnFailure(),), agent=replace(top.agent, actions=None))
+    top = replace(top, parts=(rl.StopOnFailure(),), agent=replace(top.agent, actions=None))
     schedule = replace(
         params.schedule,
-        evaluation_interval=EnvironmentSteps(1_000),
-        evaluation_episodes=EnvironmentEpisodes(1),
+        evaluation_interval=rl.EnvironmentSteps(1_000),
+        evaluation_episodes=rl.EnvironmentEpisodes(1),
     )
-    return HACGraphManager(replace(params, stack=(top, low), schedule=schedule))
+    return rl.HACGraphManager(replace(params, stack=(top, low), schedule=schedule))
 
 
 def slow_features():
     """Two levels with sub-goals in a space that is learned."""
     params = guided_hierarchy()
     (top, low), box = params.levels, {"low": (-9.0,), "high": (9.0,), "threshold": (0.1,)}
-    features = LESSONGoalSpace(**box, key="observation", ahead=2, every=1)
+    features = rl.LESSONGoalSpace(**box, key="observation", ahead=2, every=1)
     top = replace(top, agent=replace(top.agent, actor_terms=()))
     return replace(params, levels=(top, replace(low, goal_space=features)))
 
@@ -142,35 +99,37 @@ def with_a_curriculum():
     """Two levels whose sub-goals are reached more strictly as they train."""
     params = guided_hierarchy()
     top, low = params.levels
-    stricter = Curriculum(threshold=LinearSchedule(start=2.0, end=1.0))
-    schedule = replace(params.schedule, progress_interval=EnvironmentSteps(32))
+    stricter = rl.Curriculum(threshold=rl.LinearSchedule(start=2.0, end=1.0))
+    schedule = replace(params.schedule, progress_interval=rl.EnvironmentSteps(32))
     levels = (top, replace(low, changes=(stricter,)))
     return replace(params, levels=levels, schedule=schedule)
 
 
 def guided_hierarchy():
     """Two levels, of which the upper one has whatever guides sub-goals."""
-    places = GoalSpace(key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1))
-    agent = TD3AgentParameters(
-        learning=LearningParameters(batch=4, learning_starts=4, report_every=4)
+    places = rl.GoalSpace(
+        key="achieved_goal", low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.1, 0.1)
     )
-    guide = SubGoalGuideParameters(landmarks=LandmarkParameters(novelty=None))
+    agent = rl.TD3AgentParameters(
+        learning=rl.LearningParameters(batch=4, learning_starts=4, report_every=4)
+    )
+    guide = rl.SubGoalGuideParameters(landmarks=rl.LandmarkParameters(novelty=None))
     return graph(
-        LevelParameters(name="top", agent=replace(agent, actor_terms=(guide,))),
-        LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
-        environment=GoalPointMassParameters(),
+        rl.LevelParameters(name="top", agent=replace(agent, actor_terms=(guide,))),
+        rl.LevelParameters(name="low", agent=agent, goal_space=places, horizon=4),
+        environment=rl.GoalPointMassParameters(),
         num_envs=4,
         training=96,
     )
 
 
 def infos_of(environment):
-    return ("is_success",) if isinstance(environment, GoalPointMassParameters) else ()
+    return ("is_success",) if isinstance(environment, rl.GoalPointMassParameters) else ()
 
 
 def names_of_what_is_wrong():
     """The names of the numbers by which inspections say that something is wrong."""
-    params = InspectParameters(
+    params = rl.InspectParameters(
         checks=("nan", "shape", "range", "staleness"), within=(0, 1), oldest=1, reaction="warn"
     )
     point = DataPoint(name="batch", watch=lambda look: None, ages=("age",))
@@ -183,124 +142,115 @@ def names_of_what_is_wrong():
     return {name for each in found for name in each.scalars}
 
 
-def metrics_of_a_selector():
-    """The names of the scalars of a level that selects others."""
-    names = set()
-    with load_preset(find_preset("Workshop_PPO_Selector")).build(
-        {"steps": 10_000, "preempt": True}
-    ) as graph_manager:
-        params = graph_manager.parameters
-    selector, *parts = params.levels
-    levels = (selector, *(replace(part, frozen=True) for part in parts))
+def logged(graph_manager):
+    """The names of all scalars and arrays of a run."""
+    with graph_manager:
+        return {
+            name for record in graph_manager.improve() for name in (*record.scalars, *record.arrays)
+        }
+
+
+def selector():
+    """A level that selects others."""
+    changes = {"steps": 10_000, "preempt": True}
+    params = rl.load_preset(rl.find_preset("Workshop_PPO_Selector")).build(changes).parameters
+    top, *parts = params.levels
+    levels = (top, *(replace(part, frozen=True) for part in parts))
     schedule = replace(params.schedule, evaluation_interval=None)
-    selecting = replace(params, levels=levels, schedule=schedule)
-    with GraphManager(selecting) as graph_manager:
-        for record in graph_manager.improve():
-            names |= {*record.scalars}
-    return names
+    return rl.GraphManager(replace(params, levels=levels, schedule=schedule))
 
 
-def metrics_of_runs():
-    """The names of every scalar and array of small runs."""
-    names = set()
+def planner():
+    """A level that plans, above one that stands still."""
+    maze = rl.GoalWorldParameters(level="point_maze_u")
+    top = rl.LevelParameters(
+        name="graph",
+        agent=rl.GraphAgentParameters(places=rl.GridPlaces(spacing=1.0), prune_after=2),
+        goal_space=maze.task.goal_space,
+        changes=(rl.LevelTimes(frozen_from=rl.EnvironmentSteps(200)),),
+    )
+    walker = rl.LevelParameters(
+        name="low",
+        agent=rl.ScriptedAgentParameters(policy="still"),
+        goal_space=maze.task.subgoal_space,
+        horizon=5,
+    )
+    params = graph(
+        top,
+        walker,
+        environment=maze,
+        training=240,
+        evaluation_interval=120,
+        evaluation_episodes=1,
+        progress_interval=60,
+    )
+    return rl.GraphManager(params)
+
+
+def flat_runs():
     for agent, environment in experiments_with_metrics():
         parameters = flat(
             agent,
             environment,
             training=128,
             evaluation_interval=64,
+            evaluation_episodes=1,
             progress_interval=64,
             num_envs=4,
-            signals=SignalParameters(infos=infos_of(environment)),
+            signals=rl.SignalParameters(infos=infos_of(environment)),
             callbacks=parse_inspections("batch:stats"),
         )
-        with BasicRLGraphManager(parameters) as graph_manager:
-            for record in graph_manager.improve():
-                names |= {*record.scalars, *record.arrays}
-    planner = LevelParameters(
-        name="graph",
-        agent=GraphAgentParameters(places=GridPlaces(spacing=1.0), prune_after=2),
-        goal_space=GoalWorldParameters(level="point_maze_u").task.goal_space,
-        changes=(LevelTimes(frozen_from=EnvironmentSteps(200)),),
+        yield rl.BasicRLGraphManager(parameters)
+
+
+def metrics_of_runs():
+    """The names of every scalar and array of small runs."""
+    hierarchies = (guided_hierarchy(), slow_features(), with_a_curriculum())
+    managers = (
+        *flat_runs(),
+        *(planner(), strict_hac(), selector()),
+        *(skills(preset, changes) for preset, changes in SKILLS.items()),
+        *map(rl.HRLGraphManager, hierarchies),
     )
-    walker = LevelParameters(
-        name="low",
-        agent=ScriptedAgentParameters(policy="still"),
-        goal_space=GoalWorldParameters(level="point_maze_u").task.subgoal_space,
-        horizon=5,
-    )
-    with GraphManager(
-        graph(
-            planner,
-            walker,
-            environment=GoalWorldParameters(level="point_maze_u"),
-            training=240,
-            evaluation_interval=120,
-            evaluation_episodes=1,
-            progress_interval=60,
-        )
-    ) as graph_manager:
-        for record in graph_manager.improve():
-            names |= {*record.scalars}
-    with strict_hac() as graph_manager:
-        for record in graph_manager.improve():
-            names |= {*record.scalars}
-    names |= metrics_of_a_selector()
-    for preset, changes in SKILLS.items():
-        with skills(preset, changes) as graph_manager:
-            for record in graph_manager.improve():
-                names |= {*record.scalars}
-    with HRLGraphManager(guided_hierarchy()) as graph_manager:
-        for record in graph_manager.improve():
-            names |= {*record.scalars}
-    for params in (slow_features(), with_a_curriculum()):
-        with HRLGraphManager(params) as graph_manager:
-            for record in graph_manager.improve():
-                names |= {*record.scalars}
-    return names | metrics_of_a_bonus() | metrics_of_data() | names_of_what_is_wrong()
+    found = set().union(*map(logged, managers))
+    return found | metrics_of_a_bonus() | metrics_of_data() | names_of_what_is_wrong()
 
 
 def metrics_of_data():
     """What agents log that learn from a data set."""
     names = set()
-    learning = LearningParameters(batch=4, learning_starts=1, report_every=2)
-    memory = ReplayMemoryParameters(capacity=11_000)
+    learning = rl.LearningParameters(batch=4, learning_starts=1, report_every=2)
+    memory = rl.ReplayMemoryParameters(capacity=11_000)
     for data, level, kinds in (
-        ("hopper", "Hopper-v5", (BCAgentParameters, IQLAgentParameters)),
-        ("cartpole", "CartPole-v1", (DiscreteCQLAgentParameters,)),
+        ("hopper", "Hopper-v5", (rl.BCAgentParameters, rl.IQLAgentParameters)),
+        ("cartpole", "CartPole-v1", (rl.DiscreteCQLAgentParameters,)),
     ):
         for kind in kinds:
-            params = BatchGraphParameters(
+            params = rl.BatchGraphParameters(
                 data=f"data:{data}-expert",
                 agent=kind(learning=learning, memory=memory),
-                environment=GymnasiumParameters(level=level),
-                schedule=batch_schedule(4),
+                environment=rl.GymnasiumParameters(level=level),
+                schedule=rl.batch_schedule(4, episodes=1),
             )
-            with BatchGraphManager(params) as graph_manager:
-                names |= {name for record in graph_manager.improve() for name in record.scalars}
+            names |= logged(rl.BatchGraphManager(params))
     return names
 
 
 def metrics_of_a_bonus():
     """What a bonus logs that has networks and counts visits."""
-    params = (
-        load_preset(find_preset("Chain_PPO")).build({"steps": 600, "bonus": "noveld"}).parameters
-    )
-    every = EnvironmentSteps(100)
+    changes = {"steps": 600, "bonus": "noveld"}
+    params = rl.load_preset(rl.find_preset("Chain_PPO")).build(changes).parameters
+    every = rl.EnvironmentSteps(100)
     schedule = replace(params.schedule, evaluation_interval=None, progress_interval=every)
     bonus = replace(params.agent.bonus, warmup=50, batch=32)
-    algorithm = replace(params.agent.algorithm, rollout=EnvironmentSteps(300))
-    agent = replace(params.agent, bonus=bonus, algorithm=algorithm)
-    with BasicRLGraphManager(
-        replace(
-            params,
-            agent=agent,
-            schedule=schedule,
-            num_envs=2,
-            environment=replace(params.environment, length=5),
-        )
-    ) as graph_manager:
-        return {name for record in graph_manager.improve() for name in record.scalars}
+    algorithm = replace(params.agent.algorithm, rollout=rl.EnvironmentSteps(300))
+    changed = {
+        "agent": replace(params.agent, bonus=bonus, algorithm=algorithm),
+        "schedule": schedule,
+        "num_envs": 2,
+        "environment": replace(params.environment, length=5),
+    }
+    return logged(rl.BasicRLGraphManager(replace(params, **changed)))
 
 
 def test_logged_metrics_are_described():

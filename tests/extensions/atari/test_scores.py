@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.environments.atari import AtariParameters
+import coach_rl as rl
 from coach_rl.extensions.atari.human_scores import human_normalised
 from coach_rl.extensions.studies.plots import Plots
 from coach_rl.extensions.studies.reference_scores import normalised_score
@@ -17,7 +15,6 @@ from coach_rl.extensions.studies.runs import find_runs
 from coach_rl.extensions.studies.scores import read_scores
 from coach_rl.extensions.studies.tables import seed_tables
 from coach_rl.presets.Atari_PPO import Panel, graph_manager
-from coach_rl.sessions.session import RunSettings, run_experiment
 
 
 def test_score_of_a_person_is_one_and_other_tasks_have_none():
@@ -32,14 +29,14 @@ def run(tmp_path_factory):
     panel = Panel(steps=64, num_envs=2, rollout=32, minibatch=16, epochs=1, evaluation_interval=32)
     experiment = graph_manager(panel)
     experiment.parameters = replace(
-        experiment.parameters, environment=AtariParameters(level="pong", max_episode_steps=10)
+        experiment.parameters, environment=rl.AtariParameters(level="pong", max_episode_steps=10)
     )
-    result = run_experiment(
+    result = rl.run_experiment(
         experiment,
-        Runtime(seed=0, device="cpu"),
+        rl.Runtime(seed=0, device="cpu"),
         name="pong",
         root=tmp_path_factory.mktemp("runs"),
-        settings=RunSettings(final_episodes=EnvironmentEpisodes(1), tensorboard=False),
+        settings=rl.RunSettings(final_episodes=rl.EnvironmentEpisodes(1), tensorboard=False),
     )
     return result.folder.path
 

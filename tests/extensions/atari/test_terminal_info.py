@@ -1,6 +1,6 @@
 """A lost life is terminal for what an agent learns; the episode, frames and noise continue."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -15,6 +15,7 @@ from coach_rl.memories.batches import (
     TERMINATED,
     TRUNCATED,
 )
+from tests.builders import flat
 
 HERE = "tests.extensions.atari.test_terminal_info"
 LIFE = 5
@@ -54,19 +55,10 @@ TORSO = rl.TorsoParameters(
 
 
 def experiment(agent, *, info="life_lost", steps=40):
-    return rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=agent,
-            environment=rl.GymnasiumParameters(level=f"{HERE}:Lives"),
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(steps),
-                evaluation_interval=rl.EnvironmentSteps(steps),
-                evaluation_episodes=rl.EnvironmentEpisodes(1),
-                progress_interval=rl.EnvironmentSteps(10),
-            ),
-            parts=(rl.TerminalInfo(info=info),),
-        )
-    )
+    lives = rl.GymnasiumParameters(level=f"{HERE}:Lives")
+    schedule = {"training": steps, "evaluation_interval": steps, "evaluation_episodes": 1}
+    parts = (rl.TerminalInfo(info=info),)
+    return rl.BasicRLGraphManager(flat(agent, lives, progress_interval=10, parts=parts, **schedule))
 
 
 def dqn(recurrence=None):
@@ -98,19 +90,9 @@ def memory_of(manager):
     return agent.memory
 
 
-@dataclass
-class Noted:
-    """The columns of an agent's memory before it learned, and the run's records."""
-
-    columns: dict
-    records: list
-
-
 def run(agent, monkeypatch):
-    """A run, and what its memory held after 37 steps."""
+    """The transitions that the memory is given in a run, and the run's records."""
     manager = experiment(agent)
-    records = []
-    columns = {}
     manager.create_graph(rl.Runtime(seed=1))
     added = []
     memory = memory_of(manager)
@@ -121,25 +103,20 @@ def run(agent, monkeypatch):
         added.append(transition)
 
     monkeypatch.setattr(memory, "add", noted)
-    records.extend(manager.improve())
-    columns["terminated"] = np.concatenate([each.terminated for each in added])
-    columns["truncated"] = np.concatenate([each.truncated for each in added])
-    columns["reward"] = np.concatenate([each.reward for each in added])
-    columns["observation"] = np.concatenate([each.observation["observation"] for each in added])
-    return Noted(columns, records)
+    records = list(manager.improve())
+    return added, records
 
 
 @pytest.mark.parametrize("agent", [dqn, ppo])
 def test_lost_life_is_terminal_for_learning_alone(agent, monkeypatch):
-    noted = run(agent(), monkeypatch)
-    steps = 1 + np.arange(40)
-    np.testing.assert_array_equal(noted.columns["terminated"], steps % LIFE == 0)
-    assert not noted.columns["truncated"].any()
-    assert (noted.columns["reward"] == 1).all()
+    added, records = run(agent(), monkeypatch)
+    assert [each.terminated[0] for each in added] == [step % LIFE == 0 for step in range(1, 41)]
+    assert not any(each.truncated[0] for each in added)
+    assert all(each.reward[0] == 1 for each in added)
     # The stack of the first decision of the second life continues that of the first life.
-    np.testing.assert_array_equal(noted.columns["observation"][5, 0, 0], [4, 5, 6])
-    np.testing.assert_array_equal(noted.columns["observation"][15, 0, 0], [1, 1, 1])
-    episodes = [record.scalars for record in noted.records if record.kind == "episode"]
+    assert added[5].observation["observation"][0, 0, 0].tolist() == [4, 5, 6]
+    assert added[15].observation["observation"][0, 0, 0].tolist() == [1, 1, 1]
+    episodes = [record.scalars for record in records if record.kind == "episode"]
     assert [each["episode/length"] for each in episodes] == [15, 15]
     assert [each["episode/reward"] for each in episodes] == [30, 30]
 
@@ -147,8 +124,7 @@ def test_lost_life_is_terminal_for_learning_alone(agent, monkeypatch):
 def test_stacks_of_a_ring_reach_over_lost_lives():
     manager = experiment(dqn())
     manager.create_graph(rl.Runtime(seed=1))
-    for _ in manager.improve():
-        pass
+    manager.run()
     store = memory_of(manager).store
     positions = np.arange(40)
     for path, newest in ((OBSERVATIONS, positions % 15), (NEXT_OBSERVATIONS, positions % 15 + 1)):
@@ -162,19 +138,8 @@ def test_stacks_of_a_ring_reach_over_lost_lives():
 
 @pytest.mark.parametrize("agent", [dqn, ppo])
 def test_hidden_state_continues_over_a_lost_life(agent, monkeypatch):
-    manager = experiment(agent(rl.GRU(size=4)), steps=38)
-    manager.create_graph(rl.Runtime(seed=1))
-    memory = memory_of(manager)
-    inner, states = memory.add, []
-
-    def noted(transition):
-        inner(transition)
-        states.append(transition.extras["hidden_state"].copy())
-
-    monkeypatch.setattr(memory, "add", noted)
-    for _ in manager.improve():
-        pass
-    is_zero = [bool((state == 0).all()) for state in states]
+    added, _ = run(agent(rl.GRU(size=4)), monkeypatch)
+    is_zero = [bool((each.extras["hidden_state"] == 0).all()) for each in added]
     assert [step for step, zero in enumerate(is_zero) if zero] == [0, 15, 30]
 
 
@@ -182,4 +147,4 @@ def test_unknown_info_is_refused():
     manager = experiment(dqn(), info="lost")
     manager.create_graph(rl.Runtime(seed=1))
     with pytest.raises(ConfigurationError, match=r"names the info 'lost'.*it reports life_lost"):
-        list(manager.improve())
+        manager.run()

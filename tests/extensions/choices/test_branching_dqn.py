@@ -14,8 +14,7 @@ import coach_rl as rl
 from coach_rl.architectures.gradient_step import eager_gradient, mapped
 from coach_rl.core.records import ALLOWED
 from tests.agents.plain_dqn import PlainDQN, PlainQNetwork
-from tests.agents.plain_learners import manager, run
-from tests.agents.resuming import after, assert_resumes
+from tests.agents.plain_learners import run
 from tests.agents.small_dqns import (
     HEADS,
     NETWORKS,
@@ -188,21 +187,3 @@ def test_branches_learn_all_choices():
     _, records = run(params, LOCKS, steps=1_500, evaluation_interval=rl.EnvironmentSteps(1_500))
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/reward_mean"] > 7.0  # 8 at most, 2.9 by chance
-
-
-@pytest.mark.parametrize("recurrence", [None, rl.GRU(size=6)])
-def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
-    draws = rl.SingleTransitions()
-    if recurrence is not None:
-        draws = rl.SequenceParameters(length=4, burn_in=2)
-    memory = rl.ReplayMemoryParameters(
-        capacity=500, prioritised=rl.PrioritisedParameters(), draws=draws
-    )
-    exploration = rl.EpsilonZGreedy(epsilon=rl.ConstantSchedule(value=0.3))
-    changes = {**LEARNS, "exploration": exploration, "recurrence": recurrence}
-    params = parameters(memory=memory, **changes)
-
-    def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=rl.EnvironmentSteps(440))
-
-    assert_resumes(build_manager, tmp_path, after(251), after(301))

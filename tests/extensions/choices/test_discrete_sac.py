@@ -14,8 +14,7 @@ from coach_rl.architectures.gradient_step import eager_gradient
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 from tests.agents.decisions import context, outcome, request
-from tests.agents.plain_learners import SEEN, TEST, TRAIN, manager, parameters, run
-from tests.agents.resuming import after, assert_resumes
+from tests.agents.plain_learners import SEEN, TEST, TRAIN, parameters, run
 from tests.agents.small_dqns import batches, masked_decisions, masks_of
 from tests.extensions.choices.test_branching_dqn import LOCKS, SIZES
 
@@ -250,21 +249,6 @@ def test_it_learns_all_choices():
     _, records = run(params, LOCKS, steps=1_200, evaluation_interval=rl.EnvironmentSteps(1_200))
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/reward_mean"] > 7.0  # 8 at most, 2.9 by chance
-
-
-@pytest.mark.parametrize("recurrence", [None, rl.GRU(size=6)])
-def test_stopped_run_continues_bit_for_bit(tmp_path, recurrence):
-    torso = rl.TorsoParameters(embedder=(6,), middleware=(8,), recurrence=recurrence)
-    draws = rl.SingleTransitions()
-    if recurrence is not None:
-        draws = rl.SequenceParameters(length=4, burn_in=2)
-    memory = {"capacity": 600, "prioritised": rl.PrioritisedParameters(), "draws": draws}
-    params = parameters("sac", **{**LEARNS, "torso": torso, "memory": memory})
-
-    def build_manager(seed):
-        return manager(params, LOCKS, num_envs=2, seed=seed, training=rl.EnvironmentSteps(440))
-
-    assert_resumes(build_manager, tmp_path, after(251), after(301))
 
 
 def test_recurrent_policy_acts_as_it_learns():

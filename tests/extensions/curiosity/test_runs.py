@@ -1,14 +1,12 @@
 """Runs with bonuses: resumed bit for bit, collected by workers, stored or computed in batches."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
 import coach_rl as rl
 from tests.agents.goal_stacks import SETTINGS, stack
-from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import created, flat
 from tests.extensions.curiosity.test_streams import STREAMS, agent
 from tests.extensions.exporting import test_export
@@ -32,26 +30,6 @@ AGENTS = {
     ),
     "DDPG, counts": off_policy(rl.DDPGAgentParameters, bonus=rl.EpisodicCount(**PLACE)),
 }
-
-
-@pytest.mark.drawn(one_of=4)
-@pytest.mark.parametrize("level", ["top", "low"])
-@pytest.mark.parametrize("name", AGENTS)
-def test_run_in_the_middle_of_episodes_resumes_bit_for_bit(name, level, tmp_path):
-    if level == "top":
-        params = stack(AGENTS[name], training=400)
-    else:
-        params = stack(rl.TD3AgentParameters(**SETTINGS), AGENTS[name], training=260)
-
-    def check(whole, records):
-        noted = {key for each in records for key in each.scalars}
-        assert f"signals/{level}/bonus/mean" in noted
-        state = whole.graph.agents[level].state_dict()["bonus"]
-        assert ("visits" in state) == ("NovelD" in name or "counts" in name)
-
-    assert_resumes(
-        partial(created, params), tmp_path, after(100, amid), after(180, amid), check=check
-    )
 
 
 def test_dqn_learns_with_a_fresh_bonus(monkeypatch):

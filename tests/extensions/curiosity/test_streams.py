@@ -13,6 +13,7 @@ from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError
 from tests.agents.goal_stacks import SETTINGS, stack
 from tests.builders import created
+from tests.refusals import check_refused
 
 STREAMS = {
     "not episodic": rl.RewardStream(discount=0.9, weight=0.3),
@@ -142,7 +143,6 @@ def test_advantages_of_a_stream_equal_plain_loops(kind, level, by_duration, monk
     assert check_rounds(rounds, stream) >= 2
     paid = np.concatenate([kept[stream.column] for kept, *_ in rounds.found])
     assert np.count_nonzero(paid) > 20
-    manager.close()
 
 
 def test_recurrent_critics_learn_a_stream(monkeypatch):
@@ -151,7 +151,6 @@ def test_recurrent_critics_learn_a_stream(monkeypatch):
     rounds = Rounds(manager.graph.agents["top"], monkeypatch)
     manager.run()
     assert check_rounds(rounds, stream) >= 2
-    manager.close()
 
 
 SMALL_RUN = {"num_envs": 4, "steps": 300}
@@ -188,42 +187,44 @@ def test_members_of_a_group_learn_streams_of_their_own(monkeypatch):
     rounds = [Rounds(group[name], monkeypatch) for name in ("one", "two")]
     manager.run()
     assert all(check_rounds(each, stream) for each in rounds)
-    manager.close()
 
 
-def test_replay_agents_refuse_streams():
-    td3 = rl.TD3AgentParameters(**SETTINGS, bonus=rnd(rl.RewardStream()))
-    with pytest.raises(ConfigurationError, match="one critic for all rewards, and its bonus a"):
-        created(stack(td3))
+def learning(kind=rl.TD3AgentParameters, **changes):
+    return lambda: created(stack(kind(**SETTINGS, **changes)))
 
 
-def test_stream_and_fresh_exclude_each_other():
-    with pytest.raises(ConfigurationError, match=r"RND.fresh is for replay memories and `stream`"):
-        rl.RND(stream=rl.RewardStream(), fresh=True)
+def option_critic_with_a_stream():
+    preset = load_preset(find_preset("PointMass_PPO_Skills"))
+    words = "skills=option_critic; levels.1.agent.bonus=RND(stream=RewardStream())"
+    preset.configure(parse_overrides(words)).create_graph(rl.Runtime(seed=0, device="cpu"))
+
+
+FRESH = rl.RND(fresh=True)
+SUMMED = rl.ReplayMemoryParameters(n_step=3)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("call", "message"),
     [
-        ({"memory": rl.ReplayMemoryParameters(n_step=3)}, "memory.n_step=3 adds up the rewards"),
-        ({"input_filter": rl.InputFilter()}, "the InputFilter changes what the memory keeps"),
+        (learning(bonus=rnd(rl.RewardStream())), "one critic for all rewards, and its bonus a"),
+        (
+            lambda: rl.RND(stream=rl.RewardStream(), fresh=True),
+            "RND.fresh is for replay memories and `stream`",
+        ),
+        (
+            learning(bonus=FRESH, memory=SUMMED),
+            "bonus of ... 'top' is ... memory.n_step=3 adds up the rewards",
+        ),
+        (
+            learning(bonus=FRESH, input_filter=rl.InputFilter()),
+            "bonus of ... 'top' is ... the InputFilter changes what the memory keeps",
+        ),
+        (
+            lambda: created(stack(replace(agent(None), bonus=FRESH))),
+            "the agent has no replay memory; leave out fresh",
+        ),
+        (option_critic_with_a_stream, "compares the values of options, which streams"),
     ],
 )
-def test_fresh_bonus_that_does_not_fit_is_refused(settings, message):
-    own = rl.TD3AgentParameters(**SETTINGS, bonus=rl.RND(fresh=True), **settings)
-    with pytest.raises(ConfigurationError, match=f"bonus of .*'top' is .* {message}"):
-        created(stack(own))
-
-
-def test_fresh_bonus_needs_a_replay_memory():
-    own = replace(agent(None), bonus=rl.RND(fresh=True))
-    with pytest.raises(ConfigurationError, match="the agent has no replay memory; leave out fresh"):
-        created(stack(own))
-
-
-def test_option_critic_refuses_streams():
-    preset = load_preset(find_preset("PointMass_PPO_Skills"))
-    words = "skills=option_critic; levels.1.agent.bonus=RND(stream=RewardStream())"
-    manager = preset.configure(parse_overrides(words))
-    with pytest.raises(ConfigurationError, match="compares the values of options, which streams"):
-        manager.create_graph(rl.Runtime(seed=0, device="cpu"))
+def test_stream_or_fresh_bonus_that_does_not_fit_is_refused(call, message):
+    check_refused(call, ConfigurationError, message)

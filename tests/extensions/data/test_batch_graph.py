@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
 from tests.refusals import check_refused
 
 SEEN = rl.PointMassParameters().build(num_envs=1).spaces
+NORMALISED = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
+HALVED = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
 SMALL = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
 
 
@@ -93,42 +96,9 @@ def memory_of(manager):
     return manager.graph.agents["main"].memory.trajectories()
 
 
-@pytest.mark.parametrize("num_envs", [1, 2, 5, 7])
-def test_memory_holds_whole_episodes_in_the_emptiest_rows(data, num_envs):
-    with batch_graph(data, 1, num_envs=num_envs) as manager:
-        manager.run()
-        shown = memory_of(manager)
-        assert manager.graph.clock.environment_steps == 0
-        assert manager.graph.clock.training_steps == 1
-    known = recorded()
-    expected = [[] for _ in range(num_envs)]
-    for begin, length in zip(known.begins, known.lengths, strict=True):
-        emptiest = min(range(num_envs), key=lambda row: len(expected[row]))
-        expected[emptiest] += range(begin, begin + length)
-    for row, places in enumerate(expected):
-        assert shown["/mask"][row].sum() == len(places)
-        for path, name in (
-            (f"{OBSERVATIONS}observation", f"{OBSERVATIONS}observation"),
-            (f"{NEXT_OBSERVATIONS}observation", f"{NEXT_OBSERVATIONS}observation"),
-            ("/agents/agent/actions", "/actions"),
-            ("/terminated", "/terminated"),
-            ("/truncated", "/truncated"),
-        ):
-            np.testing.assert_array_equal(
-                shown[path][row, : len(places)], known.columns[name][places]
-            )
-        np.testing.assert_allclose(
-            shown["/rewards"][row, : len(places)], known.columns["/rewards"][places], rtol=1e-6
-        )
-
-
 def test_data_pass_the_filters_of_the_agent(data):
-    filters = rl.InputFilter(
-        observation={"observation": (rl.ObservationNormalizationFilter(),)},
-        reward=(rl.RewardRescaleFilter(factor=10.0),),
-    )
-    halved = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
-    with batch_graph(data, 1, input_filter=filters, output_filter=halved, num_envs=1) as manager:
+    filters = replace(NORMALISED, reward=(rl.RewardRescaleFilter(factor=10.0),))
+    with batch_graph(data, 1, input_filter=filters, output_filter=HALVED, num_envs=1) as manager:
         manager.run()
         shown = memory_of(manager)
         statistics = manager.graph.agents["main"].input_filter.state_dict()
@@ -208,7 +178,6 @@ def test_state_behind_the_turn_has_the_transitions_of_the_world_alone(data):
 FULL = [rl.ReplayMemoryParameters(capacity=30 * rows) for rows in (1, 2)]
 """Memories of 1 and 2 rows, of 30 transitions at most, of which the data take 28 at first."""
 PRIORITIES = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
-NORMALISED = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
 CONTINUED = [
     *((ticks, {"updates": 15}) for ticks in (0, 1, 7)),
     (18, {"updates": 30, "turn": 12}),
@@ -326,9 +295,8 @@ def test_run_goes_online_from_a_checkpoint_in_its_folder(data, tmp_path):
 
 
 def test_share_beside_priorities_is_refused(data):
-    memory = rl.ReplayMemoryParameters(prioritised=rl.PrioritisedParameters())
     check_refused(
-        lambda: batch_graph(data, data_share=0.5, memory=memory),
+        lambda: batch_graph(data, data_share=0.5, memory=PRIORITIES),
         ParameterError,
         "data_share is 0.5, and a prioritised memory draws by errors alone",
     )
@@ -432,7 +400,6 @@ CHANGED = rl.InputFilter(
     observation={"observation": (rl.ObservationClippingFilter(low=-0.5, high=0.5),)},
     reward=(rl.RewardRescaleFilter(factor=2.0),),
 )
-HALVED = rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-0.5, high=0.5),))
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
@@ -463,10 +430,8 @@ def test_memory_filled_in_blocks_equals_one_filled_decision_by_decision(data, ch
 
 
 def test_decisions_filled_in_blocks_are_made_on_what_those_before_led_to(data):
-    columns = dict(recorded().columns)
-    columns[f"{OBSERVATIONS}observation"] = columns[f"{OBSERVATIONS}observation"].copy()
-    columns[f"{OBSERVATIONS}observation"][2] = 9  # in the middle of an episode
-    changed_data = Recorded(columns, recorded().begins)
+    changed_data = recorded()
+    changed_data.columns[f"{OBSERVATIONS}observation"][2] = 9  # in the middle of an episode
     found = []
     for fill in (partial(read_into, seed=1), fill_in_blocks):
         with batch_graph(data, 1) as manager:
@@ -478,39 +443,23 @@ def test_decisions_filled_in_blocks_are_made_on_what_those_before_led_to(data):
 
 
 def test_filling_in_blocks_refuses_what_the_level_cannot_show(data):
-    columns = dict(recorded().columns)
-    columns[f"{NEXT_OBSERVATIONS}observation"] = columns[f"{NEXT_OBSERVATIONS}observation"].copy()
-    columns[f"{NEXT_OBSERVATIONS}observation"][3, 0] = np.inf
+    endless = recorded()
+    endless.columns[f"{NEXT_OBSERVATIONS}observation"][3, 0] = np.inf
     with batch_graph(data, 1) as manager:
         manager.create_graph()
         with pytest.raises(rl.CoachError, match="that is not finite"):
-            fill_in_blocks(
-                manager.graph.agents["main"], Recorded(columns, recorded().begins), num_rows=2
-            )
+            fill_in_blocks(manager.graph.agents["main"], endless, num_rows=2)
 
 
 def bonus(observation, action, outcome):
     return np.ones(len(outcome.rows))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"bonus": bonus},
-        {
-            "input_filter": rl.InputFilter(
-                observation={"observation": (rl.ObservationNormalizationFilter(),)}
-            )
-        },
-    ],
-)
+@pytest.mark.parametrize("changes", [{"bonus": bonus}, {"input_filter": NORMALISED}])
 def test_agent_whose_decisions_depend_on_more_is_not_filled_in_blocks(data, changes):
     with batch_graph(data, 1, **changes) as manager:
         manager.create_graph()
         assert not fills_in_blocks(manager.graph.agents["main"])
-
-
-RANKED = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParameters())
 
 
 @pytest.mark.parametrize(
@@ -519,7 +468,7 @@ RANKED = rl.ReplayMemoryParameters(capacity=200, prioritised=rl.PrioritisedParam
         ({}, 3, True),
         ({"normalise_observations": 10.0}, 1, True),
         ({"normalise_observations": 10.0}, 2, False),
-        ({"memory": RANKED}, 1, False),
+        ({"memory": PRIORITIES}, 1, False),
     ],
 )
 def test_statistics_of_one_row_and_no_priorities_follow_blocks(data, changes, num_envs, is_same):

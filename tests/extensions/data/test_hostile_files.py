@@ -329,10 +329,6 @@ CASES = [
 ]
 
 
-def test_there_are_at_least_sixty_cases():
-    assert len(CASES) >= 60
-
-
 @pytest.mark.parametrize(
     ("suffix", "name", "write"), CASES, ids=[f"{name}{suffix}" for suffix, name, _ in CASES]
 )

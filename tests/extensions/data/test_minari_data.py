@@ -15,7 +15,7 @@ from tests.agents.decisions import transition
 from tests.memories.replay_worlds import ACTED, OBSERVED, Stream, build
 
 HAS_MINARI = all(importlib.util.find_spec(name) for name in ("minari", "h5py"))
-needs_minari = pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
+pytestmark = pytest.mark.skipif(not HAS_MINARI, reason="needs the packages minari and h5py")
 SPACES = {"observation_space": OBSERVED, "action_space": ACTED}
 
 
@@ -50,7 +50,6 @@ def by_number(trajectories):
     }
 
 
-@needs_minari
 @pytest.mark.parametrize("kind", ["id", "path"])
 def test_minari_written_data_reads_back(data_sets, kind):
     memory, _ = played()
@@ -68,7 +67,6 @@ def test_minari_written_data_reads_back(data_sets, kind):
         np.testing.assert_array_equal(values, right[path], err_msg=path)
 
 
-@needs_minari
 def test_minari_gap_splits_episode(data_sets):
     memory, numbers = RolloutMemory(10), [0, 1, 2, 7, 8]
     for number in numbers:
@@ -91,7 +89,6 @@ def test_minari_gap_splits_episode(data_sets):
     assert [episode["/truncated"].tolist() for episode in episodes] == [[0, 0, 1], [0, 1]]
 
 
-@needs_minari
 def test_minari_written_data_is_read_by_minari(data_sets):
     import minari
 
@@ -110,7 +107,6 @@ def test_minari_written_data_is_read_by_minari(data_sets):
         assert (np.diff(episode.observations[:, 1]) == 1).all()
 
 
-@needs_minari
 def test_minari_data_of_minari_fills_memory(data_sets):
     import minari
     from minari.data_collector import EpisodeBuffer
@@ -150,7 +146,6 @@ def test_minari_data_of_minari_fills_memory(data_sets):
     assert set(batch.discount[batch.action == 3].tolist()) == {0.0}
 
 
-@needs_minari
 def test_minari_dict_actions_and_images_round_trip(data_sets):
     acted = spaces.Dict({"move": spaces.Box(-1, 1, (2,), np.float32), "grip": spaces.Discrete(3)})
     observed = spaces.Dict({"image": spaces.Box(0, 255, (8, 8, 3), np.uint8)})
@@ -235,7 +230,6 @@ OTHERS = {
 """What is named in the refusal, the space of the data and that of the memory."""
 
 
-@needs_minari
 @pytest.mark.parametrize("case", OTHERS)
 def test_minari_data_of_another_meaning_is_refused(data_sets, case):
     what, theirs, ours = OTHERS[case]
@@ -249,7 +243,6 @@ def test_minari_data_of_another_meaning_is_refused(data_sets, case):
         build(num_envs=1, observed=kept, acted=taken, parts=data(path))
 
 
-@needs_minari
 @pytest.mark.parametrize(
     ("values", "lost"),
     [
@@ -270,7 +263,6 @@ def test_minari_floats_in_memory_of_bytes_are_kept_where_whole(data_sets, values
     np.testing.assert_array_equal(shown["/observations/observation"][0], values[:3])
 
 
-@needs_minari
 def test_minari_data_set_that_minari_cannot_read_error_names_it(data_sets):
     observed = spaces.Dict({"a/b": PLAIN})  # which Minari writes as nested
     seen = {"a/b": np.zeros((4, 2), np.float32)}
@@ -279,7 +271,6 @@ def test_minari_data_set_that_minari_cannot_read_error_names_it(data_sets):
         build(num_envs=1, observed=observed, acted=CHOICE, parts=data(path))
 
 
-@needs_minari
 def test_minari_rewards_that_float32_makes_infinite_are_refused(data_sets):
     seen = np.zeros((4, 2), np.float32)
     path = created(data_sets / "made", PLAIN, CHOICE, seen, np.arange(3), reward=1e300)
@@ -288,7 +279,6 @@ def test_minari_rewards_that_float32_makes_infinite_are_refused(data_sets):
         build(num_envs=1, observed=observed, acted=CHOICE, parts=data(path))
 
 
-@needs_minari
 def test_minari_nested_data_is_read_by_flat_names(data_sets):
     observed = spaces.Dict(
         {"n": spaces.Dict({"a": PLAIN}), "pair": spaces.Tuple((spaces.Discrete(5), PLAIN))}
@@ -327,7 +317,6 @@ def test_minari_nested_data_is_read_by_flat_names(data_sets):
         np.testing.assert_array_equal(values, shown[name], err_msg=name)
 
 
-@needs_minari
 def test_minari_rollout_is_written(data_sets):
     rollout, stream = RolloutMemory(40), Stream(2)
     for _ in range(10):
@@ -337,7 +326,6 @@ def test_minari_rollout_is_written(data_sets):
     assert sum(len(each["/rewards"]) for each in read_minari(path, **SPACES)) == 20
 
 
-@needs_minari
 def test_minari_prefilled_memory_adds_transitions(data_sets):
     memory, _ = played()
     path = str(data_sets / "walk")
@@ -357,7 +345,6 @@ def test_minari_prefilled_memory_adds_transitions(data_sets):
     assert filled.sample(64).weight.max() == 1
 
 
-@needs_minari
 def test_minari_no_transitions_error(data_sets):
     with pytest.raises(ConfigurationError):
         write_minari(build().trajectories(), str(data_sets / "walk"), **SPACES)

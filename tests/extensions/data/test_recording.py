@@ -1,6 +1,6 @@
 """Evaluations recorded as data sets, and what a run learns from them."""
 
-import json
+from dataclasses import replace
 from functools import partial
 
 import gymnasium
@@ -12,6 +12,7 @@ from coach_rl.cli.main import main
 from coach_rl.extensions.data.files import open_file
 from coach_rl.extensions.data.memory_data import memory_of
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
+from tests.small_runs import QUIET, experiment, folder_of, lines_of, ppo
 
 
 def evaluated(run, file, *, episodes=7, **more):
@@ -113,18 +114,10 @@ class Odd(gymnasium.Env):
 
 @pytest.fixture(scope="module")
 def odd_run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("odd")
     environment = rl.GymnasiumParameters(level=f"{__name__}:Odd")
-    agent = rl.PPOAgentParameters(algorithm=rl.PPOAlgorithmParameters(rollout=32, minibatch=32))
-    parameters = rl.BasicGraphParameters(
-        agent=agent,
-        environment=environment,
-        schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(64)),
-    )
-    result = rl.run_experiment(
-        rl.BasicRLGraphManager(parameters), name="odd", root=folder, settings=rl.RunSettings()
-    )
-    return result.folder.path
+    root = tmp_path_factory.mktemp("odd")
+    manager = experiment(ppo(), environment, training=64)
+    return folder_of(rl.run_experiment(manager, name="odd", root=root, settings=QUIET))
 
 
 def test_infos_are_recorded_and_learned_from(odd_run, tmp_path):
@@ -171,25 +164,21 @@ def test_infos_that_are_no_numbers_are_refused(odd_run, tmp_path, name, message)
 
 def trained(folder, *, name="mass", parts=()):
     """The result of a short run of SAC."""
-    parameters = rl.BasicGraphParameters(
-        agent=rl.SACAgentParameters(
-            memory=rl.ReplayMemoryParameters(capacity=1_000),
-            learning=rl.LearningParameters(batch=8, learning_starts=8),
-            update_mode="eager",
-        ),
-        environment=rl.PointMassParameters(max_episode_steps=14),
+    agent = rl.SACAgentParameters(
+        memory=rl.ReplayMemoryParameters(capacity=1_000),
+        learning=rl.LearningParameters(batch=8, learning_starts=8),
+        update_mode="eager",
+    )
+    manager = experiment(
+        agent,
+        rl.PointMassParameters(max_episode_steps=14),
         num_envs=3,
-        schedule=rl.ScheduleParameters(
-            heatup=rl.EnvironmentSteps(30),
-            training=rl.EnvironmentSteps(90),
-            evaluation_interval=rl.EnvironmentSteps(30),
-            evaluation_episodes=rl.EnvironmentEpisodes(2),
-        ),
+        heatup=30,
+        training=90,
+        evaluation_interval=30,
     )
-    settings = rl.RunSettings(parts=parts, final_episodes=rl.EnvironmentEpisodes(2))
-    return rl.run_experiment(
-        rl.BasicRLGraphManager(parameters), name=name, root=folder, settings=settings
-    )
+    settings = replace(QUIET, parts=parts)
+    return rl.run_experiment(manager, name=name, root=folder, settings=settings)
 
 
 def test_recorded_training_is_what_its_memory_keeps(tmp_path):
@@ -221,13 +210,13 @@ def test_recording_changes_no_number_of_training(tmp_path):
     plain = trained(tmp_path, name="plain")
     parts = (rl.RecordingParameters(file=tmp_path / "training.npz"),)
     again = trained(tmp_path, name="recorded", parts=parts)
-    logs = [
-        [json.loads(line) for line in (each.folder.path / "log.jsonl").read_text().splitlines()]
-        for each in (plain, again)
-    ]
     found = [
-        [each["scalars"]["evaluation/reward_mean"] for each in log if each["kind"] == "evaluation"]
-        for log in logs
+        [
+            each["scalars"]["evaluation/reward_mean"]
+            for each in lines_of(run)
+            if each["kind"] == "evaluation"
+        ]
+        for run in (plain, again)
     ]
     assert found[0] == found[1]
     assert len(found[0]) >= 2

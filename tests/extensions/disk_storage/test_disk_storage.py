@@ -2,17 +2,20 @@ import errno
 import gc
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 import coach_rl as rl
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.core.errors import CheckpointError, RunError
 from coach_rl.core.scratch import NAME, Scratch
+from coach_rl.extensions.disk_storage import disk_tables
 from coach_rl.memories import ReplayMemoryParameters
-from coach_rl.runs import checkpoint as checkpoints
 from coach_rl.runs.checkpoint import read_checkpoint, remove_checkpoint, write_checkpoint
 from tests.memories.replay_worlds import (
     OBSERVED,
@@ -22,6 +25,8 @@ from tests.memories.replay_worlds import (
     observed,
     same_batches,
 )
+from tests.memories.test_memory_machine import EXAMPLES, ReplayMachine
+from tests.samples import drawn
 
 ROWS = 3
 CAPACITY = 120
@@ -91,61 +96,29 @@ def bytes_on_disk(folder):
     return sum(found.values())
 
 
-def test_disk_memory_any_history_samples_what_memory_in_ram_does(kind):
-    memories = [built(kind, "cpu"), built(kind)]
-    stream = world(kind)
-    rows = rows_of(kind)
-    advance(memories, stream, rows, 2)
-    for steps in (1, 5, 30, 31, 100, 77):
-        advance(memories, stream, rows, steps)
-        assert_same(*memories)
-        cut = stream.some_rows()
-        for memory in memories:
-            memory.truncate(cut)
-    for memory in memories:
-        memory.clear()
-    fresh = world(kind, seed=3)
-    advance(memories, fresh, rows, 60)
-    assert_same(*memories)
-
-
-@pytest.mark.parametrize("steps", [0, 1, 4, 60, 300])
-def test_disk_memory_saved_at_any_moment_continues_bit_for_bit(kind, steps, tmp_path):
-    scratch = Scratch()
-    with scratch.within(tmp_path):
-        memory = built(kind, scratch=scratch)
-        plain = built(kind, "cpu")
-        stream = world(kind)
-        rows = rows_of(kind)
-        advance([memory, plain], stream, rows, steps)
-        write_checkpoint(tmp_path / "step_1", memory.state_dict(), {})
-        again = built(kind, scratch=scratch)
-        again.load_state_dict(read_checkpoint(tmp_path / "step_1").state)
-        advance([memory, plain, again], stream, rows, 5)
-        assert_same(plain, again)
-        second = read_and_write(again, tmp_path / "step_2")
-        third = built(kind, scratch=scratch)
-        third.load_state_dict(second.state)
-        advance([plain, third], stream, rows, 90)
-        assert_same(plain, third)
-
-
 def read_and_write(memory, path):
     write_checkpoint(path, memory.state_dict(), {})
     return read_checkpoint(path)
 
 
-@pytest.mark.parametrize(("before", "after"), [("cpu", None), (None, "cpu")])
-def test_disk_memory_checkpoint_is_one_of_memory_in_ram(kind, before, after, tmp_path):
-    memory = built(kind, before)
-    stream = world(kind)
-    rows = rows_of(kind)
-    advance([memory], stream, rows, 130)
-    saved = read_and_write(memory, tmp_path / "step_1")
-    other = built(kind, after)
-    other.load_state_dict(saved.state)
-    advance([memory, other], stream, rows, 20)
-    assert_same(memory, other)
+class DiskMachine(ReplayMachine):
+    """The same memory on the disk."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.described["storage"] = rl.DiskStorage()
+        self.memory = build(**self.described)
+
+    @rule(storage=st.sampled_from([rl.DiskStorage(), "cpu"]))
+    def move(self, storage):
+        """Memories that load from now on are on the disk, or not."""
+        self.described["storage"] = storage
+
+
+@pytest.mark.parametrize("number", [10, *drawn(range(10), one_of=3)])
+def test_memory_on_the_disk_equals_plain_lists(number, monkeypatch):
+    monkeypatch.setattr(disk_tables, "FILES_PER_ROW", 4)  # which have several entries each
+    run_state_machine_as_test(partial(DiskMachine, number), settings=EXAMPLES)
 
 
 def test_checkpoint_links_full_files_and_writes_the_rest_alone(tmp_path):
@@ -254,20 +227,6 @@ def test_loaded_files_stay_when_their_checkpoint_is_removed(tmp_path, has_links,
         assert_same(plain, again)
 
 
-def test_copied_checkpoint_is_whole(tmp_path):
-    memory = built("frames")
-    plain = built("frames", "cpu")
-    stream = world("frames")
-    rows = rows_of("frames")
-    advance([memory, plain], stream, rows, 200)
-    write_checkpoint(tmp_path / "a" / "step_1", memory.state_dict(), {})
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    shutil.rmtree(tmp_path / "a")
-    again = built("frames")
-    again.load_state_dict(read_checkpoint(tmp_path / "b" / "step_1").state)
-    assert_same(plain, again)
-
-
 def test_damaged_file_in_a_checkpoint_is_an_error(tmp_path):
     memory = built("frames")
     advance([memory], world("frames"), rows_of("frames"), 200)
@@ -279,46 +238,6 @@ def test_damaged_file_in_a_checkpoint_is_an_error(tmp_path):
     path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
     with pytest.raises(CheckpointError, match="does not match its checksum"):
         read_checkpoint(tmp_path / "step_1")
-
-
-def test_memory_loaded_over_another_one_has_the_saved_content(kind, tmp_path):
-    memory = built(kind)
-    plain = built(kind, "cpu")
-    stream = world(kind)
-    rows = rows_of(kind)
-    advance([memory, plain], stream, rows, 100)
-    saved = read_and_write(memory, tmp_path / "step_1")
-    advance([memory], world(kind, seed=9), rows, 70)
-    memory.load_state_dict(saved.state)
-    advance([memory, plain], stream, rows, 3)
-    plain._rng.bit_generator.state = memory._rng.bit_generator.state
-    assert_same(plain, memory)
-
-
-def test_killed_between_write_and_rename_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
-    scratch = Scratch()
-    with scratch.within(tmp_path):
-        memory = built("frames", scratch=scratch)
-        stream = world("frames")
-        rows = rows_of("frames")
-        folder = tmp_path / "checkpoints"
-        advance([memory], stream, rows, 150)
-        write_checkpoint(folder / "step_1", memory.state_dict(), {})
-        advance([memory], stream, rows, 150)
-
-        def killed(*_):
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patched:
-            patched.setattr(checkpoints.Path, "rename", killed)
-            with pytest.raises(KeyboardInterrupt):
-                write_checkpoint(folder / "step_2", memory.state_dict(), {})
-        assert [path.name for path in checkpoints.list_checkpoints(folder)] == ["step_1"]
-        read_checkpoint(folder / "step_1")
-        write_checkpoint(folder / "step_2", memory.state_dict(), {})
-        again = built("frames", scratch=scratch)
-        again.load_state_dict(read_checkpoint(folder / "step_2").state)
-        assert_same(memory, again)
 
 
 def full_disk(*_):

@@ -14,8 +14,17 @@ from coach_rl import environments
 from coach_rl.core.errors import RunError
 from coach_rl.core.records import End
 from coach_rl.environments.dm_control.tasks import load_suite, require_task, usual_repeat
+from coach_rl.extensions.testing import EnvironmentContract
 from tests.environments.walks import walk
 from tests.extensions.dm_control.tasks_for_tests import build, task
+
+
+@pytest.mark.drawn(one_of=3)
+class TestContract(EnvironmentContract):
+    steps = 20
+
+    def build(self, num_envs):
+        return build(num_envs, level="reacher-easy", max_episode_steps=8)
 
 
 def bare(name, seed):
@@ -119,21 +128,6 @@ def test_own_time_limit_truncates():
     assert ends == ([[0]] * 4 + [[End.TRUNCATED]]) * 2
 
 
-def test_rows_have_the_same_episodes_alone_and_among_others():
-    many = build(3, level="reacher-easy", max_episode_steps=8)
-    many.reset(seed=4)
-    alone = build(1, level="reacher-easy", max_episode_steps=8)
-    alone.reset(seed=5)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        actions = rng.uniform(-1, 1, (3, 2)).astype(np.float32)
-        many.send(actions)
-        alone.send(actions[1:2])
-        one, other = many.recv(), alone.recv()
-        shown = one.first_observation["observation"][1]
-        np.testing.assert_array_equal(shown, other.first_observation["observation"][0])
-
-
 def test_episodes_of_one_row_differ():
     reached = task("reacher-hard")
     starts = [reached.reset()[0] for _ in range(3)]
@@ -165,6 +159,7 @@ def test_repeats_with_pictures_are_those_of_planet():
     assert usual_repeat("dm_control:ball_in_cup-catch") == 4
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", ["cartpole-swingup", "cheetah-run"])
 def test_pictures_are_those_of_the_suite(name):
     shown = task(name, shows="picture")
@@ -207,7 +202,3 @@ def test_state_needs_no_opengl(monkeypatch):
     environment = build(level="cartpole-swingup")
     environment.reset(seed=0)
     assert len(walk(environment, 3)) == 3
-
-
-def test_environment_passes_the_contract():
-    assert rl.DMControlParameters(level="point_mass-easy").obstacle_to_restoring() is None

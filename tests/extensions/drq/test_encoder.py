@@ -12,12 +12,10 @@ import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.continuous_control import Critics, SquashedGaussianActor, lend
 from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
-from coach_rl.core.records import Transition
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.drq.encoder import Convolutions, PictureTorsoParameters, Pixels
 from coach_rl.extensions.drq.random_shift import RandomShiftParameters
+from tests.agents.decisions import context, transition
 
 CPU = torch.device("cpu")
 ACTED = spaces.Box(-1, 1, (2,), np.float32)
@@ -134,43 +132,31 @@ def agent(params, mode="eager"):
         memory=rl.ReplayMemoryParameters(capacity=100, parts=(RandomShiftParameters(pad=2),)),
         update_mode=mode,
     )
-    built = params.build(
-        AgentContext(spaces=EnvironmentSpaces(observation=SEEN, action=ACTED), num_envs=1)
-    )
+    built = params.build(context(SEEN, ACTED, num_envs=1))
     stream = np.random.default_rng(0)
     for number in range(40):
-        seen = [
+        before, after = (
             {
                 "camera": stream.integers(0, 256, (1, SIDE, SIDE, 3, 2), dtype=np.uint8),
                 "speed": stream.random((1, 3), dtype=np.float32),
             }
             for _ in range(2)
-        ]
-        built.memory.add(
-            Transition(
-                rows=np.zeros(1, np.int64),
-                observation=seen[0],
-                action=stream.random((1, 2), dtype=np.float32),
-                reward=stream.random(1),
-                next_observation=seen[1],
-                terminated=np.array([number % 7 == 6]),
-                truncated=np.zeros(1, np.bool_),
-                duration=np.ones(1, np.int64),
-            )
         )
+        action = stream.random((1, 2), dtype=np.float32)
+        reward = stream.random(1)
+        ends = number % 7 == 6
+        built.memory.add(transition(before, action, after, reward=reward, terminated=ends))
     return built
 
 
+TORSOS = {
+    "actor": rl.ActorParameters(torso=BORROWED),
+    "critic": rl.CriticParameters(torso=SMALL),
+}
 AGENTS = {
-    "SAC": rl.SACAgentParameters(
-        actor=rl.ActorParameters(torso=BORROWED), critic=rl.CriticParameters(torso=SMALL)
-    ),
-    "TD3": rl.TD3AgentParameters(
-        actor=rl.ActorParameters(torso=BORROWED), critic=rl.CriticParameters(torso=SMALL)
-    ),
-    "DDPG": rl.DDPGAgentParameters(
-        actor=rl.ActorParameters(torso=BORROWED), critic=rl.CriticParameters(torso=SMALL)
-    ),
+    "SAC": rl.SACAgentParameters(**TORSOS),
+    "TD3": rl.TD3AgentParameters(**TORSOS),
+    "DDPG": rl.DDPGAgentParameters(**TORSOS),
 }
 
 

@@ -5,12 +5,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
 from coach_rl.extensions.drq.random_shift import RandomShiftParameters, shifted
-from coach_rl.extensions.hindsight.hindsight import HindsightParameters
-from coach_rl.extensions.prioritised.prioritised import PrioritisedParameters
-from coach_rl.extensions.recurrent_layers.sequences import SequenceParameters
-from coach_rl.memories import ReplayMemoryParameters
 from tests.memories.replay_worlds import OBSERVED, Cameras, build, observed, same_batches
 
 BEFORE, AFTER = "/observations/camera", "/next_observations/camera"
@@ -76,8 +73,8 @@ STORAGES = [
     {"frame_stack": ("camera",)},
     {"frame_stack": ("camera",), "storage": "device"},
     {"frame_stack": ("camera",), "n_step": 3},
-    {"frame_stack": ("camera",), "prioritised": PrioritisedParameters()},
-    {"n_step": 2, "prioritised": PrioritisedParameters(), "discount_by_duration": True},
+    {"frame_stack": ("camera",), "prioritised": rl.PrioritisedParameters()},
+    {"n_step": 2, "prioritised": rl.PrioritisedParameters(), "discount_by_duration": True},
 ]
 
 
@@ -140,50 +137,16 @@ def test_restored_memory_draws_the_same_shifts(storage):
         same_batches(memory.sample(20), restored.sample(20))
 
 
-def test_gradient_of_pairs_is_that_of_the_paper():
-    targets, losses, rows = 2, 3, 10
-    memory = filled(parts=(RandomShiftParameters(pad=1, targets=targets, losses=losses),))
-    batch = memory.sample(rows)
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(12, generator=generator)
-    next_weights = torch.randn(12, generator=generator)
-
-    def value(pictures, of):
-        return (pictures.flatten(1) / 255) @ of
-
-    # DrQ, equations 1 and 3: the target is a mean over K, the loss one over M
-    shape = (rows, losses, targets)
-    next_values = value(batch.next_observation["camera"], next_weights).view(shape)[:, 0]
-    target = batch.reward.view(shape)[:, 0, 0]
-    target = target + batch.discount.view(shape)[:, 0, 0] * next_values.mean(dim=1)
-    shown = batch.observation["camera"].view(*shape, 2, 2, 3)[:, :, 0].flatten(0, 1)
-
-    def of_the_paper(weights):
-        values = value(shown, weights).view(rows, losses)
-        return (values - target[:, None]).square().mean()
-
-    def of_pairs(weights):
-        after = value(batch.next_observation["camera"], next_weights)
-        return (
-            (value(batch.observation["camera"], weights) - batch.reward - batch.discount * after)
-            .square()
-            .mean()
-        )
-
-    expected, found = (torch.func.grad(each)(weights) for each in (of_the_paper, of_pairs))
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"draws": SequenceParameters(length=8)}, "needs transitions that are drawn one by one"),
-        ({"relabelling": HindsightParameters()}, "must be 1 with relabelled goals"),
+        ({"draws": rl.SequenceParameters(length=8)}, "needs transitions that are drawn one by one"),
+        ({"relabelling": rl.HindsightParameters()}, "must be 1 with relabelled goals"),
     ],
 )
 def test_random_shift_refuses_sequences_and_copies_of_goals(settings, message):
     with pytest.raises(ParameterError, match=message):
-        ReplayMemoryParameters(parts=(RandomShiftParameters(targets=2),), **settings)
+        rl.ReplayMemoryParameters(parts=(RandomShiftParameters(targets=2),), **settings)
 
 
 @pytest.mark.parametrize(

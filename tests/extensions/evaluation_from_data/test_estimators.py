@@ -158,11 +158,6 @@ def test_interval_is_the_percentile_bootstrap_over_episodes():
     assert found.high == pytest.approx(means[1949], abs=0.02 * means.std())
 
 
-def test_same_seed_draws_the_same_resamples():
-    one, two = (resample_counts(9, np.random.default_rng(5)) for _ in range(2))
-    np.testing.assert_array_equal(one, two)
-
-
 def test_effective_samples_fall_with_unequal_weights():
     def samples(*ratios):
         logs = np.log(np.array(ratios))[:, None]

@@ -7,14 +7,10 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.cli.main import main
-from coach_rl.core.clock import ConstantSchedule
-from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.data.files import open_file, write_file
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.extensions.evaluation_from_data.command import FULL_NAMES
 from coach_rl.extensions.evaluation_from_data.evaluation import ESTIMATORS
-from coach_rl.sessions.training import run_experiment
 from tests.refusals import check_refused
 from tests.small_runs import QUIET, STACK, experiment, folder_of, preset
 
@@ -29,7 +25,7 @@ def dqn():
     return rl.DQNAgentParameters(
         algorithm=rl.DQNAlgorithmParameters(discount=0.9),
         network=rl.QNetworkParameters(torso=SMALL),
-        exploration=rl.EpsilonGreedy(epsilon=ConstantSchedule(value=EPSILON)),
+        exploration=rl.EpsilonGreedy(epsilon=rl.ConstantSchedule(value=EPSILON)),
         learning=rl.LearningParameters(batch=8, learning_starts=8),
         memory=rl.ReplayMemoryParameters(capacity=200),
         update_mode="eager",
@@ -38,8 +34,8 @@ def dqn():
 
 def trained(manager, root):
     """The folder of a run on the CPU."""
-    runtime = Runtime(seed=0, device="cpu")
-    return folder_of(run_experiment(manager, runtime, name="run", root=root, settings=QUIET))
+    runtime = rl.Runtime(seed=0, device="cpu")
+    return folder_of(rl.run_experiment(manager, runtime, name="run", root=root, settings=QUIET))
 
 
 def recorded(run, file, *, episodes, sampling=True):
@@ -150,7 +146,7 @@ def test_linear_model_is_fitted_to_discrete_actions_alone(pole, pole_data, mass,
         lambda: rl.evaluate_from_data(
             mass, mass_data, sampling=True, model="linear", estimators=("dm",)
         ),
-        ConfigurationError,
+        rl.ConfigurationError,
         "a linear model ... fit a network",
     )
 
@@ -160,7 +156,7 @@ def test_greedy_policy_in_a_box_is_judged_by_a_model_alone(mass, mass_data):
     assert np.isfinite(found.estimates["dm"].value)
     check_refused(
         lambda: rl.evaluate_from_data(mass, mass_data, **QUICK),
-        ConfigurationError,
+        rl.ConfigurationError,
         "one action of a continuum ... give --sampling, or --estimators dm",
     )
 
@@ -177,7 +173,7 @@ def test_data_without_probabilities_are_refused(mass, mass_data, folder):
     data = changed(mass_data, folder / "bare.npz", lambda c: c.pop("/action_log_prob"))
     check_refused(
         lambda: rl.evaluate_from_data(mass, data, sampling=True),
-        ConfigurationError,
+        rl.ConfigurationError,
         "has no probabilities of its actions ... --sampling --record FILE`, or give --estimators",
     )
     found, _ = rl.evaluate_from_data(mass, data, sampling=True, estimators=("dm",), **QUICK)
@@ -191,7 +187,7 @@ def test_data_of_a_deterministic_policy_are_refused(mass, mass_data, folder):
     data = changed(mass_data, folder / "certain.npz", certain)
     check_refused(
         lambda: rl.evaluate_from_data(mass, data, sampling=True),
-        ConfigurationError,
+        rl.ConfigurationError,
         "was made by a deterministic policy ... or give --estimators dm",
     )
 
@@ -205,7 +201,7 @@ def test_model_behind_a_cut_needs_a_discount(mass, mass_data, folder):
     data = changed(mass_data, folder / "cut.npz", cut_off)
     check_refused(
         lambda: rl.evaluate_from_data(mass, data, sampling=True, discount=1.0),
-        ConfigurationError,
+        rl.ConfigurationError,
         "were cut off ... no bound with a discount of 1 ... lower --value_discount",
     )
     found, _ = rl.evaluate_from_data(mass, data, sampling=True, discount=1.0, estimators=("is",))
@@ -215,7 +211,7 @@ def test_model_behind_a_cut_needs_a_discount(mass, mass_data, folder):
 def test_unknown_estimators_are_named(mass, mass_data):
     check_refused(
         lambda: rl.evaluate_from_data(mass, mass_data, estimators=("ips",)),
-        ParameterError,
+        rl.ParameterError,
         "no estimator 'ips'; allowed: is, wis, pdis",
     )
 
@@ -225,7 +221,7 @@ def test_hierarchies_are_refused(folder, mass_data):
     run = trained(manager, folder / "levels")
     check_refused(
         lambda: rl.evaluate_from_data(run, mass_data),
-        ConfigurationError,
+        rl.ConfigurationError,
         "a policy of one level ... evaluate a hierarchy in its environment",
     )
 

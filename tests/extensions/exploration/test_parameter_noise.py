@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
 from coach_rl.configuration.parameters_json import decode, encode
@@ -62,40 +61,6 @@ def test_a_row_that_begins_in_the_middle_of_an_episode_is_perturbed():
     assert (own[0] != FLAT).any()
 
 
-def life(noise, state, chosen, steps, first=0):
-    """Episodes of 20 decisions in rows whose actions change by the row's number; what is seen."""
-    seen = []
-    for step in range(first, first + steps):
-        begins = np.full(len(chosen), step % 20 == 0)
-        own = noise.perturbed(state, chosen, FLAT, starts=begins)
-        greedy = np.full((len(chosen), 2), 0.5, np.float32)
-        change = np.float32([2, 0.5]) * 0.15 * chosen[:, None]  # distance 0.15 * row
-        noise.note_actions(state, chosen, perturbed=greedy + change, greedy=greedy)
-        seen.append(own)
-    return np.array(seen)
-
-
-def test_a_row_is_the_same_alone_and_among_many():
-    noise = exploration(adapt_every=7)
-    alone = life(noise, noise.new_rows(3, seed=5), rows(2), 60)
-    many = life(noise, noise.new_rows(8, seed=5), rows(5, 2, 7), 60)
-    np.testing.assert_array_equal(alone[:, 0], many[:, 1])
-
-
-def test_saved_rows_go_on_bit_for_bit():
-    noise = exploration(adapt_every=7)
-    state = noise.new_rows(4, seed=5)
-    life(noise, state, rows(1, 3), 50)
-    saved = state.state_dict()
-    assert sum(np.asarray(value).nbytes for value in saved.values()) < 400
-    expected = life(noise, state, rows(1, 3), 50, first=50)
-    other = noise.new_rows(4, seed=99)
-    life(noise, other, rows(0, 1), 13)
-    other.load_state_dict(saved)
-    np.testing.assert_array_equal(life(noise, other, rows(1, 3), 50, first=50), expected)
-    np.testing.assert_array_equal(other.scale, state.scale)
-
-
 def test_scales_adapt_by_hand():
     noise = exploration(initial_scale=1.0, target_distance=0.2, adaptation=2.0, adapt_every=2)
     state = noise.new_rows(3, seed=0)
@@ -122,40 +87,6 @@ def test_scales_adapt_by_hand():
         "exploration/parameter_scale": pytest.approx(4 / 3),
         "exploration/action_distance": pytest.approx(0.1666, rel=1e-3),
     }
-
-
-def test_the_scale_finds_the_distance_in_a_network():
-    generator = torch.Generator().manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
-    shapes = {name: value.shape for name, value in network.named_parameters()}
-    flat = 0.3 * torch.randn(
-        sum(math.prod(shape) for shape in shapes.values()), generator=generator
-    )
-
-    def forward(parameters, observation):
-        parts = parameters.split([math.prod(shape) for shape in shapes.values()])
-        named = {
-            name: part.view(shape)
-            for (name, shape), part in zip(shapes.items(), parts, strict=True)
-        }
-        return torch.func.functional_call(network, named, observation).tanh()
-
-    space = spaces.Box(-1, 1, (2,))
-    params = ParameterNoise(initial_scale=2.0, target_distance=0.2, adaptation=1.2, adapt_every=10)
-    noise = params.build(space, perturbable=np.ones(len(flat), np.bool_))
-    state, distances = noise.new_rows(4, seed=0), []
-    everyone = np.arange(4)
-    for step in range(800):
-        observation = torch.randn(4, 3, generator=generator)
-        begins = np.full(4, step % 25 == 0)
-        own = noise.perturbed(state, everyone, flat.numpy(), starts=begins)
-        with torch.no_grad():
-            perturbed = torch.vmap(forward)(torch.from_numpy(own), observation).numpy()
-            greedy = torch.vmap(forward, in_dims=(None, 0))(flat, observation).numpy()
-        noise.note_actions(state, everyone, perturbed=perturbed, greedy=greedy)
-        distances.append(np.sqrt(((perturbed - greedy) ** 2).mean()))
-    assert np.mean(distances[:50]) > 0.5
-    assert np.mean(distances[-400:]) == pytest.approx(0.2, rel=0.25)
 
 
 def test_elements_that_cannot_move_do_not_count():

@@ -1,4 +1,4 @@
-"""The goal worlds as pytest parameters: slow where another differs in its map alone.
+"""The goal worlds, built, and as pytest parameters: slow where another differs in its map alone.
 
 Those of absent packages are skipped.
 """
@@ -7,6 +7,7 @@ import importlib.util
 
 import pytest
 
+from coach_rl.environments import parameters
 from coach_rl.environments.goal_worlds import GOAL_WORLDS
 
 PACKAGES = {"ogbench": ("ogbench", "ogbench"), "robotics": ("gymnasium_robotics", "robotics")}
@@ -33,3 +34,8 @@ def _marks(level):
         reason = f"{module} is not installed; it comes with the extra {extra}"
         marks.append(pytest.mark.skip(reason=reason))
     return marks
+
+
+def build(level, rows=1, **kwargs):
+    """A batch of a world whose task has these settings."""
+    return parameters(level, threads=1, kwargs=kwargs).build(num_envs=rows)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from every_goal_world import build
 
 from coach_rl.environments import parameters
 
@@ -19,10 +20,6 @@ GOALS = {
 }
 
 
-def build(level, rows=1, threads=1, **kwargs):
-    return parameters(level, threads=threads, kwargs=kwargs).build(num_envs=rows)
-
-
 @pytest.mark.parametrize("level", LIMITS)
 def test_hess_mazes_limits_radii_torques(level):
     task = parameters(level).task
@@ -30,14 +27,6 @@ def test_hess_mazes_limits_radii_torques(level):
     assert (task.frame_skip, task.timestep, task.gear) == (10, 0.02, 16)
     assert (task.goal_radius, task.reward_radius, task.terminate) == (1.5, 1.5, False)
     assert task.position_noise == (0.05 if "stochastic" in level else 0.0)
-
-
-@pytest.mark.parametrize("name", ["ant_push", "ant_fall"])
-def test_hess_push_and_fall_are_half_as_large(name):
-    small, large = parameters(f"{name}_sparse").task, parameters(name).task
-    assert [row.replace("G", ".") for row in small.maze] == list(large.maze)
-    assert (small.block_moves, small.block_mass) == (large.block_moves, large.block_mass)
-    assert (small.cell_size, small.block_height) == (4.0, 2.0)
 
 
 @pytest.mark.parametrize("level", GOALS)
@@ -57,8 +46,8 @@ def test_training_goals_cover_the_floor_only(level):
 
 def test_position_noise_has_the_given_deviation():
     steps, rows = 12, 64
-    calm = build("ant_push", rows, threads=2)
-    noisy = build("ant_push", rows, threads=2, position_noise=0.05)
+    calm = build("ant_push", rows)
+    noisy = build("ant_push", rows, position_noise=0.05)
     pushes, action = [], np.zeros((rows, 8), np.float32)
     for batch in (calm, noisy):
         batch.reset(seed=0)
@@ -88,17 +77,3 @@ def test_position_noise_into_wall_returns_the_ant():
         assert x < 2
         stayed += (x, y) == (1.9, 0.0)
     assert 5 < stayed < 25
-
-
-def test_position_noise_depends_on_row_seed_only():
-    action = np.zeros((3, 8), np.float32)
-    among = build("ant_fall_stochastic", 3, threads=3)
-    alone = build("ant_fall_stochastic")
-    among.reset(seed=5)
-    alone.reset(seed=7)
-    for _ in range(5):
-        among.send(action)
-        alone.send(action[:1])
-        np.testing.assert_array_equal(
-            among.recv().observation["observation"][2], alone.recv().observation["observation"][0]
-        )

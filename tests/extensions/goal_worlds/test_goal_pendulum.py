@@ -42,32 +42,6 @@ def test_step_equals_equation_of_motion():
         assert seen == pytest.approx([np.sin(angle), np.cos(angle), velocity], abs=1e-9)
 
 
-def test_constant_torque_fails_swinging_succeeds():
-    def swung_up(policy):
-        batch = build(20)
-        seen = batch.reset(seed=0).observation["observation"]
-        done = np.zeros(20, np.bool_)
-        for _ in range(1000):
-            batch.send(policy(*seen.T)[:, None].astype(np.float32))
-            answer = batch.recv()
-            done |= answer.terminated
-            seen = answer.first_observation["observation"]
-        return done
-
-    def push(sine, cosine, velocity):
-        return np.full(len(sine), 2.0)
-
-    def swing(sine, cosine, velocity):
-        # Pump energy up to what rest at the top needs, then hold by a linear law near the top.
-        missing = 9.81 * 0.5 * (1 - cosine) - 0.5 * 0.251 * velocity**2
-        pump = 2.0 * np.sign(velocity) * np.sign(missing)
-        hold = np.clip(-20 * sine - 4 * velocity, -2, 2)
-        return np.where(cosine > 0.95, hold, pump)
-
-    assert not swung_up(push).any()
-    assert swung_up(swing).all()
-
-
 def test_coach_thresholds():
     task = GoalPendulum()
     goal = np.array([0.0, 1.0, 0.0])

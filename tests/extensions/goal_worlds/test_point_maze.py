@@ -39,6 +39,7 @@ def cell_of(task, place):
     return (round((rows - 1) / 2 - y), round(x + (columns - 1) / 2))
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("level", MAZES)
 def test_goals_are_reachable_within_the_limit(level):
     task = GOAL_WORLDS[level]()
@@ -75,6 +76,7 @@ def test_starts_and_goals_cover_different_free_cells(level):
     assert (seen["observation"][:, 2:] == 0).all()
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("level", MAZES)
 def test_ball_does_not_enter_walls(level):
     task = GOAL_WORLDS[level]()

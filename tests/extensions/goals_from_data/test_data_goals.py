@@ -7,13 +7,13 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.records import Transition
 from coach_rl.extensions.goals_from_data.data_goals import (
     ACTOR_GOAL,
     FUTURE,
     drawn_goals,
     trajectory_steps,
 )
+from tests.agents.decisions import transition
 from tests.memories.replay_worlds import build
 
 OBSERVED = spaces.Dict(
@@ -39,23 +39,22 @@ def walk(lengths=LENGTHS, *, wanted=-7.0, terminated=False, durations=None):
             after = place + NEXT
             is_last = step == length - 1
             seen = {"observation": place[:, 1:], "desired_goal": np.full((1, 2), wanted)}
-            yield Transition(
-                rows=np.array([0]),
-                observation={**seen, "achieved_goal": place},
-                next_observation={**seen, "achieved_goal": after},
-                action=np.float32([[step]]),
-                reward=np.array([5.0]),
-                terminated=np.array([is_last and terminated]),
-                truncated=np.array([is_last and not terminated]),
-                duration=np.array([1 if durations is None else durations[step]]),
+            yield transition(
+                {**seen, "achieved_goal": place},
+                np.float32([[step]]),
+                {**seen, "achieved_goal": after},
+                reward=5.0,
+                terminated=is_last and terminated,
+                truncated=is_last and not terminated,
+                duration=1 if durations is None else durations[step],
             )
 
 
 def filled(*, lengths=LENGTHS, discount=0.9, walked=None, **settings):
     part = rl.DataGoalsParameters(goal=GOAL, discount=discount, **settings)
     memory = build(num_envs=1, observed=OBSERVED, parts=(part,), discount=discount)
-    for transition in walked or walk(lengths):
-        memory.add(transition)
+    for stored in walked or walk(lengths):
+        memory.add(stored)
     return memory
 
 
@@ -112,8 +111,8 @@ def test_rewards_and_ends_are_those_of_the_goals():
 
 def test_an_end_at_the_stored_goal_is_none_for_other_goals():
     walked = list(walk((4, 4), terminated=True, wanted=4.0))
-    for transition in walked[:4]:  # the first episode ends at its goal, (4, 4), the second doesn't
-        for seen in (transition.observation, transition.next_observation):
+    for stored in walked[:4]:  # the first episode ends at its goal, (4, 4), the second doesn't
+        for seen in (stored.observation, stored.next_observation):
             seen["achieved_goal"][:, 0] = 4.0
     batch, here, _ = sampled(filled(walked=walked))
     last = here[:, 1] == 3
@@ -155,22 +154,11 @@ def test_goals_ahead_count_simulator_steps():
     }
 
 
-def test_goals_of_a_seed_are_always_the_same_and_continue_after_a_restart():
-    first, second = filled(), filled()
-    a, b = first.sample(64), second.sample(64)
-    assert (a.observation["desired_goal"] == b.observation["desired_goal"]).all()
-    third = filled()
-    third.load_state_dict(first.state_dict())
-    a, b = first.sample(64), third.sample(64)
-    assert (a.observation["desired_goal"] == b.observation["desired_goal"]).all()
-    assert (a.reward == b.reward).all()
-
-
 def test_goals_of_overwritten_trajectories_are_not_drawn():
     part = rl.DataGoalsParameters(goal=GOAL, discount=0.9)
     memory = build(num_envs=1, observed=OBSERVED, parts=(part,), discount=0.9, capacity=10)
-    for transition in walk((30,)):
-        memory.add(transition)
+    for stored in walk((30,)):
+        memory.add(stored)
     positions = memory.store.draw(np.random.default_rng(0), 300)
     rng = np.random.default_rng(1)
     source = drawn_goals(rl.GoalShares(), positions, memory.store, rng, 0.9)
@@ -207,7 +195,7 @@ def test_shares_and_memories_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError, match=r"leave out n_step \(3\)"):
         build(observed=OBSERVED, parts=(part,), n_step=3)
     memory = build(num_envs=1, observed=OBSERVED, parts=(part,), discount=0.5)
-    for transition in walk():
-        memory.add(transition)
+    for stored in walk():
+        memory.add(stored)
     with pytest.raises(ConfigurationError, match=r"is 0\.99, and the agent discounts by 0\.5"):
         memory.sample(10)

@@ -9,7 +9,6 @@ from gymnasium import spaces
 from plain_learners import SMALL, batches, values_of
 
 import coach_rl as rl
-from coach_rl.architectures.gradient_step import mapped
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GoalSpace
 from tests.extensions.offline.plain_iql import ADAM, PlainIQL
@@ -94,17 +93,6 @@ def test_gciql_equals_a_plain_program(algorithm):
         plain.step(batch)
         agent.learn_from_batch(batch)
     plain.assert_same(agent)
-
-
-@pytest.mark.parametrize("algorithm", [{}, {"extraction": "awr"}], ids=str)
-def test_gciql_policy_loss_equals_a_plain_program_to_a_millionth(algorithm):
-    agent = gciql(**algorithm).build(context(SEEN, BOX))
-    plain = PlainGCIQL(agent)
-    learner = agent.learner
-    for batch in goal_batches(3):
-        loss, _ = learner.policy_loss(learner.policy.online, batch, {})
-        wanted = plain.policy_loss(mapped(torch.Tensor.double, batch)).item()
-        assert loss.item() == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
 def test_gciql_without_goals_of_the_policy_is_refused():

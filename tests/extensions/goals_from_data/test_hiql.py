@@ -25,7 +25,6 @@ from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
 from coach_rl.extensions.data.files import write_file
-from coach_rl.extensions.testing.states import assert_same_state
 from tests.builders import created
 from tests.extensions.goals_from_data.test_gciql import BOX, COMMON, SEEN, goal_batches, joined
 from tests.extensions.offline.plain_iql import ADAM, PlainPolicy
@@ -127,18 +126,6 @@ def test_hiql_equals_a_plain_program(algorithm):
     assert_same_network(plain_critics(learner.value, learner.value.target), plain.targets)
 
 
-def test_hiql_losses_equal_a_plain_program_to_a_millionth():
-    agent = lower().build(context(SEEN, BOX))
-    plain = PlainHIQL(agent)
-    learner = agent.learner
-    for batch in goal_batches(3):
-        double = mapped(torch.Tensor.double, batch)
-        loss, _ = learner.value_loss(learner.value.online, batch, {})
-        assert loss.item() == pytest.approx(plain.value_loss(double).item(), rel=1e-6)
-        loss, _ = learner.policy_loss(learner.policy.online, batch, {})
-        assert loss.item() == pytest.approx(plain.policy_loss(double).item(), rel=1e-6)
-
-
 @pytest.mark.parametrize("extraction", [{}, {"temperature": 0.5}], ids=str)
 def test_hiql_upper_level_climbs_the_value_of_the_level_below(extraction):
     below = lower().build(context(SEEN, BOX))
@@ -210,24 +197,22 @@ def test_both_levels_of_hiql_learn_from_data_and_act_in_the_world(data):
     assert {name: len(agent.memory) for name, agent in agents.items()} == {"top": 120, "low": 120}
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/length_mean"] <= 20
-    manager.close()
 
 
 def test_data_of_levels_have_the_goals_that_each_level_achieves(data):
     manager = created(maze_run(data), 0)
-    list(manager.improve())
+    manager.run()
     top, low = (manager.graph.agents[name] for name in ("top", "low"))
     above_, below = (each.memory.trajectories() for each in (top, low))
     achieved = above_["/next_observations/achieved_goal"]
     np.testing.assert_array_equal(below["/next_observations/desired_goal"], achieved)
     sent = top.output_filter.apply(above_["/agents/agent/actions"][0])
     np.testing.assert_allclose(sent, achieved[0], atol=1e-5)
-    manager.close()
 
 
 def test_hiql_continues_in_the_world_and_its_decisions_are_cut_alike(data):
     manager = created(maze_run(data, updates=10, training=40), 0)
-    list(manager.improve())
+    manager.run()
     top, low = (manager.graph.agents[name] for name in ("top", "low"))
     assert len(low.memory) == 120 + 40
     assert 120 < len(top.memory) < 120 + 40
@@ -236,21 +221,6 @@ def test_hiql_continues_in_the_world_and_its_decisions_are_cut_alike(data):
     shown = batch.next_observation["achieved_goal"].numpy()
     bounds = low.place.goal.bounds
     np.testing.assert_allclose(goals, np.clip(shown, *bounds), atol=1e-5)
-    manager.close()
-
-
-def test_hiql_restored_run_continues_bit_for_bit(data):
-    whole = created(maze_run(data, updates=10, training=30), 0)
-    states = []
-    for record in whole.improve():
-        if record.kind == "evaluation" and not states:
-            states.append(copy.deepcopy(whole.state_dict()))
-    again = created(maze_run(data, updates=10, training=30), 0)
-    again.load_state_dict(states[0])
-    list(again.improve())
-    assert_same_state(again.state_dict(), whole.state_dict())
-    whole.close()
-    again.close()
 
 
 def test_levels_without_goals_from_trajectories_are_refused(data):

@@ -3,16 +3,14 @@
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 
 import coach_rl as rl
 from coach_rl.core.clock import Phase
-from coach_rl.core.records import End
 from coach_rl.extensions.testing.states import assert_same_state
 from tests.agents.decisions import transition_batch
-from tests.agents.resuming import after, assert_resumes, rows_below
+from tests.agents.resuming import after, assert_resumes
 from tests.builders import ddpg
 
 PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
@@ -75,27 +73,6 @@ def drained(manager, steps=None):
     return records
 
 
-KINDS = [("ddpg", "ddpg", "ddpg"), ("td3", "sac", "td3"), ("sac", "td3", "ddpg")]
-
-
-def is_amid_everywhere(manager):
-    """Whether every level is in the middle of a sub-episode, and a test is under way."""
-    level, rows = manager.state_dict()["training"]["top"], []
-    while "rows" in level:
-        rows.append(level["rows"])
-        level = level["environment"]
-    open_everywhere = all((each["decisions"] > 0).any() for each in rows)
-    tested = any(each["decision_tested"].any() for each in rows)
-    return open_everywhere and tested
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(kinds, tmp_path):
-    params = parameters(stack(kinds=kinds))
-    assert_resumes(partial(built, params), tmp_path, after(200, is_amid_everywhere))
-
-
 TIMED = rl.TimedGoalSpace.of(PLACES, longest=9)
 
 
@@ -108,35 +85,19 @@ def timed_stack(kinds=("ddpg", "td3", "ddpg"), longest=(9, 4)):
     )
 
 
-def is_amid_times(manager):
-    times = rows_below(manager)["goal"][:, -1]
-    return times.min() > 0 and (times < 9).any()
+def is_amid_everywhere(manager):
+    """Whether every level is in the middle of a sub-episode, and a test is under way."""
+    level, rows = manager.state_dict()["training"]["top"], []
+    while "rows" in level:
+        rows.append(level["rows"])
+        level = level["environment"]
+    open_everywhere = all((each["decisions"] > 0).any() for each in rows)
+    return open_everywhere and any(each["decision_tested"].any() for each in rows)
 
 
-def test_timed_hac_stopped_in_mid_sub_goals_resumes_bit_for_bit(tmp_path):
-    build = partial(built, parameters(timed_stack()))
-    assert_resumes(build, tmp_path, after(200, is_amid_times))
-
-
-def test_sub_goals_with_a_time_end_when_it_is_up_and_are_learned_from_as_they_were():
-    manager = built(parameters(timed_stack(kinds=("ddpg",) * 3), steps=600))
-    drained(manager)
-    _, middle, low = (each.memory for each in manager.graph.agents.values())
-    kept = low.trajectories("low")
-    left = np.rint(kept["/next_observations/time_left"][..., 0] * 4)
-    before = np.rint(kept["/observations/time_left"][..., 0] * 4)
-    mask = kept["/mask"]
-    assert (before - left)[mask].tolist() == [1] * mask.sum(), "a step takes a step"
-    assert set(before[mask]) <= {1, 2, 3, 4}
-    is_up, terminated = (left == 0) & mask, kept["/terminated"]
-    np.testing.assert_array_equal(terminated, is_up)
-    assert set(kept["/rewards"][is_up]) == {0, 1}
-    assert set(kept["/rewards"][mask & ~is_up]) == {0}
-    above = middle.trajectories("middle")
-    asked = np.ceil(above["/agents/middle/actions"][..., -1]).clip(1, 4)
-    assert (above["/durations"] <= asked)[above["/mask"]].all()
-    assert (above["/durations"] == asked)[above["/mask"]].mean() > 0.5, "unless something ended it"
-    manager.close()
+def test_hac_stopped_in_mid_sub_episodes_resumes_bit_for_bit(tmp_path):
+    params = parameters(stack(kinds=("td3", "sac", "ddpg")), steps=300)
+    assert_resumes(partial(built, params), tmp_path, after(150, is_amid_everywhere))
 
 
 def test_values_of_goals_with_a_time_lie_between_their_rewards():
@@ -148,95 +109,6 @@ def test_values_of_goals_with_a_time_lie_between_their_rewards():
     penalties = {name: layouts[name].parts[-1].penalty for name in ("top", "middle")}
     assert penalties == {"top": -4.0, "middle": -1.0}
     manager.close()
-
-
-def test_hac_stopping_on_failure_learns_failures_and_resumes_bit_for_bit(tmp_path):
-    top, *below = stack()
-    strict = replace(top, agent=agent(actions=None), parts=(rl.StopOnFailure(),))
-
-    def check(whole, records):
-        told = [each.scalars for each in records if each.kind == "level" and each.level == "top"]
-        assert max(each.get("level/failure_share", 0) for each in told) > 0
-        kept = whole.graph.agents["top"].memory.trajectories("top")
-        failed = kept["/rewards"] == -4.0
-        assert 0 < failed.sum() < kept["/mask"].sum()
-        np.testing.assert_array_equal(failed, kept["/terminated"] & (kept["/rewards"] < 0))
-
-    build = partial(built, parameters((strict, *below)))
-    assert_resumes(build, tmp_path, after(250), check=check)
-
-
-def test_penalties_are_for_tests_that_used_up_the_horizon_below():
-    manager = built(parameters(steps=900))
-    memory = manager.graph.agents["middle"].memory
-    noted = []
-    keep = memory.add
-
-    def add(transition):
-        noted.append((transition.below.copy(), transition.tested.copy()))
-        keep(transition)
-
-    memory.add = add
-    drained(manager)
-    below, tested = (np.concatenate(part) for part in zip(*noted, strict=True))
-    kept = memory.store.ledger["/penalised"][memory.store.kept()]
-    expected = tested & (below == End.HORIZON)
-    assert kept.sum() == expected.sum() > 10
-    assert tested.mean() > 0.3  # half of its own, and those inherited from the top
-    assert (tested & (below != End.HORIZON)).any()
-    manager.close()
-
-
-def rate_of(level):
-    """The share of a level's decisions that it tests; None where it tests none."""
-    (rate,) = [part.rate for part in level.parts] or [None]
-    return rate
-
-
-def quiet_decisions(params):
-    """Which decisions of each level were made without exploring, by name, [D] each."""
-    manager, quiet = built(params), {}
-    for level in manager.graph.training.levels:
-
-        def act(row_state, request, clock, level=level, known=level.agent.act):
-            quiet.setdefault(level.name, []).append(request.greedy.copy())
-            return known(row_state, request, clock)
-
-        level.agent = Listening(level.agent, act)
-    drained(manager, 200)
-    manager.close()
-    return {name: np.concatenate(flags) for name, flags in quiet.items()}
-
-
-def test_nobody_below_explores_while_a_decision_is_tested():
-    quiet = quiet_decisions(parameters(testing_rate=1.0, steps=200))
-    assert not quiet["top"].any(), "nobody tests the top's decisions"
-    assert quiet["middle"].all()
-    assert quiet["low"].all()
-
-
-@pytest.mark.parametrize(("rate", "top_rate"), [(1.0, 0.0), (0.0, 1.0)])
-def test_a_level_of_a_hac_stack_may_have_a_testing_rate_of_its_own(rate, top_rate):
-    top, *rest = stack()
-    params = parameters(
-        (replace(top, parts=(rl.SubGoalTesting(rate=top_rate),)), *rest),
-        testing_rate=rate,
-        steps=200,
-    )
-    assert [rate_of(level) for level in params.levels] == [top_rate, rate, None]
-    quiet = quiet_decisions(params)
-    assert quiet["middle"].mean() == top_rate
-    assert quiet["low"].all(), "a test of either level silences it"
-
-
-class Listening:
-    """An agent whose `act` is overheard."""
-
-    def __init__(self, agent, act):
-        self._agent, self.act = agent, act
-
-    def __getattr__(self, name):
-        return getattr(self._agent, name)
 
 
 def test_evaluations_test_nothing_and_change_nothing():

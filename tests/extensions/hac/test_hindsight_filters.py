@@ -73,7 +73,6 @@ def test_hindsight_actions_ask_for_the_place_reached_through_the_output_filter(a
     assert within.sum() > 500
     np.testing.assert_allclose(places[within], sub_goals.achieved(after)[within], atol=1e-5)
     assert all(top.action_space.contains(action) for action in batch.action)
-    manager.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,6 @@ def test_at_the_lowest_level_output_filters_need_no_way_back():
     one_way = rl.OutputFilter(action=(OneWay(),))
     manager = created(stack(hac(), hac(output_filter=one_way), training=200))
     manager.run()
-    manager.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +110,6 @@ def test_input_filters_of_other_keys_are_not_refused():
     torch.testing.assert_close(
         batch.observation["achieved_goal"], batch.observation["observation"][:, :2] / 2
     )
-    manager.close()
 
 
 def test_without_hindsight_every_filter_is_welcome():

@@ -20,6 +20,7 @@ PANELS = {
 }
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("panel", PANELS)
 def test_few_hindsight_goals_are_clipped_by_the_normaliser(panel):
     preset, changes = PANELS[panel]

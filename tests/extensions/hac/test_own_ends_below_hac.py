@@ -26,7 +26,7 @@ def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
     own = replace(RELATIVE, relative=False, reach=None, reward="sparse")
     top = replace(top, goal_space=own, horizon=5, parts=(rl.SubGoalTesting(rate=0.5),))
     manager = created(replace(params, levels=(top, low)))
-    list(manager.improve())
+    manager.run()
     found = agents_of(manager)[0].memory.sampler(400)
     below, action = found["/below"].numpy(), found["/actions"].numpy()
     penalised, ended = found["/rewards"].numpy() == -5.0, (below & End.OPTION) > 0
@@ -37,4 +37,3 @@ def test_hac_above_goals_that_the_agent_ends_penalises_none_of_these():
     assert alone.sum() > 20
     reach = np.array(RELATIVE.reach)
     np.testing.assert_allclose(action[alone], np.clip(there[alone], -reach, reach), atol=1e-6)
-    manager.close()

@@ -7,11 +7,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.goals import GOAL_KEY
-from coach_rl.core.runtime import Runtime
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.presets.Fetch_DDPG_HER import Panel, graph_manager
+from tests.agents.decisions import context
 
 needs_robotics = pytest.mark.skipif(
     importlib.util.find_spec("gymnasium_robotics") is None,
@@ -69,14 +68,8 @@ def test_goal_space_of_each_task(level):
 def test_achieved_goal_is_not_stored_twice():
     parameters = described()
     environment = parameters.environment.build(num_envs=1)
-    agent = parameters.agent.build(
-        AgentContext(
-            spaces=environment.spaces,
-            num_envs=1,
-            planned_steps=1,
-            runtime=Runtime(device="cpu", seed=0),
-        )
-    )
+    known = environment.spaces
+    agent = parameters.agent.build(context(known.observation.spaces, known.action, num_envs=1))
     environment.close()
     assert list(agent.observation_space.spaces) == ["desired_goal", "observation"]
     assert agent.learner.actor.module.torso.embedder.output_size == 3 + 10

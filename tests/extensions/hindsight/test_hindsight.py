@@ -5,16 +5,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl import LevelParameters, ScriptedAgentParameters
+import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
-from coach_rl.core.agents import ALONE, LevelPlace
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.goals import GoalSpace
+from coach_rl.core.agents import ALONE
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End
-from coach_rl.extensions.hindsight import HindsightParameters
 from coach_rl.extensions.hindsight.hindsight import goal_steps
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories import Stored
 from tests.agents.decisions import transition
@@ -27,7 +22,7 @@ OBSERVED = spaces.Dict(
         "desired_goal": spaces.Box(-np.inf, np.inf, (2,), np.float64),
     }
 )
-GOAL = GoalSpace(low=(0.0, 0.0), high=(1e6, 1e6), threshold=(0.5, 0.5), key="achieved_goal")
+GOAL = rl.GoalSpace(low=(0.0, 0.0), high=(1e6, 1e6), threshold=(0.5, 0.5), key="achieved_goal")
 WANTED = -7.0
 """What every transition wanted first; never achieved."""
 
@@ -70,7 +65,7 @@ class Walk:
 
 
 def with_hindsight(*, strategy="future", ratio=4.0, goal=GOAL, goal_ends_episode=False, **rest):
-    hindsight = HindsightParameters(
+    hindsight = rl.HindsightParameters(
         goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=goal_ends_episode
     )
     return build(**{"observed": OBSERVED, **rest}, relabelling=hindsight)
@@ -176,10 +171,10 @@ def test_as_shown_no_hindsight_is_identity(memory):
 
 def test_hindsight_angles_are_wrapped_into_bounds():
     pi = np.pi
-    turning = GoalSpace(
+    turning = rl.GoalSpace(
         low=(-pi, -9.0), high=(pi, 9.0), threshold=(0.1, 0.1), key="achieved_goal", angles=(0,)
     )
-    hindsight = HindsightParameters(goal=turning).at(ALONE)
+    hindsight = rl.HindsightParameters(goal=turning).at(ALONE)
     achieved = {"achieved_goal": np.array([[7.0, 7.0], [-20.0, -20.0], [3.0, 3.0]])}
     wanted = {"desired_goal": np.array([[7.0 - 2 * pi, 7.0], [0.0, 0.0], [3.0, 3.0]])}
     kept = hindsight.kept(Stored(wanted, achieved, {}, None, None))
@@ -188,57 +183,8 @@ def test_hindsight_angles_are_wrapped_into_bounds():
     assert kept["/reached"].tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("goal_ends_episode", [True, False])
-def test_hindsight_failure_at_reached_goal_is_dropped(goal_ends_episode):
-    """Worth what the level itself says: reward 0, final only if reaching the goal is."""
-    still = ScriptedAgentParameters(policy="still")
-    goal = GoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,))
-    level = LevelParameters(
-        name="top",
-        agent=still,
-        goal_space=goal,
-        horizon=7,
-        parts=(StopOnFailure(),),
-        goal_is_terminal=goal_ends_episode,
-    )
-    below = LevelParameters(name="low", agent=still, goal_space=goal, horizon=5)
-    place = spaces.Box(-99, 99, (1,), np.float32)
-    memory = build(
-        num_envs=1,
-        observed=spaces.Dict({"observation": place, "desired_goal": goal.space}),
-        acted=goal.space,
-        place=LevelPlace(level=level, below=below),
-        relabelling=HindsightParameters(ratio=1.0, goal_ends_episode=goal_ends_episode),
-    )
-
-    def seen(place):
-        wanted = np.array([[30.0]], np.float32)
-        return {"observation": np.array([[place]], np.float32), "desired_goal": wanted}
-
-    memory.add(
-        transition(
-            seen(0.0),
-            np.array([[3.0]], np.float32),
-            seen(1.0),
-            reward=-7.0,
-            terminated=True,
-            duration=5,
-            below=np.array([End.HORIZON], np.uint8),
-            tested=np.array([False]),
-        )
-    )
-    batch = memory.sample(64)
-    shown = {
-        (float(wanted), float(reward), float(discount))
-        for wanted, reward, discount in zip(
-            batch.observation["desired_goal"][:, 0], batch.reward, batch.discount, strict=True
-        )
-    }
-    assert shown == {(30.0, -7.0, 0.0), (1.0, 0.0, 0.0 if goal_ends_episode else 0.5)}
-
-
 @parameter_class
-class Halfway(GoalSpace):
+class Halfway(rl.GoalSpace):
     """Half of what two observation keys show together."""
 
     def achieved(self, observation):
@@ -246,7 +192,7 @@ class Halfway(GoalSpace):
 
 
 @parameter_class
-class Walled(GoalSpace):
+class Walled(rl.GoalSpace):
     """Worth what is left of 100, and over where the second element is a multiple of 3."""
 
     def judge(self, goal, achieved):
@@ -256,7 +202,7 @@ class Walled(GoalSpace):
 
 
 def as_own(goal, kind, **changes):
-    return kind(**{each.name: getattr(goal, each.name) for each in fields(GoalSpace)} | changes)
+    return kind(**{each.name: getattr(goal, each.name) for each in fields(rl.GoalSpace)} | changes)
 
 
 @pytest.mark.parametrize("observed", ["absolute", "relative"])
@@ -288,19 +234,19 @@ def test_hindsight_custom_judge_sets_rewards_and_ends():
 
 
 @parameter_class
-class JudgesObservations(GoalSpace):
+class JudgesObservations(rl.GoalSpace):
     def verdict(self, goal, observation):
         return super().verdict(goal, observation)
 
 
 @parameter_class
-class ShowsHalf(GoalSpace):
+class ShowsHalf(rl.GoalSpace):
     def show(self, goal, observation):
         return {"desired_goal": goal / 2}
 
 
 @parameter_class
-class Progress(GoalSpace):
+class Progress(rl.GoalSpace):
     """Judged by what was achieved before a decision, too."""
 
     uses_before = True
@@ -315,12 +261,12 @@ class LearnedProgress(Progress):
 
 def test_hindsight_goals_judged_by_what_was_achieved_before_need_to_learn():
     refused, *allowed = (
-        HindsightParameters(goal=as_own(GOAL, kind)).at(ALONE)
-        for kind in (Progress, LearnedProgress, Halfway, GoalSpace)
+        rl.HindsightParameters(goal=as_own(GOAL, kind)).at(ALONE)
+        for kind in (Progress, LearnedProgress, Halfway, rl.GoalSpace)
     )
     for each in allowed:
         each.check(OBSERVED)
-    with pytest.raises(ConfigurationError, match=r"Progress\.judge .* achieved before them"):
+    with pytest.raises(rl.ConfigurationError, match=r"Progress\.judge .* achieved before them"):
         refused.check(OBSERVED)
 
 

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import coach_rl as rl
-from coach_rl.core.records import End, Transition
+from coach_rl.core.records import End
 from coach_rl.extensions.hindsight.hindsight import Hindsight, HindsightPart
 from coach_rl.extensions.hindsight.hindsight_comparison import HindsightComparison
 from coach_rl.memories.batches import columns_of
 from coach_rl.memories.parts import Stored
+from tests.agents.decisions import transition
+from tests.builders import flat
 from tests.extensions.hindsight.test_hindsight import GOAL, with_hindsight
 
 OWNER = "agent 'a'"
@@ -24,15 +26,12 @@ def transitions(distances, reward, terminated=False, **more):
     goal = np.full((count, 2), 3.0)
     after = goal + np.stack([np.array(distances, np.float64), np.zeros(count)], axis=1)
     seen = {"observation": goal, "achieved_goal": goal - 9, "desired_goal": goal}
-    made = Transition(
-        rows=np.arange(count),
-        observation=seen,
-        action=np.zeros((count, 1), np.float32),
-        reward=np.broadcast_to(np.array(reward, np.float64), count),
-        next_observation={**seen, "achieved_goal": after},
-        terminated=np.broadcast_to(np.array(terminated), count),
-        truncated=np.zeros(count, np.bool_),
-        duration=np.ones(count, np.int64),
+    made = transition(
+        seen,
+        np.zeros((count, 1), np.float32),
+        {**seen, "achieved_goal": after},
+        reward=reward,
+        terminated=terminated,
         **more,
     )
     return Stored(
@@ -148,17 +147,13 @@ def test_comparison_run_contradicting_environment_warns(environment, ends, messa
         GOAL, low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.5, 0.5), reached_within="ball"
     )
     hindsight = rl.HindsightParameters(goal=goal, goal_ends_episode=ends)
-    manager = rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=rl.DDPGAgentParameters(
-                memory=rl.ReplayMemoryParameters(capacity=2_000, relabelling=hindsight),
-                learning=rl.LearningParameters(batch=8, learning_starts=100),
-                update_mode="eager",
-            ),
-            environment=rl.GoalPointMassParameters(**{"threshold": 0.5, **environment}),
-            num_envs=4,
-        )
+    agent = rl.DDPGAgentParameters(
+        memory=rl.ReplayMemoryParameters(capacity=2_000, relabelling=hindsight),
+        learning=rl.LearningParameters(batch=8, learning_starts=100),
+        update_mode="eager",
     )
+    mass = rl.GoalPointMassParameters(**{"threshold": 0.5, **environment})
+    manager = rl.BasicRLGraphManager(flat(agent, mass, num_envs=4))
     with manager, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         manager.create_graph()

@@ -5,15 +5,11 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.core.agents import AgentContext
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.hiro.sub_goal_guide import Adjacency, AdjacencyParameters, VisitedCells
-from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.decisions import context
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
-CONTEXT = AgentContext(
-    spaces=EnvironmentSpaces(observation=spaces.Dict({"observation": BOX}), action=BOX), num_envs=1
-)
+CONTEXT = context({"observation": BOX}, BOX, num_envs=1)
 
 
 def walk(seed, length=200):
@@ -26,18 +22,6 @@ def adjacency(**changes):
     return Adjacency(
         AdjacencyParameters(**settings), size=2, steps=4, context=CONTEXT, owner="agent 'top'"
     )
-
-
-def test_cells_fewer_than_k_steps_apart_are_adjacent_by_hand():
-    cells = VisitedCells(side=0.5, steps=3, most=10)
-    cells.add([np.array([[0.1], [0.6], [0.9], [1.6]])])  # cells 0, 1, 2, 3
-    assert cells.places.tolist() == [[0.0], [0.5], [1.0], [1.5]]
-    assert cells.adjacent.astype(int).tolist() == [
-        [1, 1, 1, 0],  # 3 steps from the first place to the last are too many
-        [1, 1, 1, 1],
-        [1, 1, 1, 1],
-        [0, 1, 1, 1],
-    ]
 
 
 def test_adjacent_cells_equal_a_plain_loop_over_several_rounds():
@@ -107,14 +91,3 @@ def test_an_epoch_takes_every_pair_once(monkeypatch):
     learner.learn([walk(0)])
     count = len(learner.cells)
     assert sorted(seen) == list(range(count * (count - 1) // 2))
-
-
-def test_it_goes_on_from_a_saved_state():
-    first = adjacency()
-    first.learn([walk(0)])
-    second = adjacency()
-    second.load_state_dict(first.state_dict())
-    for learner in (first, second):
-        learner.learn([walk(1)])
-    assert_same_state(first.state_dict(), second.state_dict())
-    assert float(first.trained) == 1.0

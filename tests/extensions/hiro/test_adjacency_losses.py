@@ -21,14 +21,6 @@ def test_embedded_distance_at_zero_has_finite_gradient():
     assert gradient[0].tolist() == pytest.approx([-0.6, -0.8])
 
 
-def test_contrastive_loss_by_hand():
-    # Adjacent: 0.5 costs nothing, 1.5 costs 0.5. Apart: 2.0 costs nothing, 0.2 costs 1.0.
-    distance = torch.tensor([0.5, 1.5, 2.0, 0.2])
-    adjacent = torch.tensor([True, True, False, False])
-    loss = contrastive_loss(distance, adjacent, near=1.0, far=1.2)
-    assert loss.item() == pytest.approx((0.5 + 1.0) / 4)
-
-
 def test_contrastive_loss_equals_plain_loop():
     rng = np.random.default_rng(0)
     distance = rng.uniform(0, 3, 50).astype(np.float32)

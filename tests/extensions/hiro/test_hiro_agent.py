@@ -16,11 +16,12 @@ from coach_rl.core.records import End
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.memories.batches import ACTIONS, LOW_BEGIN, LOW_END, POSITIONS
 from coach_rl.memories.samplers import UnitContext
+from tests.agents import goal_stacks
 from tests.agents.decisions import context, transition
 from tests.agents.goal_stacks import RELATIVE as GOALS
 from tests.agents.goal_stacks import TORSO
 from tests.agents.resuming import after, amid, assert_resumes
-from tests.builders import agents_of, created, graph
+from tests.builders import agents_of, created
 
 SETTINGS = {
     "learning": rl.LearningParameters(
@@ -50,20 +51,8 @@ def top_agent(capacity=500, **changes):
     )
 
 
-def stack(top=None, low=None, *, goals=GOALS, heatup=60, training=400, num_envs=3, **low_level):
-    """Rows out of phase: sub-goals are reached early, episodes end at their goal or step 23."""
-    level = {"goal_space": goals, "horizon": 7, **low_level}
-    return graph(
-        rl.LevelParameters(name="top", agent=top or top_agent()),
-        rl.LevelParameters(name="low", agent=low or low_agent(), **level),
-        environment=rl.GoalPointMassParameters(threshold=0.2, terminate=True, max_episode_steps=23),
-        num_envs=num_envs,
-        heatup=heatup,
-        training=training,
-        evaluation_interval=150,
-        evaluation_episodes=5,
-        progress_interval=10,
-    )
+def stack(top=None, low=None, *, training=400, **more):
+    return goal_stacks.stack(top or top_agent(), low or low_agent(), training=training, **more)
 
 
 def drawn(agent, size=16):
@@ -199,7 +188,6 @@ def test_log_probs_are_in_the_units_the_level_below_acts_in():
         for b, sent in enumerate(steps.sent)
     ]
     np.testing.assert_allclose(log_probs, slow, rtol=1e-4, atol=1e-5)
-    manager.close()
 
 
 def test_candidates_are_asked_achieved_and_samples_within_reach(ran):
@@ -229,15 +217,6 @@ def test_candidates_are_asked_achieved_and_samples_within_reach(ran):
         near = inner[0, :, element]
         off = (candidates[2:, near, element] - candidates[1, near, element]) / reach
         assert 0.6 < (np.abs(off) < 0.5).mean() < 0.76
-
-
-def test_what_was_asked_for_is_what_the_level_below_was_shown(ran):
-    """The sub-goal in its memory, clipped to the bounds, is the upper level's, to rounding."""
-    top, _ = agents_of(ran)
-    steps = top.correction.steps_of(drawn(top, 200)[0])
-    wanted = GOALS.target(steps.sent, steps.seen) - steps.seen["achieved_goal"]
-    np.testing.assert_allclose(steps.observation[rl.GOAL_KEY][:, 0], wanted, atol=1e-6)
-    assert (np.abs(wanted - steps.sent) > 1e-3).any()  # some were clipped
 
 
 @dataclass
@@ -289,7 +268,7 @@ def recorded(params, monkeypatch):
 
 def test_intervals_are_the_steps_of_each_decision(monkeypatch):
     """Heat-up, sub-goals reached early and real ends included; rows are out of phase."""
-    manager, decisions = recorded(stack(), monkeypatch)
+    manager, decisions = recorded(stack(heatup=60), monkeypatch)
     top, low = agents_of(manager)
     upper = top.memory.store
     lower = low.memory.store
@@ -312,7 +291,6 @@ def test_intervals_are_the_steps_of_each_decision(monkeypatch):
     assert any(end & End.TERMINATED for end in ends)
     assert any(end & End.TRUNCATED for end in ends)
     assert len(set(upper.counts.tolist())) > 1  # some rows have made more decisions than others
-    manager.close()
 
 
 def test_overwritten_steps_are_counted_and_their_sub_goals_left():
@@ -335,7 +313,6 @@ def test_overwritten_steps_are_counted_and_their_sub_goals_left():
     assert told["train/subgoals_replaced"] == replaced.mean()
     assert 0 < told["train/subgoals_achieved"] <= told["train/subgoals_replaced"]
     assert top.correction.metrics() == {}
-    manager.close()
 
 
 LINE = rl.GoalSpace(
@@ -380,24 +357,6 @@ def on_a_line(goals=LINE, candidates=2):
 
 def row(*values):
     return np.array([values], np.float32)
-
-
-@pytest.mark.parametrize("candidates", [2, 10])
-def test_by_hand_the_achieved_difference_explains_the_steps(candidates):
-    """Left to go under what was achieved: 0.3, 0.2, 0.1, so steps of 0.1, 0.1, 0.1: no distance.
-
-    Under what was asked for: -1.0, -1.1, -1.2, so steps of -0.1; each is 0.2 off, which is 0.1 of
-    half the range of [-2, 2]: -1/2 * 3 * 0.1 ** 2 = -0.015.
-    """
-    low, correction, columns = on_a_line(candidates=candidates)
-    newest = low.memory.history.newest_episodes(np.array([0]))
-    assert [values.tolist() for values in newest] == [[0], [3]]
-    steps = correction.steps_of(columns)
-    both = np.array([[[-1.0], [0.3]]], np.float32)
-    np.testing.assert_allclose(correction.log_likelihood(both, steps), [[-0.015, 0.0]], atol=1e-8)
-    made = correction(columns, 1)
-    np.testing.assert_allclose(made[ACTIONS], [[0.3]], atol=1e-6)
-    assert correction.metrics()["train/subgoals_achieved"] == 1.0
 
 
 def test_equally_likely_candidates_leave_the_sub_goal_as_it_was():
@@ -477,7 +436,6 @@ def test_sub_goals_go_through_the_output_filter_and_back():
     ratio = begun[inside] / columns[ACTIONS].numpy()[inside]
     assert (ratio <= np.array((0.5, 0.25)) + 1e-3).all()
     np.testing.assert_allclose(np.median(ratio, axis=0), (0.5, 0.25), rtol=1e-3)
-    manager.close()
 
 
 def test_the_level_below_need_not_see_where_it_is():
@@ -504,7 +462,6 @@ def test_the_level_below_need_not_see_where_it_is():
     ]
     moved = np.clip(motion[1] - motion[0], (-0.5, -0.25), (0.5, 0.25))
     np.testing.assert_allclose(achieved, moved, atol=1e-6)
-    manager.close()
 
 
 def test_three_levels_and_sac_below():
@@ -522,7 +479,6 @@ def test_three_levels_and_sac_below():
         assert 0 < learned[level]["train/subgoals_replaced"] <= 1
         assert learned[level]["train/subgoals_overwritten"] == 0
     assert "train/subgoals_replaced" not in learned["low"]
-    manager.close()
 
 
 def test_without_correction_it_is_td3():
@@ -551,4 +507,3 @@ def test_hiro_stopped_in_mid_sub_episode_resumes_bit_for_bit(tmp_path):
 def test_hiro_frozen_level_below_without_correction_runs():
     manager = created(stack(top_agent(correction=None), frozen=True))
     manager.run()
-    manager.close()

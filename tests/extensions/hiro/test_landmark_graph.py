@@ -5,12 +5,6 @@ import numpy as np
 from coach_rl.extensions.hiro.landmarks import costs_to, farthest_points, path_costs
 
 
-def test_farthest_points_by_hand():
-    # From 0 the farthest is 10; of the others 4 is 4 away from the nearest of both, 9 only 1.
-    points = np.array([[0.0], [9.0], [10.0], [4.0]])
-    assert farthest_points(points, 3).tolist() == [0, 2, 3]
-
-
 def test_farthest_points_equal_a_plain_loop():
     points = np.random.default_rng(1).normal(size=(60, 3))
     chosen = [0]

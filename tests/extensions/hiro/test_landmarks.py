@@ -95,17 +95,6 @@ def test_landmarks_equal_a_plain_search(longest):
     assert len(np.unique(found, axis=0)) > 4
 
 
-def test_first_landmark_by_hand():
-    # Straight to (4, 3) costs 15, which is too much; by (4, 0) and (2, 0) it is 6 + 6 + 3.
-    ways = planner(longest_edge=7.0)
-    seen = {"place": PLACES[:1] - (0.1, 0), GOAL_KEY: np.array([[4.0, 3.2]], np.float32)}
-    first = ways.landmarks(
-        {"place": np.array([[0.5, 0.0]], np.float32), **{GOAL_KEY: seen[GOAL_KEY]}}
-    )
-    assert first.tolist() == [[2.0, 0.0]]
-    assert ways.metrics()["landmarks/goal_share"] == 0.0
-
-
 def test_a_goal_that_is_near_is_its_own_landmark():
     goal = np.array([[-1.0, 2.0]], np.float32)
     ways = planner()

@@ -4,14 +4,12 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from coach_rl.core.agents import AgentContext
-from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.hiro.landmarks import Novelty, NoveltyParameters
-from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.decisions import context
 
 BOX = spaces.Box(-9, 9, (2,), np.float32)
 STATES = spaces.Dict({"observation": BOX})
-CONTEXT = AgentContext(spaces=EnvironmentSpaces(observation=STATES, action=BOX), num_envs=1)
+CONTEXT = context(STATES, BOX, num_envs=1)
 
 
 def novelty(**changes):
@@ -64,18 +62,6 @@ def test_what_it_learns_from_is_less_novel_afterwards():
     assert learner.scores(known)[0] < 0.01 * before
     assert learner.scores(strange)[0] > learner.scores(known)[0]
     assert learner.metrics()["landmarks/novelty_loss"] > 0
-
-
-def test_it_goes_on_from_a_saved_state():
-    first, second = novelty(), novelty()
-    visited = states([0, 0], [4, 1])
-    first.offer(visited, visited["observation"])
-    first.learn(visited)
-    second.load_state_dict(first.state_dict())
-    for learner in (first, second):
-        learner.learn(states([2, 2]))
-        learner.offer(states([9, 9]), np.array([[9.0, 9.0]]))
-    assert_same_state(first.state_dict(), second.state_dict())
 
 
 def test_the_fixed_network_is_another_and_never_moves():

@@ -1,7 +1,6 @@
 """A sampler unit of a user that relabels sub-goals by the likelihood of the steps below."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from coach_rl.extensions.hac.hindsight_actions import HindsightActionParameters
 from coach_rl.extensions.hiro.steps_below import SubGoalRelabelling
 from coach_rl.memories.batches import LOW_BEGIN
 from coach_rl.memories.samplers import SamplerUnit
-from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
 from tests.extensions.hiro.test_hiro_agent import GOALS, SETTINGS, recorded, stack
 
@@ -130,13 +128,6 @@ class EndsParameters:
         assert context.place.level.name == "top"
         assert context.place.below.name == "low"
         return Ends()
-
-
-def test_stack_with_a_relabelling_unit_resumes_bit_for_bit(tmp_path):
-    units = (HalvesParameters(), rl.SubGoalCorrectionParameters())
-    memory = replace(UNIT, units=units)
-    build = partial(created, stack(above(rl.SACAgentParameters, memory=memory)))
-    assert_resumes(build, tmp_path, after(250, amid))
 
 
 def with_goals_above(agent):

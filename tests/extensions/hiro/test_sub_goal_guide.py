@@ -92,7 +92,6 @@ def test_losses_equal_a_plain_loop(goals, decisions):
     assert metrics["adjacency_penalty"].item() == pytest.approx(penalty, rel=1e-4)
     assert metrics["landmark_loss"].item() == pytest.approx(pull, rel=1e-4)
     assert loss.item() == pytest.approx(3 * penalty + 5 * pull, rel=1e-4)
-    manager.close()
 
 
 def test_nothing_is_asked_before_adjacency_was_learned():
@@ -110,7 +109,6 @@ def test_nothing_is_asked_before_adjacency_was_learned():
     assert metrics["adjacency_penalty"] > 0
     adjacency.trained.fill_(1.0)
     assert agent.actor_terms["guide"].loss(batch.action + 5, batch)[0].item() > 0
-    manager.close()
 
 
 def test_penalty_brings_sub_goals_nearer(ran):
@@ -157,7 +155,6 @@ def test_trajectories_are_the_places_visited_until_the_world_begins_anew(monkeyp
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert max(map(len, found)) == 24  # across sub-goals, to the end of an episode
-    manager.close()
 
 
 def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
@@ -179,7 +176,6 @@ def test_adjacency_learns_from_every_step_at_its_own_pace(monkeypatch):
         overlap = 3 * 6 if number else 0
         assert sum(len(walk) - 1 for walk in walks) == steps - before + overlap
         before = steps
-    manager.close()
 
 
 @st.composite
@@ -291,4 +287,3 @@ def test_an_actor_that_rests_plans_no_landmarks(monkeypatch):
     )
     manager.run()
     assert len(planned) == agent.training_steps // 2
-    manager.close()

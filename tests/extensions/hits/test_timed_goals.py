@@ -57,19 +57,6 @@ def test_show_time_left_is_a_fraction_of_the_longest():
     assert left["desired_goal"].tolist() == [[2]]
 
 
-def test_verdict_is_final_when_the_time_is_up():
-    wanted, seen = goals((1, 3), (1, 0), (1, 0), (1, 1)), at(1, 1, 3, 3)
-    verdict = LINE.verdict(wanted, seen)
-    assert verdict.is_final.tolist() == [False, True, True, False]
-    assert verdict.reached.tolist() == [False, True, False, False]
-    assert verdict.reward.tolist() == [0, 1, 0, 0]
-    assert verdict.difference.tolist() == [[0], [0], [2], [2]]
-    assert LINE.reached(wanted, seen).tolist() == [False, True, False, False]
-    assert LINE.is_over(wanted, seen).tolist() == [False, True, True, False]
-    dense = replace(LINE, reward="dense").verdict(wanted, seen)
-    assert dense.reward.tolist() == [0, 0, -2, 0]
-
-
 @parameter_class
 class Half(GoalSpace):
     def achieved(self, observation):

@@ -7,22 +7,18 @@ import pytest
 import torch
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.core.agents import ALONE, LevelPlace
 from coach_rl.core.errors import ConfigurationError, SpaceError
 from coach_rl.core.goals import TIME_KEY
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.records import End, Transition
-from coach_rl.extensions.hindsight import HindsightParameters
-from coach_rl.extensions.hits.timed_goals import TimedGoalSpace
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.extensions.strict_subgoals.stop_on_failure import StopOnFailure
-from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers.parameters import LevelParameters
+from coach_rl.core.records import End
+from tests.agents.decisions import transition
 from tests.memories import replay_worlds
 from tests.refusals import check_refused
 
 LONGEST, ASKED = 20, 12
-LINE = TimedGoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST)
+LINE = rl.TimedGoalSpace(low=(-50.0,), high=(50.0,), threshold=(0.4,), longest=LONGEST)
 SEEN = spaces.Dict({"observation": spaces.Box(-99, 99, (1,), np.float32), **LINE.shown})
 DURATIONS = (1, 3, 2, 4, 2)
 """Of the decisions of a sub-episode, which goes from 0 to 5 in steps of 1 and has 12 steps."""
@@ -31,7 +27,7 @@ DURATIONS = (1, 3, 2, 4, 2)
 def build(
     *, goal=LINE, observed=SEEN, ratio=1e9, strategy="future", ends=True, place=ALONE, **changes
 ):
-    hindsight = HindsightParameters(
+    hindsight = rl.HindsightParameters(
         goal=goal, strategy=strategy, ratio=ratio, goal_ends_episode=ends
     )
     return replay_worlds.build(
@@ -47,15 +43,13 @@ def add_sub_episode(memory, *, first=0, decisions=5, terminated=None, below=None
         is_last = number == decisions - 1
         ends = after == 0 if terminated is None else is_last and terminated
         memory.add(
-            Transition(
-                rows=np.array([0]),
-                observation=seen(first + number, left),
-                action=np.array([[0.5]], np.float32),
-                reward=np.zeros(1),
-                next_observation=seen(first + number + 1, after),
-                terminated=np.array([ends]),
-                truncated=np.array([False]),
-                duration=np.array([DURATIONS[number]]),
+            transition(
+                seen(first + number, left),
+                np.array([[0.5]], np.float32),
+                seen(first + number + 1, after),
+                reward=0.0,
+                terminated=ends,
+                duration=DURATIONS[number],
                 below=below,
             )
         )
@@ -151,8 +145,8 @@ def test_timed_hindsight_other_end_is_kept():
 
 
 def test_timed_hindsight_end_by_failure_is_kept_where_time_is_up():
-    level = LevelParameters(
-        name="top", agent=ScriptedAgentParameters(policy="still"), parts=(StopOnFailure(),)
+    level = rl.LevelParameters(
+        name="top", agent=rl.ScriptedAgentParameters(policy="still"), parts=(rl.StopOnFailure(),)
     )
     memory = build(ends=False, place=LevelPlace(level=level))
     missed = np.array([End.HORIZON], np.uint8)
@@ -162,20 +156,8 @@ def test_timed_hindsight_end_by_failure_is_kept_where_time_is_up():
     assert by_state[1, 3] == (0, 0.5)
 
 
-def test_timed_hindsight_restored_resumes_bit_for_bit():
-    memory, resumed = build(), build()
-    add_sub_episode(memory)
-    add_sub_episode(memory, first=10, decisions=2)
-    memory.sample(5)
-    resumed.load_state_dict(memory.state_dict())
-    for each in (memory, resumed):
-        add_sub_episode(each, first=20)
-    assert drawn(memory) == drawn(resumed)
-    assert_same_state(memory.state_dict(), resumed.state_dict())
-
-
 @parameter_class
-class Doubled(TimedGoalSpace):
+class Doubled(rl.TimedGoalSpace):
     """Goals on a line of twice the scale."""
 
     def achieved(self, observation):

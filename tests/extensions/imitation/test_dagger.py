@@ -18,6 +18,7 @@ from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.folder import TakenCheckpoint
 from coach_rl.sessions import load
 from tests.agents.decisions import context, outcome, request
+from tests.builders import flat
 
 CART_POLE = "trained:CartPole_PPO"
 MAZE = "trained:TMaze_PPO"
@@ -300,28 +301,28 @@ def test_loss_beside_a_distribution_is_refused():
         )
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("target", ["action", "distribution"])
 def test_student_learns_to_balance_from_its_teacher(target):
-    manager = rl.BasicRLGraphManager(
-        rl.BasicGraphParameters(
-            agent=rl.DAggerAgentParameters(
-                teacher=rl.TeacherParameters(run=CART_POLE),
-                target=target,
-                policy=rl.PolicyParameters(torso=SMALL),
-                learning=rl.LearningParameters(batch=64, learning_starts=200),
-                memory=rl.ReplayMemoryParameters(capacity=4_000),
-                optimizer=rl.AdamParameters(learning_rate=3e-3),
-                update_mode="eager",
-            ),
-            environment=rl.GymnasiumParameters(level="CartPole-v1"),
-            num_envs=4,
-            schedule=rl.ScheduleParameters(
-                training=rl.EnvironmentSteps(2_000),
-                evaluation_interval=rl.EnvironmentSteps(2_000),
-                evaluation_episodes=rl.EnvironmentEpisodes(5),
-            ),
-        )
+    agent = rl.DAggerAgentParameters(
+        teacher=rl.TeacherParameters(run=CART_POLE),
+        target=target,
+        policy=rl.PolicyParameters(torso=SMALL),
+        learning=rl.LearningParameters(batch=64, learning_starts=200),
+        memory=rl.ReplayMemoryParameters(capacity=4_000),
+        optimizer=rl.AdamParameters(learning_rate=3e-3),
+        update_mode="eager",
     )
+    pole = rl.GymnasiumParameters(level="CartPole-v1")
+    params = flat(
+        agent,
+        pole,
+        num_envs=4,
+        training=2_000,
+        evaluation_interval=2_000,
+        evaluation_episodes=5,
+    )
+    manager = rl.BasicRLGraphManager(params)
     with manager:
         found = [record for record in manager.improve() if record.kind == "evaluation"]
     assert found[-1].scalars["evaluation/reward_mean"] > 400  # of 500

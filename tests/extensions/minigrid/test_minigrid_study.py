@@ -7,6 +7,7 @@ from benchmarks.studies.single_runs import Job
 from tests.extensions.single_runs import check_skipped, short_result
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", minigrid.STUDY.jobs)
 def test_result_with_the_same_parameters_is_skipped(name, tmp_path):
     check_skipped(minigrid.STUDY, name, tmp_path)

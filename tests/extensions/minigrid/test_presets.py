@@ -14,6 +14,7 @@ def build(**panel):
     return MiniGrid_PPO.graph_manager(MiniGrid_PPO.Panel(**panel))
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("level", MiniGrid_PPO.Panel.LEVELS)
 def test_every_level_of_the_panel_builds_without_a_choice_of_missions(level):
     experiment = build(**SMALL, level=level)
@@ -33,6 +34,7 @@ def test_networks_do_not_see_what_is_given_for_counts():
     assert experiment.parameters.agent.network.torso.keys == ("direction", "view")
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(
     "panel",
     [

@@ -26,6 +26,7 @@ def assert_same_steps(level, steps, **options):
         assert mine[3] == (theirs[3] and not theirs[2])
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("level", SAMPLE)
 def test_view_and_rewards_equal_those_of_minigrid(level):
     assert_same_steps(level, 300)
@@ -43,6 +44,7 @@ def test_every_level_equals_that_of_minigrid(level):
         assert_same_steps(level, 100, seed=seed)
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("level", SAMPLE)
 def test_picture_equals_that_of_minigrid(level):
     carried = set()

@@ -9,10 +9,19 @@ from coach_rl.environments.minigrid.levels import IDS
 from coach_rl.environments.minigrid.missions import WORDS, BagOfWords
 from coach_rl.environments.minigrid.symbols import AGENT, ONE_HOT, symbol_of
 from coach_rl.environments.minigrid.world import package
-from tests.environments.walks import random_actions, walk
+from coach_rl.extensions.testing import EnvironmentContract
+from tests.environments.walks import walk
 from tests.extensions.minigrid.levels_for_tests import SAMPLE, build, world
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
+
+
+@pytest.mark.drawn(one_of=3)
+class TestContract(EnvironmentContract):
+    steps = 20
+
+    def build(self, num_envs):
+        return build(num_envs, level="KeyCorridorS3R3", mission="hidden", max_episode_steps=9)
 
 
 def steps(env, *actions):
@@ -171,19 +180,3 @@ def test_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "minigrid", None)
     with pytest.raises(ConfigurationError, match=r"\.\[minigrid\]"):
         package()
-
-
-def test_rows_are_those_of_single_levels():
-    together = build(3, level="KeyCorridorS3R3", mission="hidden")
-    together.reset(seed=11)
-    answers = walk(together, 60)
-    for row in range(3):
-        alone = build(level="KeyCorridorS3R3", mission="hidden")
-        alone.reset(seed=11 + row)
-        for action, answer in zip(random_actions(together, 60), answers, strict=True):
-            alone.send(action[row : row + 1])
-            single = alone.recv()
-            np.testing.assert_array_equal(
-                single.observation["view"][0], answer.observation["view"][row]
-            )
-            assert single.reward[0] == answer.reward[row]

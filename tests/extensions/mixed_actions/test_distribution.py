@@ -89,29 +89,6 @@ def test_mixed_equals_a_plain_loop_with_its_gradients(name):
     torch.testing.assert_close(*slopes, **EXACT)
 
 
-def test_mixed_without_arguments_is_a_sum_of_independent_parts():
-    mixed = Mixed(SIZES, ((7, None),))
-    old, new, action = parameters(0), parameters(1), actions()
-    first, second, mean, log_std = old.split([3, 2, 7, 7], dim=1)
-    choices = [reference.Categorical(logits=logits) for logits in (first, second)]
-    normal = reference.Independent(reference.Normal(mean, log_std.exp()), 1)
-    expected = normal.log_prob(action[:, 2:])
-    expected = expected + sum(map(reference.Categorical.log_prob, choices, action[:, :2].T))
-    torch.testing.assert_close(mixed.log_prob(old, action), expected, **EXACT)
-    expected = normal.entropy() + sum(choice.entropy() for choice in choices)
-    torch.testing.assert_close(mixed.entropy(old), expected, **EXACT)
-    assert (mixed.kl(old, new) > MIXED.kl(old, new)).all()
-
-
-def test_arguments_of_other_choices_have_no_influence():
-    action, other = actions(), actions()
-    unchosen = action[:, 0] != 2
-    other[unchosen, 4] = 5.0  # the second group, after two choices and two numbers
-    other[unchosen, 8] = -5.0  # the fourth
-    found, same = MIXED.log_prob(parameters(0), action), MIXED.log_prob(parameters(0), other)
-    torch.testing.assert_close(found, same, rtol=0, atol=0)
-
-
 def test_mixed_sizes():
     assert MIXED.parameter_size == 19
     assert MIXED.log_std_size == 7

@@ -4,23 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.gradient_step import AdamParameters
-from coach_rl.architectures.layers import FlattenVector
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import CoachWarning
 from coach_rl.core.spaces import check_actions
-from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.mixed_actions import MixedSpace
 from coach_rl.extensions.mixed_actions.flattened_output import FlattenedOutput
-from coach_rl.memories.batches import RolloutBatch
 from tests.agents.decisions import context, request
-from tests.agents.plain_ppo import PlainActorCritic, PlainPPO, Step
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 SPACES = {
@@ -46,10 +38,10 @@ ARGUMENTS = {"run": ("kind", 6)}
 
 
 def built(action=MIXED, *, num_envs=4, **changes):
-    algorithm = PPOAlgorithmParameters(
-        rollout=EnvironmentSteps(8), epochs=2, minibatch=4, entropy_coefficient=0.01
+    algorithm = rl.PPOAlgorithmParameters(
+        rollout=rl.EnvironmentSteps(8), epochs=2, minibatch=4, entropy_coefficient=0.01
     )
-    params = PPOAgentParameters(algorithm=algorithm, update_mode="eager")
+    params = rl.PPOAgentParameters(algorithm=algorithm, update_mode="eager")
     return replace(params, **changes).build(context(SEEN, action, num_envs=num_envs, seed=3))
 
 
@@ -134,7 +126,7 @@ def test_network_has_deviations_of_numbers_alone():
 
 def test_boxes_of_a_dict_without_width_are_warned_of_by_name():
     action = spaces.Dict({"kind": spaces.Discrete(2), "far": spaces.Box(-np.inf, np.inf, (2,))})
-    with pytest.warns(CoachWarning) as caught:
+    with pytest.warns(rl.CoachWarning) as caught:
         agent = built(action)
     assert "draws elements [0, 1] of its actions 'far' from N(0, 1)" in str(caught[0].message)
     assert isinstance(agent.output_filter, FlattenedOutput)
@@ -147,62 +139,3 @@ def test_filter_below_sees_actions_of_the_space():
     given = drawn(MIXED, 3)
     np.testing.assert_array_equal(filtered.apply(filtered.inverse(given))["run"], given["run"])
     assert filtered.parts() == {"inner": inner}
-
-
-@pytest.mark.parametrize("arguments", [{}, ARGUMENTS], ids=["all count", "arguments"])
-@pytest.mark.parametrize("objective", ["clip", "kl"])
-def test_loss_and_gradient_equal_plain_ppo_in_double_precision(objective, arguments, monkeypatch):
-    monkeypatch.setattr(FlattenVector, "forward", lambda _, values: values)  # not to float32
-    agent = built(
-        arguments=arguments,
-        algorithm=PPOAlgorithmParameters(objective=objective, entropy_coefficient=0.03),
-        network=ActorCriticParameters(policy_gain=1.0),
-        optimizer=AdamParameters(max_gradient_norm=None),
-    )
-    rng, count = np.random.default_rng(1), 32
-
-    def random(*shape):
-        return torch.from_numpy(rng.normal(size=shape))
-
-    flat = (agent.network.online.double() + 0.1 * random(agent.network.size)).requires_grad_()
-    plain, acted = (
-        PlainActorCritic(agent.network.named(each.detach().clone()), agent.action_space)
-        for each in (flat, flat + 0.05 * random(agent.network.size))
-    )
-    seen = random(count, 3)
-    chosen = torch.from_numpy(rng.integers(0, agent.action_space.choices.nvec, (count, 5)))
-    action = torch.cat([chosen, random(count, 5)], dim=1)
-    old = torch.cat(acted_parameters(acted, seen), dim=1)
-    batch = RolloutBatch(
-        observation={"x": seen},
-        action=action,
-        log_prob=acted.policy(seen).log_prob(action).detach(),
-        advantage=random(count),
-        target=random(count),
-        value=random(count),
-        policy=old if objective == "kl" else None,
-    )
-    reference = PlainPPO(agent)
-    reference.model = plain
-    reference.adam = torch.optim.SGD(plain.parameters(), 0.0)
-    steps = [Step(0, one.numpy(), None, None, acted) for one in seen]
-    metrics = reference.gradient_step(
-        seen, action, batch.log_prob, steps, batch.advantage, batch.value, batch.target
-    )
-    scalars = {"clip": torch.tensor(0.2, dtype=torch.float64), "kl_coefficient": torch.tensor(1.0)}
-    loss, found = agent.loss(flat, batch, scalars)
-    for name in ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"):
-        assert found[name].item() == pytest.approx(metrics[name], abs=1e-10), name
-    (slope,) = torch.autograd.grad(loss, flat)
-    for name, values in agent.network.named(slope).items():
-        torch.testing.assert_close(
-            values, plain.named[name].grad, rtol=0, atol=1e-10, msg=lambda text, name=name: name
-        )
-    assert slope.abs().max() > 0.01
-
-
-def acted_parameters(plain, seen):
-    """Parameters of the distribution of a plain policy: logits, means, log deviations."""
-    with torch.no_grad():
-        outputs = plain.layer("policy_head", plain.features("actor_torso", seen))
-    return outputs, plain.named["log_std"].detach().expand(len(seen), -1)

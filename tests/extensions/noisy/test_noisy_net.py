@@ -19,7 +19,6 @@ from coach_rl.extensions.noisy.noisy_net import NoisyPolicy
 from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from tests.agents import small_dqns
 from tests.agents.decisions import context, request
-from tests.agents.resuming import after, assert_resumes
 from tests.agents.small_dqns import HEADS, batches
 from tests.builders import created, flat
 from tests.extensions.noisy.plain_noisy_dqn import PlainNoisyDQN
@@ -123,21 +122,6 @@ def test_branches_learn_with_noise_of_their_own():
     assert not torch.allclose(*errors)
 
 
-def test_every_step_and_every_network_has_fresh_noise():
-    agent = build(parameters())
-    first, second = [agent.learner.with_noise(batch) for batch in batches(2, ACTIONS)]
-    drawn = [
-        shown[key]
-        for batch in (first, second)
-        for shown in (batch.observation, batch.next_observation)
-        for key in shown
-        if key.startswith(NOISE)
-    ]
-    assert len(drawn) == 6
-    assert {tuple(each.shape) for each in drawn} == {(1, agent.learner.network.module.noise_size)}
-    assert len({float(each[0, 0]) for each in drawn}) == 6
-
-
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
@@ -206,16 +190,6 @@ def test_rows_have_noise_of_their_own_at_each_decision():
     assert np.abs(first - second).max() > 0.01
     assert action.tolist() == (5 + first.argmax(axis=1)).tolist()
     assert agent.explores
-
-
-def test_rows_alone_equal_rows_among_others():
-    seen = np.random.default_rng(0).normal(size=(40, 4, 3)).astype(np.float32)
-    among, alone = build(num_envs=4), build(num_envs=4)
-    rows, own = among.new_rows(4, 0), alone.new_rows(4, 0)
-    for shown in seen:
-        expected, _ = acted(among, rows, shown)
-        found, _ = acted(alone, own, shown[2:3], rows=np.array([2]))
-        np.testing.assert_allclose(found[0], expected[2], atol=1e-6)
 
 
 def test_evaluations_and_greedy_rows_act_with_mean_weights_and_draw_nothing():
@@ -334,17 +308,7 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_resumed_run_continues_bit_for_bit(name, tmp_path):
-    assert_resumes(
-        lambda seed: manager(RUNS[name], seed),
-        tmp_path,
-        after(70),
-        after(150),
-        kinds=("train", "evaluation"),
-    )
-
-
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_chain_is_learned_without_random_actions(name):
     params = replace(

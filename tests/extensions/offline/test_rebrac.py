@@ -7,7 +7,6 @@ from plain_actor_critics import PlainTD3, learn_alike
 from plain_learners import BOX, HALF, MIDDLE, SEEN, SMALL, batches, doubles, values_of
 
 import coach_rl as rl
-from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.presets.Mujoco_ReBRAC import Panel, graph_manager
 from tests.extensions.offline.plain_iql import ADAM
@@ -69,19 +68,6 @@ class PlainReBRAC(PlainTD3):
 def test_rebrac_equals_a_plain_program(algorithm):
     agent = rebrac(**algorithm).build(context(SEEN, BOX))
     learn_alike(agent, PlainReBRAC(agent), followed_batches(8))
-
-
-def test_rebrac_losses_equal_a_plain_program_to_a_millionth():
-    agent = rebrac(actor_penalty=0.5, critic_penalty=0.5).build(context(SEEN, BOX))
-    plain = PlainReBRAC(agent)
-    learner = agent.learner
-    for batch in followed_batches(3):
-        wanted = plain.critic_loss(batch)[0].item()
-        noisy = TD3Batch(batch, noise=agent.noise(16, 2))
-        loss, _ = learner.critic_loss(learner.critics.online, noisy, {})
-        assert loss.item() == pytest.approx(wanted, rel=1e-6)
-        loss, _ = learner.actor_loss(learner.actor.online, noisy, {})
-        assert loss.item() == pytest.approx(plain.actor_loss(batch).item(), rel=1e-6, abs=1e-6)
 
 
 def test_next_actions_are_those_of_the_following_transitions_of_the_episode():

@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl.architectures.actor_critic import ActorCriticParameters
+import coach_rl as rl
 from coach_rl.architectures.continuous_control import (
     ActorParameters,
     CriticParameters,
@@ -20,11 +20,8 @@ from coach_rl.architectures.gradient_step import AdamParameters, Objective
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import numpy_forward, numpy_policy
 from coach_rl.architectures.observation_normaliser import ObservationNormaliser
-from coach_rl.architectures.optimizers import TargetSync
 from coach_rl.architectures.q_network import QNetwork, QNetworkParameters
-from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.extensions.own_modules.user_module import ModuleParameters
 from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 
 SPACE = spaces.Dict({"goal": spaces.Box(-5, 5, (2,)), "pixels": spaces.Box(0, 9, (3,), np.int64)})
@@ -114,7 +111,7 @@ class Fixed(Net):
 
 def test_features_are_the_module_s_and_its_weights_the_seed_s():
     before = torch.random.get_rng_state()
-    params = ModuleParameters(module=Net, arguments={"width": 7})
+    params = rl.ModuleParameters(module=Net, arguments={"width": 7})
     one, same, other = (params.build(SPACE, rng(seed)) for seed in (0, 0, 1))
     assert torch.equal(torch.random.get_rng_state(), before)
     assert one.output_size == 3
@@ -127,13 +124,13 @@ def test_features_are_the_module_s_and_its_weights_the_seed_s():
 
 def test_layer_norm_and_lazy_layers_are_fine():
     for layer in (nn.LayerNorm, lambda size: nn.LazyLinear(size + 1)):
-        torso = ModuleParameters(module=Broken, arguments={"layer": layer}).build(SPACE, rng())
+        torso = rl.ModuleParameters(module=Broken, arguments={"layer": layer}).build(SPACE, rng())
         assert torso(BATCH).shape == (2, torso.output_size)
 
 
-@pytest.mark.parametrize("kind", [ModuleParameters, TorsoParameters])
+@pytest.mark.parametrize("kind", [rl.ModuleParameters, rl.TorsoParameters])
 def test_a_network_sees_only_its_keys(kind):
-    own = {"module": Net} if kind is ModuleParameters else {}
+    own = {"module": Net} if kind is rl.ModuleParameters else {}
     torso = kind(keys=("goal",), **own).build(SPACE, rng())
     torso({"goal": BATCH["goal"]})  # it asks for no other
 
@@ -141,14 +138,14 @@ def test_a_network_sees_only_its_keys(kind):
 def test_observations_are_normalised_for_the_module_too():
     normaliser = ObservationNormaliser(SPACE, clip=5.0, device=torch.device("cpu"))
     normaliser.update({"goal": np.float32([[0, 0], [2, 4]])})
-    torso = ModuleParameters(module=Net).build(SPACE, rng(), normaliser)
+    torso = rl.ModuleParameters(module=Net).build(SPACE, rng(), normaliser)
     seen = {"goal": (BATCH["goal"] - torch.tensor([1.0, 2.0])) / torch.tensor([1.0, 2.0])}
     torch.testing.assert_close(torso(BATCH), torso.module(seen))
 
 
 def test_actor_and_critic_of_an_actor_critic_may_see_different_keys():
-    params = ActorCriticParameters(
-        torso=TorsoParameters(keys=("pixels",)), critic_torso=ModuleParameters(module=Net)
+    params = rl.ActorCriticParameters(
+        torso=rl.TorsoParameters(keys=("pixels",)), critic_torso=rl.ModuleParameters(module=Net)
     )
     model = params.build(observation_space=SPACE, action_space=BOX, rng=rng())
     policy, value = model(BATCH)
@@ -160,7 +157,7 @@ def test_actor_and_critic_of_an_actor_critic_may_see_different_keys():
 
 
 def own(outputs, *, last_layer=False):
-    return ModuleParameters(module=Net, arguments={"outputs": outputs}, last_layer=last_layer)
+    return rl.ModuleParameters(module=Net, arguments={"outputs": outputs}, last_layer=last_layer)
 
 
 def test_without_a_last_layer_the_module_s_outputs_are_the_network_s():
@@ -172,7 +169,7 @@ def test_without_a_last_layer_the_module_s_outputs_are_the_network_s():
     torch.testing.assert_close(squashed(BATCH)[0], squashed.torso.module(BATCH)[:, :2])
     q = QNetwork(QNetworkParameters(torso=own(5)), SPACE, spaces.Discrete(5), rng())
     torch.testing.assert_close(q(BATCH)[:, :, 0], q.torso.module(BATCH))
-    params = ActorCriticParameters(torso=own(2), critic_torso=own(1))
+    params = rl.ActorCriticParameters(torso=own(2), critic_torso=own(1))
     model = params.build(observation_space=SPACE, action_space=BOX, rng=rng())
     torch.testing.assert_close(model(BATCH)[0][:, :2], model.actor_torso.module(BATCH))
     torch.testing.assert_close(model(BATCH)[1], model.critic_torso.module(BATCH)[:, 0])
@@ -199,7 +196,7 @@ def test_critics_of_one_s_own_judge_actions_and_share_nothing(last_layer):
 def test_parameters_are_flat_and_buffers_are_saved():
     networks = [
         NetworkWrapper(
-            ModuleParameters(module=Fixed).build(SPACE, rng(seed)),
+            rl.ModuleParameters(module=Fixed).build(SPACE, rng(seed)),
             device=torch.device("cpu"),
             with_target=True,
         )
@@ -234,7 +231,7 @@ def test_compiled_training_of_a_module_equals_eager_training(compiler):
 
         engine = UpdateEngine(
             (Objective(network=network, loss=loss, optimizer=AdamParameters()),),
-            targets=((network, TargetSync(rate=0.1)),),
+            targets=((network, rl.TargetSync(rate=0.1)),),
             mode=mode,
             planned_updates=0,
         )

@@ -9,13 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from coach_rl import CollectionParameters, ParallelParameters, Runtime
+import coach_rl as rl
 from coach_rl.cli.main import main
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.running_statistics import RunningStatistics
-from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.parallel import parallel
 from coach_rl.extensions.parallel.statistics import SharedStatistics
 from tests.extensions.parallel import averaged_steps
@@ -131,19 +128,18 @@ def test_one_rank_makes_the_numbers_of_a_run_alone(monkeypatch):
     networks = []
     for callbacks in ((), (ALONE,)):
         with experiment("CartPole_PPO", callbacks=callbacks) as manager:
-            manager.create_graph(Runtime(device="cpu", threads=1))
-            for _ in manager.improve():
-                pass
+            manager.create_graph(rl.Runtime(device="cpu", threads=1))
+            manager.run()
             networks.append(manager.graph.agents["main"].network.online.clone())
     torch.testing.assert_close(*networks, rtol=0, atol=1e-6)
 
 
-ALONE = ParallelParameters(ranks=1)
+ALONE = rl.ParallelParameters(ranks=1)
 
 
 def experiment(preset, *, callbacks=(ALONE,), **changes):
     """A preset's experiment of 4,096 steps."""
-    manager = load_preset(find_preset(preset)).configure(
+    manager = rl.load_preset(rl.find_preset(preset)).configure(
         {
             "schedule.training": 4_096,
             "checkpoints.lost_at_most_seconds": None,
@@ -156,12 +152,12 @@ def experiment(preset, *, callbacks=(ALONE,), **changes):
 @pytest.mark.parametrize(
     ("preset", "changes", "message"),
     [
-        ("CartPole_PPO", {"schedule__training": EnvironmentEpisodes(9)}, "training counts"),
+        ("CartPole_PPO", {"schedule__training": rl.EnvironmentEpisodes(9)}, "training counts"),
         ("CartPole_PPO", {"schedule__stop_after": 1.0}, "own time"),
         ("CartPole_PPO", {"divergence__response": "skip"}, "response='skip'"),
         ("CartPole_PPO", {"checkpoints__every_seconds": 9.0}, "every_seconds"),
-        ("CartPole_PPO", {"source": CollectionParameters(workers=2, on="inline")}, "workers"),
-        ("CartPole_PPO", {"callbacks": (ParallelParameters(ranks=2),)}, "it has 2 ranks"),
+        ("CartPole_PPO", {"source": rl.CollectionParameters(workers=2, on="inline")}, "workers"),
+        ("CartPole_PPO", {"callbacks": (rl.ParallelParameters(ranks=2),)}, "it has 2 ranks"),
         ("AntMaze_HRAC", {}, "learn at moments of their own"),
         ("PointMaze_METRA", {}, "learn at moments of their own"),
         ("FourRooms_PPO_Options", {}, "PPO agent whose decisions take different"),
@@ -175,19 +171,19 @@ def test_what_ranks_cannot_do_together_is_refused(monkeypatch, preset, changes, 
         experiment(preset, **changes) as manager,
         pytest.raises(ConfigurationError, match=message),
     ):
-        manager.create_graph(Runtime(device="cpu"))
+        manager.create_graph(rl.Runtime(device="cpu"))
 
 
 def test_ppo_of_members_that_act_together_is_accepted(monkeypatch):
     monkeypatch.setattr(parallel, "Ranks", OneRank)
     with experiment("Workshop_PPO") as manager:
-        manager.create_graph(Runtime(device="cpu"))
+        manager.create_graph(rl.Runtime(device="cpu"))
         assert manager.graph.agents
 
 
 def test_a_run_of_several_cannot_be_trained_alone(capsys):
     with experiment("CartPole_PPO") as manager, pytest.raises(ConfigurationError, match="torchrun"):
-        manager.create_graph(Runtime(device="cpu"))
+        manager.create_graph(rl.Runtime(device="cpu"))
     assert main(["-p", "CartPole_PPO", "--parallel"]) == 2
     assert "--parallel needs torchrun" in capsys.readouterr().err
     assert main(["-p", "CartPole_PPO", "--parallel", "--background_evaluation"]) == 2
@@ -201,9 +197,9 @@ def test_ranks_at_different_moments_are_an_error(monkeypatch):
 
     monkeypatch.setattr(parallel, "Ranks", Other)
     with experiment("CartPole_PPO") as manager:
-        manager.create_graph(Runtime(device="cpu"))
+        manager.create_graph(rl.Runtime(device="cpu"))
         with pytest.raises(RunError, match="different moments"):
-            list(manager.improve())
+            manager.run()
 
 
 def test_merged_statistics_are_those_of_all_rows():

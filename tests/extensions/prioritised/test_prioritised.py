@@ -4,7 +4,6 @@ import torch
 
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.extensions.prioritised import PrioritisedParameters
-from coach_rl.extensions.prioritised.prioritised import importance_weights
 from tests.memories.replay_worlds import Stream, build
 
 
@@ -46,15 +45,6 @@ def test_prioritised_small_batches_are_unbiased():
     assert chi_square(drawn, probabilities) < 21  # 5 degrees of freedom, once in 1,000
 
 
-def test_prioritised_weights_follow_beta():
-    # priorities 1, 4 and 16: probabilities in the same ratio; (p / smallest) ** -1/2
-    np.testing.assert_allclose(
-        importance_weights(np.array([4.0, 1.0, 16.0]), 0.5), [0.5, 1.0, 0.25]
-    )
-    np.testing.assert_allclose(importance_weights(np.array([4.0, 1.0]), 1.0), [0.25, 1.0])
-    np.testing.assert_allclose(importance_weights(np.array([4.0, 1.0]), 0.0), [1.0, 1.0])
-
-
 def test_prioritised_beta_one_means_are_unbiased():
     memory = filled(alpha=1.0, beta=1.0)
     kept = memory.store.kept()
@@ -87,10 +77,3 @@ def test_prioritised_largest_alpha_stays_finite():
     batch = memory.sample(8)
     assert batch.position.tolist() == [positions[3]] * 8
     assert batch.weight.tolist() == [1.0] * 8
-
-
-def test_is_prioritised_plain_memory_is_false():
-    assert filled().is_prioritised
-    plain = build()
-    assert not plain.is_prioritised
-    plain.note_errors(torch.tensor([0]), torch.tensor([1.0]))  # harmless

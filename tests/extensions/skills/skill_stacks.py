@@ -48,13 +48,6 @@ def option_critic(plain=None, **changes):
 
 
 SPACE = rl.OptionSpace(count=2, rewards=(to_the_right, upwards), ends=(is_far_off, None))
-KINDS = {
-    "own networks": (rl.SkillAgentsParameters.of(ppo("skill"), count=2), SPACE),
-    "one network": (ppo("skills"), SPACE),
-    "diayn": (diayn(), rl.OptionSpace(count=3)),
-    "option critic": (option_critic(), rl.OptionSpace(count=3)),
-}
-"""Agents that learn options, and the options."""
 
 
 class EndingPPO(PPOAgent):

@@ -34,7 +34,7 @@ def test_what_the_environment_pays_is_not_learned_from():
         for given in ({}, {"environment": PaidParameters()})
     )
     for graph_manager in (poor, rich):
-        list(graph_manager.improve())
+        graph_manager.run()
     states = [low_agent(each).policy_state_dict() for each in (poor, rich)]
     assert low_agent(poor).training_steps > 20
     assert_same_state(*states)
@@ -45,7 +45,7 @@ def test_what_the_environment_pays_is_not_learned_from():
 def test_rewards_are_those_of_the_newest_discriminator():
     """log q(z | s') + log K, of the state that a decision led to."""
     graph_manager = stack(diayn(), rl.OptionSpace(count=3))
-    list(graph_manager.improve())
+    graph_manager.run()
     agent = low_agent(graph_manager)
     learner, batch = agent.learner, agent.memory.sample(16)
     given, step = [], learner.engine.step

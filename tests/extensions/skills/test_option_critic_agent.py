@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import torch
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.skills.option_critic_agent import continued
-from tests.agents.small_agents import low_agent, ppo, stack
+from tests.agents import resuming
+from tests.agents.small_agents import learning_top, low_agent, ppo, stack
 from tests.extensions.skills.skill_stacks import option_critic
 
 OPTIONS = OptionSpace(count=3)
@@ -116,6 +118,13 @@ def test_the_answers_of_other_processes_are_followed():
     np.testing.assert_array_equal(found, made)
     np.testing.assert_array_equal(rows.decisions()["ended"], made)
     graph_manager.close()
+
+
+def test_stack_stopped_in_mid_option_resumes_bit_for_bit(tmp_path):
+    schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
+    build = partial(stack, option_critic(), OPTIONS, top=learning_top(), **schedule)
+    moments = (resuming.after(steps, resuming.amid) for steps in (35, 295))
+    resuming.assert_resumes(build, tmp_path, *moments)  # in heat-up; among updates
 
 
 class MirroredFirst:

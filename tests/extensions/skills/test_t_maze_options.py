@@ -5,12 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.graph_managers import HRLGraphManager
+import coach_rl as rl
 from tests.environments.test_t_maze import EAST, NORTH, SHOWN, SOUTH
 
 
@@ -27,12 +22,12 @@ class Remembering:
 
 @pytest.mark.parametrize("length", [10, 50])
 def test_t_maze_options_solved_by_an_upper_level_that_remembers(length):
-    preset = load_preset(find_preset("TMaze_PPO_Options"))
+    preset = rl.load_preset(rl.find_preset("TMaze_PPO_Options"))
     parameters = preset.build({"length": length, "num_envs": 1}).parameters
     top, low = parameters.levels
-    top = replace(top, agent=ScriptedAgentParameters(policy=Remembering()))
-    with HRLGraphManager(replace(parameters, levels=(top, low))) as manager:
-        manager.create_graph(Runtime(device="cpu"))
-        scalars = manager.evaluate(EnvironmentEpisodes(20)).scalars
+    top = replace(top, agent=rl.ScriptedAgentParameters(policy=Remembering()))
+    with rl.HRLGraphManager(replace(parameters, levels=(top, low))) as manager:
+        manager.create_graph(rl.Runtime(device="cpu"))
+        scalars = manager.evaluate(rl.EnvironmentEpisodes(20)).scalars
     assert scalars["evaluation/success_rate"] == 1
     assert scalars["evaluation/reward_mean"] == 4

@@ -32,6 +32,7 @@ MASKED_CHOICES = EnvironmentSpaces(
     action=MultiDiscrete([2, 3], start=[0, 4]),
 )
 NORMALISED = rl.InputFilter(observation={"observation": (rl.ObservationNormalizationFilter(),)})
+CHOICES = EnvironmentSpaces(observation=SEEN, action=MultiDiscrete([2, 3], start=[5, 0]))
 OFF_POLICY = {
     "learning": rl.LearningParameters(
         batch=8, updates_per_step=0.25, learning_starts=24, report_every=4
@@ -43,6 +44,7 @@ ON_POLICY = {
     "algorithm": rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(24), minibatch=8, epochs=2),
     "update_mode": "eager",
 }
+DISTILLED = {"warmup": 8, "batch": 8, "latents": 4, "predictor_layers": (8,)}
 PPO = rl.PPOAgentParameters(input_filter=NORMALISED, **ON_POLICY)
 SAC = rl.SACAgentParameters(normalise_observations=5.0, **OFF_POLICY)
 
@@ -102,6 +104,25 @@ TRIALS = {
     ),
     "uniform, masks": alone(
         rl.UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False, most_ticks=FEW
+    ),
+    "dqn, noise of its network": alone(
+        rl.DQNAgentParameters(exploration=rl.NoisyNet(), **OFF_POLICY), CHOICE
+    ),
+    "dqn, choices": alone(rl.DQNAgentParameters(**OFF_POLICY), CHOICES),
+    "sac, choices": alone(rl.SACAgentParameters(**OFF_POLICY), CHOICES),
+    "ddpg, noise of its network": alone(
+        rl.DDPGAgentParameters(parameter_noise=rl.ParameterNoise(adapt_every=5), **OFF_POLICY)
+    ),
+    "ppo, bonus": alone(
+        rl.PPOAgentParameters(
+            bonus=rl.RND(**DISTILLED, stream=rl.RewardStream(name="own")), **ON_POLICY
+        )
+    ),
+    "td3, bonus": alone(
+        rl.TD3AgentParameters(
+            bonus=rl.NovelD(key="observation", elements=(0,), cell=2.0, fresh=True, **DISTILLED),
+            **OFF_POLICY,
+        )
     ),
     "dqn": alone(rl.DQNAgentParameters(**OFF_POLICY), CHOICE),
     "ddpg": alone(rl.DDPGAgentParameters(**OFF_POLICY)),

@@ -1,6 +1,6 @@
 """Each check of the environment contract finds its defect, and passes a good environment."""
 
-import dataclasses
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -54,53 +54,57 @@ class Broken:
         self.inner.close()
 
 
-def changed(response, **arrays):
-    return dataclasses.replace(response, **arrays)
+def answering(change, method="recv"):
+    """Environments that return something else than a good one."""
+
+    def answer(self, *given, **named):
+        return change(getattr(Broken, method)(self, *given, **named))
+
+    return type("Answering", (Broken,), {method: answer})
 
 
-class ResetInReverse(Broken):
+def given(change, method):
+    """Environments that do something else than what they are given."""
+
+    def do(self, *given, **named):
+        first, *more = (*given, *named.values())
+        return getattr(Broken, method)(self, change(first), *more)
+
+    return type("Given", (Broken,), {method: do})
+
+
+def showing(response, **observed):
+    return replace(response, observation={**response.observation, **observed})
+
+
+def with_two_first(response):
+    first = {key: values * 0.5 for key, values in response.first_observation.items()}
+    return replace(response, first_observation=first)
+
+
+def fresh_seed(_):
+    return np.random.SeedSequence().generate_state(1)[0].item()
+
+
+def seeds(row_of):
+    """Environments of which row i has another seed than `seed + i`."""
+
     def reset(self, seed=None):
-        response = super().reset(seed)
-        return changed(response, rows=response.rows[::-1].copy())
+        if isinstance(seed, int):
+            seed = [row_of(seed, row) for row in range(self.num_envs)]
+        return Broken.reset(self, seed)
+
+    return type("Seeds", (Broken,), {"reset": reset})
 
 
-class ResetWithDuration(Broken):
-    def reset(self, seed=None):
-        response = super().reset(seed)
-        return changed(response, duration=response.duration + 1)
-
-
-class ResetWithTwoObservations(Broken):
-    def reset(self, seed=None):
-        response = super().reset(seed)
-        first = {key: values * 0.5 for key, values in response.first_observation.items()}
-        return changed(response, first_observation=first)
+def action_of(directive):
+    return directive.action if isinstance(directive, Directive) else directive
 
 
 class WrongNumber(Broken):
     def __init__(self, num_envs):
         super().__init__(num_envs)
         self.num_envs = num_envs + 1
-
-
-class WrongDtype(Broken):
-    def recv(self):
-        response = super().recv()
-        values = response.observation["observation"].astype(np.float64)
-        return changed(response, observation={**response.observation, "observation": values})
-
-
-class OutOfSpace(Broken):
-    def recv(self):
-        response = super().recv()
-        far = response.observation["achieved_goal"] + np.float32(9)
-        return changed(response, observation={**response.observation, "achieved_goal": far})
-
-
-class MissingKey(Broken):
-    def recv(self):
-        response = super().recv()
-        return changed(response, observation={"observation": response.observation["observation"]})
 
 
 class NestedSpace(Broken):
@@ -113,60 +117,13 @@ class NestedSpace(Broken):
 class InfoOfAllRows(Broken):
     def recv(self):
         response = super().recv()
-        return changed(response, info={"is_success": np.zeros(self.num_envs, np.bool_)})
-
-
-class InfoOfObjects(Broken):
-    def recv(self):
-        return changed(super().recv(), info={"is_success": [False] * self.num_envs})
-
-
-class DurationTwo(Broken):
-    def recv(self):
-        response = super().recv()
-        return changed(response, duration=response.duration * 2)
-
-
-class EndWithoutFlag(Broken):
-    def recv(self):
-        response = super().recv()
-        return changed(response, truncated=np.zeros_like(response.truncated))
+        return replace(response, info={"is_success": np.zeros(self.num_envs, np.bool_)})
 
 
 class NeverEnds(Broken):
     def __init__(self, num_envs):
         super().__init__(num_envs)
         self.inner = PointMassParameters(max_episode_steps=1000).build(num_envs=num_envs)
-
-
-class ResetObservationAsLast(Broken):
-    def recv(self):
-        response = super().recv()
-        return changed(response, observation=dict(response.first_observation))
-
-
-class FirstObservationEverywhere(Broken):
-    def recv(self):
-        response = super().recv()
-        first = {key: values * 0.5 for key, values in response.first_observation.items()}
-        return changed(response, first_observation=first)
-
-
-class Unseeded(Broken):
-    def reset(self, seed=None):
-        return super().reset(np.random.SeedSequence().generate_state(1)[0].item())
-
-
-class OneSeedForAll(Broken):
-    def reset(self, seed=None):
-        return super().reset(None if seed is None else list(range(self.num_envs)))
-
-
-class SeedTimesTwo(Broken):
-    def reset(self, seed=None):
-        if isinstance(seed, int):
-            seed = [seed + 2 * row for row in range(self.num_envs)]
-        return super().reset(seed)
 
 
 class SeedsInReverse(Broken):
@@ -188,8 +145,7 @@ class NoSeedRepeats(Broken):
 
 class NoSeedIsRandom(Broken):
     def reset(self, seed=None):
-        fresh = np.random.SeedSequence().generate_state(1)[0].item()
-        return super().reset(fresh if seed is None else seed)
+        return super().reset(fresh_seed(seed) if seed is None else seed)
 
 
 class AnswersUnasked(Broken):
@@ -212,13 +168,6 @@ class IdlingMoves(Broken):
             self.inner.send(np.ones((1, 2), np.float32), np.array([0]))
             self.inner.recv()
         return response
-
-
-class IgnoresDirectives(Broken):
-    def send(self, directive, rows=None):
-        if isinstance(directive, Directive):
-            directive = Directive(action=directive.action * 0)
-        super().send(directive, rows)
 
 
 class SortsActions(Broken):
@@ -267,20 +216,6 @@ class WrongErrorForRows(Broken):
         super().send(directive, rows)
 
 
-class ClipsActions(Broken):
-    def send(self, directive, rows=None):
-        action = directive.action if isinstance(directive, Directive) else directive
-        if action.ndim == 2:
-            action = np.clip(action, -1, 1)
-        super().send(action, rows)
-
-
-class TakesNaN(Broken):
-    def send(self, directive, rows=None):
-        action = directive.action if isinstance(directive, Directive) else directive
-        super().send(np.nan_to_num(action), rows)
-
-
 class BrokenByBadAction(Broken):
     """Refuses, but forgets the rows it refused for: they are stepped with zeros."""
 
@@ -310,7 +245,7 @@ class ReusesBuffers(Broken):
         if len(response) == self.num_envs:
             self.buffer[:] = response.observation["observation"]
             seen = {**response.observation, "observation": self.buffer}
-            response = changed(response, observation=seen)
+            response = replace(response, observation=seen)
         return response
 
 
@@ -324,7 +259,7 @@ class HandsOutItsState(Broken):
         self.rewards[response.rows] += response.reward
         if len(response) < self.num_envs:
             return response
-        return changed(response, reward=self.rewards)
+        return replace(response, reward=self.rewards)
 
 
 class KeepsActions(Broken):
@@ -344,22 +279,13 @@ class KeepsActions(Broken):
         return super().recv()
 
 
+def with_other_streams(state):
+    streams = {row: np.random.default_rng(int(row)) for row in state["streams"]}
+    return {**state, "streams": {row: it.bit_generator.state for row, it in streams.items()}}
+
+
 def without_decisions(state):
     return {**state, "inbox": {**state["inbox"], "rows": np.zeros(0, np.int64)}}
-
-
-class ForgetsElapsed(Broken):
-    def state_dict(self):
-        state = super().state_dict()
-        state["elapsed"][:] = 0
-        return state
-
-
-class ForgetsStreams(Broken):
-    def load_state_dict(self, state):
-        own = {str(row): np.random.default_rng(row) for row in range(self.num_envs)}
-        streams = {row: stream.bit_generator.state for row, stream in own.items()}
-        super().load_state_dict({**state, "streams": streams})
 
 
 class KeepsOpenDecisions(Broken):
@@ -413,22 +339,12 @@ class LoadsAView(Broken):
         return super().recv()
 
 
-class ForgetsOpenDecisions(Broken):
-    def load_state_dict(self, state):
-        super().load_state_dict(without_decisions(state))
-
-
 class SavesNothingOpen(Broken):
     def state_dict(self):
         state = super().state_dict()
         if len(state["inbox"]["rows"]):
             raise CheckpointError("rows are open")
         return state
-
-
-class StartsWithTheState(Broken):
-    def load_state_dict(self, state):
-        super().load_state_dict({**state, "inbox": {**state["inbox"], "started": True}})
 
 
 class StateOfObjects(Broken):
@@ -504,7 +420,7 @@ class InfoOfTheNextEpisode(Broken):
 
     def recv(self):
         response = super().recv()
-        return changed(response, info={"count": response.first_observation["observation"]})
+        return replace(response, info={"count": response.first_observation["observation"]})
 
 
 class WritesIntoActions(Broken):
@@ -523,44 +439,89 @@ class ClosesOnce(Broken):
 
 
 BROKEN = {
-    "reset_answers_for_all_rows": [
-        ResetInReverse,
-        ResetWithDuration,
-        ResetWithTwoObservations,
-        WrongNumber,
-    ],
-    "answers_have_the_promised_form": [WrongDtype, OutOfSpace, MissingKey, NestedSpace],
-    "info_is_aligned": [InfoOfAllRows, InfoOfObjects],
-    "info_is_that_of_the_step": [InfoOfTheNextEpisode],
-    "duration_counts_steps": [DurationTwo],
-    "end_bits_agree": [EndWithoutFlag, NeverEnds],
-    "last_observation_is_the_true_one": [
-        ResetObservationAsLast,
-        FirstObservationEverywhere,
-        NeverEnds,
-    ],
-    "masks_allow_an_action": [masked("Stuck"), masked("Halves")],
-    "same_seed_same_numbers": [Unseeded],
-    "different_seeds_differ_if_anything_does": [OneSeedForAll],
-    "integer_seed_counts_up": [SeedTimesTwo],
-    "rows_live_alone_as_among_others": [SeedsInReverse],
-    "no_seed_continues": [NoSeedRepeats, NoSeedIsRandom],
-    "recv_without_send_is_empty": [AnswersUnasked, IdlingMoves],
-    "directive_equals_bare_action": [IgnoresDirectives],
-    "rows_and_actions_stay_together": [SortsActions],
-    "unsent_rows_stay_untouched": [StepsEveryone],
-    "bad_rows_are_refused": [OverwritesOpenRows, TakesRowTwice, WrongErrorForRows],
-    "bad_actions_are_refused": [ClipsActions, TakesNaN, BrokenByBadAction],
-    "send_before_reset_is_refused": [StartsBySelf],
-    "answers_are_not_overwritten": [ReusesBuffers],
-    "answers_can_be_written_to": [HandsOutItsState, KeepsActions],
-    "sent_actions_stay_as_they_are": [WritesIntoActions],
-    "state_round_trip": [ForgetsElapsed, ForgetsStreams],
-    "state_replaces_everything": [KeepsOpenDecisions, KeepsItsOwnWorld],
-    "state_shares_no_memory": [StateIsAView, LoadsAView, StateOfObjects],
-    "open_decisions_are_saved": [ForgetsOpenDecisions, SavesNothingOpen],
-    "saved_before_reset": [StartsWithTheState],
-    "close_twice": [ClosesOnce],
+    "reset_answers_for_all_rows": {
+        "in reverse": answering(lambda it: replace(it, rows=it.rows[::-1].copy()), "reset"),
+        "duration": answering(lambda it: replace(it, duration=it.duration + 1), "reset"),
+        "two observations": answering(with_two_first, "reset"),
+        "wrong number": WrongNumber,
+    },
+    "answers_have_the_promised_form": {
+        "dtype": answering(
+            lambda it: showing(it, observation=it.observation["observation"].astype(np.float64))
+        ),
+        "out of space": answering(
+            lambda it: showing(it, achieved_goal=it.observation["achieved_goal"] + np.float32(9))
+        ),
+        "missing key": answering(
+            lambda it: replace(it, observation={"observation": it.observation["observation"]})
+        ),
+        "nested space": NestedSpace,
+    },
+    "info_is_aligned": {
+        "all rows": InfoOfAllRows,
+        "objects": answering(lambda it: replace(it, info={"is_success": [False] * len(it)})),
+    },
+    "info_is_that_of_the_step": {"next episode": InfoOfTheNextEpisode},
+    "duration_counts_steps": {
+        "two": answering(lambda it: replace(it, duration=it.duration * 2)),
+    },
+    "end_bits_agree": {
+        "no flag": answering(lambda it: replace(it, truncated=np.zeros_like(it.truncated))),
+        "never": NeverEnds,
+    },
+    "last_observation_is_the_true_one": {
+        "reset": answering(lambda it: replace(it, observation=dict(it.first_observation))),
+        "first everywhere": answering(with_two_first),
+        "never": NeverEnds,
+    },
+    "masks_allow_an_action": {"stuck": masked("Stuck"), "halves": masked("Halves")},
+    "same_seed_same_numbers": {"unseeded": given(fresh_seed, "reset")},
+    "different_seeds_differ_if_anything_does": {"one for all": seeds(lambda _, row: row)},
+    "integer_seed_counts_up": {"times two": seeds(lambda seed, row: seed + 2 * row)},
+    "rows_live_alone_as_among_others": {"in reverse": SeedsInReverse},
+    "no_seed_continues": {"repeats": NoSeedRepeats, "random": NoSeedIsRandom},
+    "recv_without_send_is_empty": {"unasked": AnswersUnasked, "moves": IdlingMoves},
+    "directive_equals_bare_action": {
+        "ignored": given(
+            lambda it: Directive(action=it.action * 0) if isinstance(it, Directive) else it, "send"
+        ),
+    },
+    "rows_and_actions_stay_together": {"sorted": SortsActions},
+    "unsent_rows_stay_untouched": {"everyone": StepsEveryone},
+    "bad_rows_are_refused": {
+        "overwrites": OverwritesOpenRows,
+        "row twice": TakesRowTwice,
+        "wrong error": WrongErrorForRows,
+    },
+    "bad_actions_are_refused": {
+        "clips": given(lambda it: np.clip(action_of(it), -1, 1), "send"),
+        "NaN": given(lambda it: np.nan_to_num(action_of(it)), "send"),
+        "broken by it": BrokenByBadAction,
+    },
+    "send_before_reset_is_refused": {"by itself": StartsBySelf},
+    "answers_are_not_overwritten": {"buffers": ReusesBuffers},
+    "answers_can_be_written_to": {"its state": HandsOutItsState, "actions": KeepsActions},
+    "sent_actions_stay_as_they_are": {"written": WritesIntoActions},
+    "state_round_trip": {
+        "elapsed": answering(lambda it: {**it, "elapsed": it["elapsed"] * 0}, "state_dict"),
+        "streams": given(with_other_streams, "load_state_dict"),
+    },
+    "state_replaces_everything": {"open": KeepsOpenDecisions, "own world": KeepsItsOwnWorld},
+    "state_shares_no_memory": {
+        "view saved": StateIsAView,
+        "view loaded": LoadsAView,
+        "objects": StateOfObjects,
+    },
+    "open_decisions_are_saved": {
+        "forgotten": given(without_decisions, "load_state_dict"),
+        "nothing open": SavesNothingOpen,
+    },
+    "saved_before_reset": {
+        "started": given(
+            lambda it: {**it, "inbox": {**it["inbox"], "started": True}}, "load_state_dict"
+        ),
+    },
+    "close_twice": {"once": ClosesOnce},
 }
 
 
@@ -570,8 +531,11 @@ def test_every_check_is_proved():
 
 @pytest.mark.parametrize(
     ("name", "broken"),
-    [(name, broken) for name, kinds in BROKEN.items() for broken in kinds],
-    ids=lambda value: getattr(value, "__name__", value),
+    [
+        pytest.param(name, broken, id=f"{name}, {kind}")
+        for name, kinds in BROKEN.items()
+        for kind, broken in kinds.items()
+    ],
 )
 def test_check_finds_the_broken_promise(name, broken):
     with pytest.raises(ContractViolation) as caught:

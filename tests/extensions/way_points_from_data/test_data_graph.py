@@ -13,7 +13,8 @@ from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.extensions.way_points_from_data.data_places import MeanCosts
 from coach_rl.extensions.way_points_from_data.exported import decision_of
 from tests.agents import decisions
-from tests.builders import created
+from tests.builders import created, graph
+from tests.refusals import check_refused
 
 SMALL = rl.TorsoParameters(middleware=(8, 8), orthogonal=False)
 ADAM = rl.AdamParameters(learning_rate=1e-3)
@@ -97,7 +98,6 @@ def test_graph_is_built_from_the_data_below_and_evaluated(data, kind):
     assert built[-1].scalars["graph/edge_cost"] == pytest.approx(now.mean())
     evaluation = [each for each in records if each.kind == "evaluation"][-1]
     assert evaluation.scalars["evaluation/length_mean"] <= MOST
-    manager.close()
 
 
 def top_place(manager):
@@ -118,7 +118,6 @@ def test_evaluation_sends_way_points_of_the_graph(data):
             np.testing.assert_allclose(sent[0], wanted, atol=1e-6)
             sent_to.add(way_point)
     assert len(sent_to) > 2  # the goal itself, and several places
-    manager.close()
 
 
 def acted(top, rows, manager, *, start=(-1.0, 1.0), goal=(-1.0, -1.0)):
@@ -139,7 +138,6 @@ def test_graph_that_is_not_built_yet_sends_the_goal_itself(data):
     assert len(top.graph.roadmap.places) == 0
     np.testing.assert_allclose(acted(top, top.new_rows(1, 0), manager), [[-1.0, -1.0]])
     assert not [each for each in records if "graph/edges" in each.scalars]
-    manager.close()
 
 
 def test_graph_stays_while_the_agent_acts_and_its_edges_learn(data):
@@ -153,7 +151,6 @@ def test_graph_stays_while_the_agent_acts_and_its_edges_learn(data):
     assert manager.graph.agents["low"].training_steps > 50
     assert top.graph.roadmap is before
     assert top.graph.tries.sum() > 0
-    manager.close()
 
 
 def test_graph_of_a_run_that_acts_too_soon_is_built_there_once(data):
@@ -161,7 +158,6 @@ def test_graph_of_a_run_that_acts_too_soon_is_built_there_once(data):
     top = manager.graph.agents["top"]
     assert len(top.graph.roadmap.places) == 10
     assert len([each for each in records if "graph/edges" in each.scalars]) == 1
-    manager.close()
 
 
 def test_building_a_graph_draws_from_a_stream_of_its_own(data):
@@ -184,11 +180,9 @@ def test_restored_run_continues_bit_for_bit(data, updates, training):
             states.append(copy.deepcopy(whole.state_dict()))
     again = created(maze_run(data, updates=updates, training=training), 0)
     again.load_state_dict(states[0])
-    list(again.improve())
+    again.run()
     assert_same_state(again.state_dict(), whole.state_dict())
     assert whole.graph.agents["top"]._built_at == (30 if updates is None else 10)
-    whole.close()
-    again.close()
 
 
 def test_policy_alone_plans_on_the_same_graph(data):
@@ -202,32 +196,18 @@ def test_policy_alone_plans_on_the_same_graph(data):
     np.testing.assert_array_equal(
         acted(loaded, loaded.new_rows(1, 0), other), acted(top, top.new_rows(1, 0), manager)
     )
-    manager.close()
-    other.close()
 
 
 def test_state_of_a_graph_of_a_grid_is_refused(data):
     manager = created(maze_run(data), 0)
-    world = rl.GoalWorldParameters(level="point_maze_u")
-    low = rl.ScriptedAgentParameters(policy="still")
+    top, low = maze_run(data).stack
     grid = rl.GraphAgentParameters(places=rl.GridPlaces(spacing=1.0))
-    other = rl.HRLGraphManager(
-        rl.GraphParameters(
-            levels=(
-                rl.LevelParameters(name="top", agent=grid, goal_space=world.task.goal_space),
-                rl.LevelParameters(
-                    name="low", agent=low, goal_space=world.task.subgoal_space, horizon=3
-                ),
-            ),
-            environment=world,
-            schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(1)),
-        )
+    levels = (replace(top, agent=grid), replace(low, agent=SCRIPT))
+    other = created(
+        graph(*levels, environment=rl.GoalWorldParameters(level="point_maze_u"), training=1)
     )
-    other.create_graph(rl.Runtime(device="cpu"))
     with pytest.raises(SpaceError, match="another graph than the one that was saved"):
         manager.graph.agents["top"].load_policy(other.graph.agents["top"].policy_state_dict())
-    manager.close()
-    other.close()
 
 
 def test_held_out_losses_are_those_of_the_level_that_learns(data):
@@ -236,59 +216,52 @@ def test_held_out_losses_are_those_of_the_level_that_learns(data):
     notes = [each for each in records if "held_out/value_loss" in each.scalars]
     assert {each.level for each in notes} == {"low"}
     assert len(manager.graph.agents["low"].memory) == 6 * 30
-    manager.close()
 
 
-def test_graph_above_a_level_without_a_memory_is_refused(data):
-    script = rl.ScriptedAgentParameters(policy="still")
-    with pytest.raises(ParameterError, match=r"'script.*' \(Scripted.*has no replay memory"):
-        maze_run(data, low=script)
-    world = rl.GoalWorldParameters(level="point_maze_u")
-    stack = maze_run(data).stack
-    levels = (
-        replace(stack[0], agent=upper(costs=rl.EdgeLengths())),
-        replace(stack[1], agent=script),
-    )
-    params = rl.GraphParameters(
-        levels=levels,
-        environment=world,
-        schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(10)),
-    )
-    with pytest.raises(ConfigurationError, match="ScriptedAgent keeps none; give that level HIQL"):
-        created(params, 0)
+def built(**changes):
+    """A call that builds such a run."""
+    return lambda data: created(maze_run(data, **changes), 0)
 
 
-def test_graph_above_a_level_that_filters_what_it_keeps_is_refused(data):
-    low = replace(
-        lower(),
-        input_filter=rl.InputFilter(
-            observation={"achieved_goal": (rl.ObservationNormalizationFilter(),)}
-        ),
-    )
-    with pytest.raises(ConfigurationError, match="its InputFilter has changed achieved_goal;"):
-        created(maze_run(data, low=low), 0)
+def above_a_script(data):
+    top, low = maze_run(data, top=upper(costs=rl.EdgeLengths())).stack
+    levels = (top, replace(low, agent=SCRIPT))
+    created(graph(*levels, environment=rl.GoalWorldParameters(level="point_maze_u"), training=10))
 
 
-def test_graph_of_places_with_more_than_goals_is_refused(data):
-    speed = rl.GoalSpace(
-        low=(-9.0,), high=(9.0,), threshold=(1.0,), key="observation", elements=(2,)
-    )
-    with pytest.raises(ConfigurationError, match="edges of a graph from data lead to whole places"):
-        created(maze_run(data, top=upper(conditions=speed)), 0)
+SCRIPT = rl.ScriptedAgentParameters(policy="still")
+FILTERS = rl.InputFilter(observation={"achieved_goal": (rl.ObservationNormalizationFilter(),)})
+SPEED = rl.GoalSpace(low=(-9.0,), high=(9.0,), threshold=(1.0,), key="observation", elements=(2,))
+REFUSED = [
+    (built(low=SCRIPT), ParameterError, "'script ... (Scripted ... has no replay memory"),
+    (above_a_script, ConfigurationError, "ScriptedAgent keeps none; give that level HIQL"),
+    (
+        built(low=replace(lower(), input_filter=FILTERS)),
+        ConfigurationError,
+        "its InputFilter has changed achieved_goal;",
+    ),
+    (
+        built(top=upper(conditions=SPEED)),
+        ConfigurationError,
+        "edges of a graph from data lead to whole places",
+    ),
+    (
+        lambda data: created(maze_run(data, stack=maze_run(data).stack[:1]), 0),
+        ConfigurationError,
+        "no level below it has goals",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), REFUSED)
+def test_graph_from_data_that_does_not_fit_is_refused(data, call, kind, message):
+    check_refused(lambda: call(data), kind, message)
 
 
 def test_graph_from_data_cannot_be_exported(data):
     manager, _ = finished(maze_run(data))
     with pytest.raises(ConfigurationError, match="cannot be exported: its ways begin with values"):
         decision_of(manager.graph.agents["top"], None)
-    manager.close()
-
-
-def test_graph_as_the_lowest_level_is_refused(data):
-    stack = maze_run(data).stack
-    alone = (replace(stack[0], agent=upper()),)
-    with pytest.raises(ConfigurationError, match="no level below it has goals"):
-        created(maze_run(data, stack=alone), 0)
 
 
 @pytest.mark.parametrize("algorithm", ["hiql", "gciql"])

@@ -43,14 +43,6 @@ def edges(places):
     return set(zip(places.roadmap.begins.tolist(), places.roadmap.ends.tolist(), strict=True))
 
 
-def test_farthest_points_by_hand():
-    line = np.array([[4.0], [0.0], [10.0], [9.0], [4.0]])
-    # From 4 the farthest is 10; then 0, which is 4 away from 4; then 9, 1 away from 10.
-    np.testing.assert_array_equal(farthest_points(line, 4), [0, 2, 1, 3])
-    # The second 4 equals the first: there is no fifth place.
-    np.testing.assert_array_equal(farthest_points(line, 9), [0, 2, 1, 3])
-
-
 def test_farthest_points_equal_a_plain_program():
     rng = np.random.default_rng(0)
     points = rng.random((60, 3))
@@ -59,38 +51,6 @@ def test_farthest_points_equal_a_plain_program():
         away = [min(np.linalg.norm(p - points[each]) for each in wanted) for p in points]
         wanted.append(int(np.argmax(away)))
     np.testing.assert_array_equal(farthest_points(points, 12), wanted)
-
-
-TABLE = [[0, 3, 9], [8, 0, 7], [9, 6, 0]]
-CORNERS = [[0, 0], [9, 0], [0, 4]]
-
-
-def test_data_places_edges_are_those_up_to_the_longest():
-    places = chosen(CORNERS, Table(TABLE), longest=8.0)
-    # 0 to 1 costs 3, and 8 back; 1 to 2 costs 7, and 6 back; between 0 and 2 it is 9 both ways.
-    assert edges(places) == {(0, 1), (1, 0), (1, 2), (2, 1)}
-    assert (np.diff(places.roadmap.begins) >= 0).all()
-    np.testing.assert_allclose(places.roadmap.lengths, [9, 9, np.sqrt(97), np.sqrt(97)])
-
-
-def test_data_places_that_cannot_be_reached_and_left_are_dropped():
-    places = chosen(CORNERS, Table(TABLE), longest=7.0)
-    # Nothing leads to 0 within 7.
-    np.testing.assert_array_equal(places.roadmap.places, CORNERS[1:])
-    np.testing.assert_array_equal(places.states["number"][:, 0], [1, 2])
-    assert edges(places) == {(0, 1), (1, 0)}
-
-
-def test_data_places_of_each_connected_part_keep_the_largest_that_is_strongly_connected():
-    far = np.full((5, 5), 9.0)
-    for begin, end in [(0, 1), (1, 0), (2, 0), (3, 4), (4, 3)]:
-        far[begin, end] = 1.0
-    corners = [[0, 0], [10, 10], [0, 10], [10, 0], [5, 5]]
-    numbers = farthest_points(np.float32(corners), 5)
-    np.testing.assert_array_equal(numbers, np.arange(5))
-    places = chosen(corners, Table(far), longest=1.0)
-    np.testing.assert_array_equal(places.states["number"][:, 0], [0, 1, 3, 4])
-    assert edges(places) == {(0, 1), (1, 0), (2, 3), (3, 2)}
 
 
 def test_data_places_keep_the_observations_nearest_to_them():

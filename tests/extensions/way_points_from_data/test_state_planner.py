@@ -43,19 +43,6 @@ def ways(plan, positions, targets, missed=None):
     return plan.ways(places, np.array(targets), missed, observation, explores=False)
 
 
-def test_way_point_is_the_best_place_within_the_longest_step():
-    # From x = 0.5: place 1 costs 0.5 + 2 to go on to 3; place 0 costs 0.5 + 3; place 2 costs as
-    # much as 1, and is the later one.
-    places, way_points = ways(planner(), [[0.5, 0.0]], [3])
-    np.testing.assert_array_equal(places, [0])
-    np.testing.assert_array_equal(way_points, [1])
-
-
-def test_way_point_that_is_reached_is_passed_over():
-    _, way_points = ways(planner(), [[0.9, 0.0]], [3])  # within 0.3 of place 1
-    np.testing.assert_array_equal(way_points, [2])
-
-
 def test_target_in_reach_has_the_goal_itself_sent():
     places, way_points = ways(planner(), [[1.9, 0.0], [2.9, 0.0]], [3, 3])
     np.testing.assert_array_equal(way_points, [3, 3])

@@ -9,7 +9,16 @@ import pytest
 import coach_rl as rl
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from tests.extensions.workers.test_collection import finished, manager_of, with_workers
+from tests.extensions.workers.test_collection import (
+    EVERY,
+    finished,
+    manager_of,
+    off_policy,
+    on_policy,
+    planning,
+    two_levels,
+    with_workers,
+)
 from tests.graph_managers.small_runs import parameters
 from tests.random_graphs import ppo, random_levels, to_the_left
 
@@ -60,8 +69,15 @@ CASES = {
     **{f"graph {n}": partial(graph, n) for n in range(8)},
     **{name: partial(group, name) for name in GROUPS},
 }
+COLLECTED = {
+    **CASES,
+    "filters": lambda: on_policy(input_filter=EVERY),
+    "filters, off-policy": lambda: off_policy(input_filter=EVERY),
+    "two levels": two_levels,
+    "planning": planning,
+}
 MANY = {**CASES, **{f"graph {n}": partial(graph, n) for n in range(8, 60)}}
-EACH_TIME = {"graph 4", "graph 7", "turns of one agent", "selector"}
+EACH_TIME = {"graph 4", "graph 7", "turns of one agent", "selector", "filters", "planning"}
 
 
 def cases(names):
@@ -77,27 +93,20 @@ def test_one_worker_makes_the_numbers_of_a_run_without_workers(case):
     assert_same_state(alone[1], collected[1])
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param("graph 4", marks=pytest.mark.slow),
-        "graph 7",
-        pytest.param("turns of one agent", marks=pytest.mark.slow),
-        "function",
-    ],
-)
+@pytest.mark.drawn(one_of=2)
+@pytest.mark.parametrize("case", cases(COLLECTED))
 def test_numbers_do_not_depend_on_where_the_workers_are(case):
     inline, local = (
-        finished(with_workers(CASES[case](), on=place)) for place in ("inline", "local")
+        finished(with_workers(COLLECTED[case](), on=place)) for place in ("inline", "local")
     )
     assert inline[0] == local[0]
     assert_same_state(inline[1], local[1])
 
 
 @pytest.mark.drawn(one_of=4)
-@pytest.mark.parametrize("case", cases(CASES))
+@pytest.mark.parametrize("case", cases(COLLECTED))
 def test_run_with_workers_resumed_in_mid_decision_continues_bit_for_bit(case, tmp_path):
-    params = with_workers(CASES[case]())
+    params = with_workers(COLLECTED[case]())
     with manager_of(params) as whole, manager_of(params) as resumed:
         list(whole.train_and_act(rl.EnvironmentSteps(71)))
         write_checkpoint(tmp_path / "half", whole.state_dict(), {})

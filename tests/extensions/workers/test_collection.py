@@ -12,7 +12,6 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core import parameter_class
 from coach_rl.core.parts import trajectories_of
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from tests.graph_managers.small_runs import parameters, ppo
 
 EVERY = rl.InputFilter(
@@ -229,62 +228,16 @@ def test_choices_and_ends_by_what_the_clock_learns_are_the_same_in_a_worker(para
     assert alone[0] == collected[0]
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        lambda: on_policy(input_filter=EVERY),
-        slow(lambda: off_policy(input_filter=EVERY)),
-        slow(two_levels),
-        planning,
-    ],
-)
-def test_numbers_do_not_depend_on_where_the_workers_are(params):
-    inline = finished(with_workers(params()))
-    local = finished(with_workers(params(), on="local"))
-    assert inline[0] == local[0]
-    assert_same_state(inline[1], local[1])
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        lambda: on_policy(input_filter=EVERY),
-        slow(lambda: off_policy(input_filter=EVERY)),
-        slow(two_levels),
-        planning,
-    ],
-)
-def test_a_run_with_workers_goes_on_bit_for_bit_after_a_stop(params, tmp_path):
-    params = with_workers(params(), workers=3)
-    with manager_of(params) as whole:
-        records = list(whole.improve())
-        expected = whole.state_dict()
-    middle = len(records) // 2
-    with manager_of(params) as first:
-        going = first.improve()
-        for _ in range(middle):
-            next(going)
-        while not first.progress.is_settled:
-            next(going)
-        write_checkpoint(tmp_path / "half", first.state_dict(), {})
-    with manager_of(params) as second:
-        second.load_state_dict(read_checkpoint(tmp_path / "half").state)
-        list(second.improve())
-        assert_same_state(expected, second.state_dict())
-
-
 def test_ticks_that_nobody_has_learned_from_yet_are_saved():
     params = with_workers(on_policy(), ticks=100)
-    with manager_of(params) as first:
+    with manager_of(params) as first, manager_of(params) as second:
         list(first.train_and_act(rl.EnvironmentSteps(100)))
         saved = first.state_dict()
         assert len(saved["training"]["top"]["environment"]["blocks"][0]["made"]) > 0
-        list(first.train_and_act(rl.EnvironmentSteps(100)))
-        expected = first.state_dict()
-    with manager_of(params) as second:
         second.load_state_dict(saved)
-        list(second.train_and_act(rl.EnvironmentSteps(100)))
-        assert_same_state(expected, second.state_dict())
+        for manager in (first, second):
+            list(manager.train_and_act(rl.EnvironmentSteps(100)))
+        assert_same_state(first.state_dict(), second.state_dict())
 
 
 def test_a_rollout_is_made_by_one_policy():
