@@ -271,22 +271,6 @@ PLAIN = rl.TorsoParameters(middleware=(8,))
 RECURRENT = rl.TorsoParameters(middleware=(8,), recurrence=rl.GRU(size=4))
 
 
-def recurrent_candidates(names):
-    """SAC with candidates, some of whose networks are recurrent."""
-    torso = {each: RECURRENT if each in names else PLAIN for each in ("actor", "critic")}
-    memory = rl.ReplayMemoryParameters(capacity=100, draws=rl.SequenceParameters(length=4))
-    return small(
-        rl.SACAgentParameters(
-            greedy_candidates=4,
-            actor=rl.ActorParameters(torso=torso["actor"]),
-            critic=rl.CriticParameters(torso=torso["critic"]),
-            memory=memory,
-            **LEARNING,
-        ),
-        PENDULUM,
-    )
-
-
 class Glimpses(gymnasium.Env):
     """Random images of 48 x 37 pixels."""
 
@@ -349,13 +333,6 @@ BUILT = {
         ),
         PENDULUM,
     ),
-    "candidates of SAC": lambda: small(
-        rl.SACAgentParameters(greedy_candidates=4, **LEARNING), PENDULUM
-    ),
-    **{
-        f"candidates of SAC, recurrent {' and '.join(names)}": partial(recurrent_candidates, names)
-        for names in (("actor",), ("critic",), ("actor", "critic"))
-    },
     "PPO with a recurrent critic": lambda: small(
         rl.PPOAgentParameters(
             **vars(ppo())
@@ -369,32 +346,10 @@ BUILT = {
         ),
         CARTPOLE,
     ),
-    "module of the user's": lambda: small(
-        rl.PPOAgentParameters(
-            **vars(ppo())
-            | {"network": rl.ActorCriticParameters(torso=rl.ModuleParameters(module=Wide))}
-        ),
-        PENDULUM,
-    ),
+    "module of the user's": lambda: of_module(Wide),
     "mixed and nested parts": lambda: small(
         rl.PPOAgentParameters(**vars(ppo()) | {"arguments": {"move/0": ("kind", 6)}}),
         rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Arm"),
-    ),
-    "SAC of several choices": lambda: small(
-        rl.SACAgentParameters(**LEARNING),
-        rl.GymnasiumParameters(
-            level="tests.environments.masked_environments:Doors",
-            kwargs={"sizes": (3, 4), "start": 2},
-            action_mask="info:action_mask",
-        ),
-    ),
-    "branches of DQN": lambda: small(
-        rl.DQNAgentParameters(network=rl.QNetworkParameters(dueling=True), **LEARNING),
-        rl.GymnasiumParameters(
-            level="tests.environments.masked_environments:Doors",
-            kwargs={"sizes": (3, 4)},
-            action_mask="info:action_mask",
-        ),
     ),
     "masks of several choices": lambda: small(
         ppo(),
@@ -544,30 +499,30 @@ def test_export_of_several_levels_to_one_graph_is_refused(tmp_path):
     check_refused(lambda: rl.export(run, tmp_path / "a.onnx"), rl.ConfigurationError, message)
 
 
+def of_module(module):
+    """A run whose network is a user's module."""
+    network = rl.ActorCriticParameters(torso=rl.ModuleParameters(module=module))
+    return small(rl.PPOAgentParameters(**vars(ppo()) | {"network": network}), PENDULUM)
+
+
+RENAMED = rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Renamed")
+
+
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize(
-    ("module", "message"),
+    ("make", "message"),
     [
-        (Fixed, "computes another 'action' ... sizes of batches"),
-        (Cut, "fails: ... sizes of batches"),
-        (Bessel, "cannot be written as a graph"),
+        (lambda: of_module(Fixed), "computes another 'action' ... sizes of batches"),
+        (lambda: of_module(Cut), "fails: ... sizes of batches"),
+        (lambda: of_module(Bessel), "cannot be written as a graph"),
+        (lambda: small(ppo(), RENAMED), "observation 'action' has the name"),
     ],
 )
-def test_export_of_a_module_without_a_graph_is_refused(module, message, tmp_path, capfd):
-    network = rl.ActorCriticParameters(torso=rl.ModuleParameters(module=module))
-    agent = rl.PPOAgentParameters(**vars(ppo()) | {"network": network})
-    run = run_of(small(agent, PENDULUM), tmp_path)
+def test_export_of_a_run_without_a_graph_is_refused(make, message, tmp_path, capfd):
+    run = run_of(make(), tmp_path)
     capfd.readouterr()
     check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.filterwarnings("ignore:.*would learn nothing")
-def test_export_of_an_observation_with_a_reserved_name_is_refused(tmp_path):
-    environment = rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Renamed")
-    run = run_of(small(ppo(), environment), tmp_path)
-    message = "observation 'action' has the name"
-    check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
 
 
 @pytest.mark.parametrize(
