@@ -26,9 +26,7 @@ def inspect(at, **columns):
 def test_inspector_not_finite_error_has_evidence():
     nan, _ = inspector("nan")
     inspect(nan, x=[1.0], flag=[True], whole=[3])
-    with pytest.raises(
-        InspectionError,
-    ) as error:
+    with pytest.raises(InspectionError) as error:
         inspect(nan, x=BAD)
     np.testing.assert_array_equal(error.value.evidence["x"], BAD)
 
