@@ -6,6 +6,7 @@ import sys
 import tarfile
 import zipimport
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -252,6 +253,11 @@ def small(agent, environment):
 
 
 CARTPOLE = rl.GymnasiumParameters(level="CartPole-v1")
+DOORS = rl.GymnasiumParameters(
+    level="tests.environments.masked_environments:Doors",
+    kwargs={"sizes": (3, 4)},
+    action_mask="info:action_mask",
+)
 PENDULUM = rl.GymnasiumParameters(level="Pendulum-v1")
 STACKED = rl.InputFilter(
     observation={
@@ -269,6 +275,22 @@ LEARNING = {
 }
 PLAIN = rl.TorsoParameters(middleware=(8,))
 RECURRENT = rl.TorsoParameters(middleware=(8,), recurrence=rl.GRU(size=4))
+
+
+def recurrent_candidates(names):
+    """SAC with candidates, some of whose networks are recurrent."""
+    torso = {each: RECURRENT if each in names else PLAIN for each in ("actor", "critic")}
+    memory = rl.ReplayMemoryParameters(capacity=100, draws=rl.SequenceParameters(length=4))
+    return small(
+        rl.SACAgentParameters(
+            greedy_candidates=4,
+            actor=rl.ActorParameters(torso=torso["actor"]),
+            critic=rl.CriticParameters(torso=torso["critic"]),
+            memory=memory,
+            **LEARNING,
+        ),
+        PENDULUM,
+    )
 
 
 class Glimpses(gymnasium.Env):
@@ -333,6 +355,13 @@ BUILT = {
         ),
         PENDULUM,
     ),
+    "candidates of SAC": lambda: small(
+        rl.SACAgentParameters(greedy_candidates=4, **LEARNING), PENDULUM
+    ),
+    **{
+        f"candidates of SAC, recurrent {' and '.join(names)}": partial(recurrent_candidates, names)
+        for names in (("actor",), ("critic",), ("actor", "critic"))
+    },
     "PPO with a recurrent critic": lambda: small(
         rl.PPOAgentParameters(
             **vars(ppo())
@@ -351,13 +380,17 @@ BUILT = {
         rl.PPOAgentParameters(**vars(ppo()) | {"arguments": {"move/0": ("kind", 6)}}),
         rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Arm"),
     ),
+    "SAC of several choices": lambda: small(
+        rl.SACAgentParameters(**LEARNING),
+        replace(DOORS, kwargs={"sizes": (3, 4), "start": 2}),
+    ),
+    "branches of DQN": lambda: small(
+        rl.DQNAgentParameters(network=rl.QNetworkParameters(dueling=True), **LEARNING),
+        DOORS,
+    ),
     "masks of several choices": lambda: small(
         ppo(),
-        rl.GymnasiumParameters(
-            level="tests.environments.masked_environments:Doors",
-            kwargs={"sizes": (3, 4)},
-            action_mask="info:action_mask",
-        ),
+        DOORS,
     ),
 }
 
@@ -441,16 +474,6 @@ def test_program_of_torch_computes_what_the_onnx_graph_does(name, tmp_path):
         wanted = graph.run(None, {name: given[name].numpy() for name in read})
         for one, other in zip(program.module()(*given.values()), wanted, strict=True):
             assert_same(one.detach().numpy(), other)
-
-
-def test_policy_samples_repeat_with_the_seed(walker, tmp_path):
-    policy = exported(walker, tmp_path / "policy.zip")
-    seen = np.zeros((3, 17))
-    policy.reset(seed=4)
-    first, second = (policy.act(seen, greedy=False) for _ in range(2))
-    policy.reset(seed=4)
-    assert np.array_equal(policy.act(seen, greedy=False), first)
-    assert not np.array_equal(first, second)
 
 
 def test_policy_resets_some_rows_alone(tmp_path):
