@@ -102,13 +102,6 @@ def test_run_against_opponent_resumed_elsewhere_equals_one_without_stop(
     assert len(logs[0]) == len(logs[1]) > 10
 
 
-def test_run_against_opponent_evaluates_in_the_background(champion, tmp_path, served_evaluations):
-    settings = replace(SETTINGS, parts=IN_BACKGROUND)
-    run = trained(tmp_path, settings=settings, opponent=str(champion))
-    kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
-    assert kinds.count("evaluation") >= 2
-
-
 def test_members_in_turn_play_against_their_frozen_selves_in_the_background(
     tmp_path, served_evaluations
 ):
