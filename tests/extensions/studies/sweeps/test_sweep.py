@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.runtime import Runtime
 from coach_rl.extensions.studies.comparison import compare
 from coach_rl.extensions.studies.job import run_job
@@ -137,6 +137,11 @@ def test_metric_of_best_checkpoint(tmp_path):
     assert [trial.value for trial in result.trials] == [0.0, 0.0]
     with pytest.raises(ConfigurationError, match="best_of is None"):
         run_sweep(walks(tmp_path, overrides={"checkpoints.best_of": None}), Here())
+
+
+def test_sweep_without_trials_error(tmp_path):
+    with pytest.raises(ParameterError, match="trials must be 1 or more"):
+        walks(tmp_path, trials=0)
 
 
 def test_stop_note_stops_resumable_run(tmp_path):
