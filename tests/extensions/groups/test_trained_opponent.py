@@ -84,7 +84,7 @@ def test_opponent_plays_the_share_of_random_moves(champion):
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
 def test_environment_with_opponent_keeps_the_contract(check, champion):
     description = ConnectFourParameters(opponent=TrainedOpponent(run=str(champion)))
-    check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=20))
+    check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=8))
 
 
 def test_run_against_opponent_resumed_elsewhere_equals_one_without_stop(

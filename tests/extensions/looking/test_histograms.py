@@ -18,9 +18,9 @@ def test_histograms_of_a_run_of_levels(tmp_path):
 
         def close(self): ...
 
-    values = {"steps": 1_200, "evaluation_interval": 1_200, "updates_per_step": 0.001}
+    values = {"steps": 1_200, "updates_per_step": 0.001, "schedule.evaluation_interval": None}
     folder = run_experiment(
-        preset("Pendulum_HAC").build(values),
+        preset("Pendulum_HAC").configure(values),
         name="hac",
         root=tmp_path,
         settings=RunSettings(
