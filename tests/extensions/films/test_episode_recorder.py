@@ -15,24 +15,9 @@ from coach_rl.extensions.films.camera import LEVEL_COLOURS
 from coach_rl.extensions.films.episode_recorder import EpisodeRecorder
 from tests.builders import flat, ppo
 from tests.extensions.films import maze_walkers
+from tests.extensions.films.easel import Easel
 
 EPISODES = rl.EnvironmentEpisodes(3)
-
-
-class Easel:
-    """Stands for the renderer, and remembers what it was to draw."""
-
-    drawn: list = []  # noqa: RUF012 - emptied for each test
-
-    def __init__(self, model, task):
-        pass
-
-    def frame(self, data, marks=()):
-        self.drawn.append((data.qpos.copy(), tuple(marks)))
-        return np.full((4, 6, 3), len(self.drawn) % 256, np.uint8)
-
-    def close(self):
-        pass
 
 
 @pytest.fixture
