@@ -29,15 +29,9 @@ def pool():
         yield made
 
 
-def waiting(root: Path, seed: int = 3, *, at: int) -> Job:
-    """A walk that waits at a step until the file `root / "go"` exists."""
-    more = {"agent.waits_at": at, "agent.waits_for": str(root / "go")}
-    return walk(root, seed, **more, **{"checkpoints.every_steps": 20})
-
-
-def wait_for_run(job: Job, steps: int = 1) -> psutil.Process:
-    """The process of a run that has a folder and has taken these steps' checkpoint or log."""
-    return wait_until(lambda: holder(job.root, steps))
+def wait_for_run(job: Job) -> psutil.Process:
+    """The process of a run that has logged a step."""
+    return wait_until(lambda: holder(job.root, 1))
 
 
 def test_jobs_run_side_by_side_and_equal_those_of_one_process(pool, tmp_path):
@@ -50,7 +44,8 @@ def test_jobs_run_side_by_side_and_equal_those_of_one_process(pool, tmp_path):
 
 
 def test_workers_are_forked_from_a_server_that_has_torch_and_are_used_again(pool, tmp_path):
-    jobs = [waiting(tmp_path, seed, at=20) for seed in range(4)]
+    waits = {"agent.waits_at": 20, "agent.waits_for": str(tmp_path / "go")}
+    jobs = [walk(tmp_path, seed, **waits) for seed in range(4)]
     futures = [pool.submit(job) for job in jobs]
     first = wait_for_run(jobs[0])
     assert "forkserver" in " ".join(first.parent().cmdline())
