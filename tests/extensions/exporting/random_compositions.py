@@ -12,6 +12,8 @@ from tests.extensions.exporting.composed_world import NAMES, SPACES
 from tests.random_graphs import KEY, STACKED, ppo, random_levels, random_space, to_the_left
 
 EVERY = [*SPACES]
+KINDS = ("flat", "group", "chain", "graph")
+"""Of compositions, by what their seed leaves divided by four."""
 
 
 @dataclass
@@ -50,7 +52,7 @@ class Composition:
 def composition(seed):
     """A flat agent, a group, a chain or a graph of levels."""
     rng = np.random.default_rng(seed)
-    kind = ["flat", "group", "chain", "graph"][seed % 4]
+    kind = KINDS[seed % 4]
     space = EVERY[rng.integers(len(EVERY))]
     world, flat = {"kind": space}, flat_space(space)
     lowest, is_function = None, False

@@ -7,15 +7,15 @@ import coach_rl as rl
 from coach_rl.core.runtime import Runtime
 from coach_rl.sessions.session import run_experiment
 from tests.extensions.exporting.composed_world import RECORDED, leaves
-from tests.extensions.exporting.random_compositions import composition
+from tests.extensions.exporting.random_compositions import KINDS, composition
 from tests.extensions.exporting.test_export import exported
 
 pytest.importorskip("onnx", reason="needs the extra `export`")
 pytest.importorskip("onnxruntime", reason="needs the extra `export`")
 pytestmark = pytest.mark.filterwarnings("ignore:.*would learn nothing")
 
-QUICK, ALL = range(4), range(120)
-"""Seeds of compositions: those of every run, and of the long one."""
+NUMBERS = range(30)
+"""Of compositions of each kind, of which one is drawn."""
 
 
 def evaluated(made, folder):
@@ -77,12 +77,11 @@ def row_of(actions, row):
     return actions[row]
 
 
-@pytest.mark.drawn(one_of=4)
-@pytest.mark.parametrize(
-    "seed", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in ALL]
-)
-def test_loaded_and_exported_policies_repeat_the_final_evaluation(seed, tmp_path):
-    made = composition(seed)
+@pytest.mark.drawn(one_of=30, each="kind")
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_loaded_and_exported_policies_repeat_the_final_evaluation(kind, number, tmp_path):
+    made = composition(len(KINDS) * number + KINDS.index(kind))
     run, episodes = evaluated(made, tmp_path)
     space = rl.load(run).spaces.action
     for policy in (rl.load(run), exported(run, tmp_path / "policy.zip")):
@@ -94,4 +93,4 @@ def test_loaded_and_exported_policies_repeat_the_final_evaluation(seed, tmp_path
 
 
 def test_some_compositions_have_functions_of_users():
-    assert any(composition(seed).is_function for seed in ALL)
+    assert any(composition(seed).is_function for seed in range(len(KINDS) * len(NUMBERS)))

@@ -6,6 +6,7 @@ import sys
 import tarfile
 import zipimport
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -252,6 +253,11 @@ def small(agent, environment):
 
 
 CARTPOLE = rl.GymnasiumParameters(level="CartPole-v1")
+DOORS = rl.GymnasiumParameters(
+    level="tests.environments.masked_environments:Doors",
+    kwargs={"sizes": (3, 4)},
+    action_mask="info:action_mask",
+)
 PENDULUM = rl.GymnasiumParameters(level="Pendulum-v1")
 STACKED = rl.InputFilter(
     observation={
@@ -369,40 +375,22 @@ BUILT = {
         ),
         CARTPOLE,
     ),
-    "module of the user's": lambda: small(
-        rl.PPOAgentParameters(
-            **vars(ppo())
-            | {"network": rl.ActorCriticParameters(torso=rl.ModuleParameters(module=Wide))}
-        ),
-        PENDULUM,
-    ),
+    "module of the user's": lambda: of_module(Wide),
     "mixed and nested parts": lambda: small(
         rl.PPOAgentParameters(**vars(ppo()) | {"arguments": {"move/0": ("kind", 6)}}),
         rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Arm"),
     ),
     "SAC of several choices": lambda: small(
         rl.SACAgentParameters(**LEARNING),
-        rl.GymnasiumParameters(
-            level="tests.environments.masked_environments:Doors",
-            kwargs={"sizes": (3, 4), "start": 2},
-            action_mask="info:action_mask",
-        ),
+        replace(DOORS, kwargs={"sizes": (3, 4), "start": 2}),
     ),
     "branches of DQN": lambda: small(
         rl.DQNAgentParameters(network=rl.QNetworkParameters(dueling=True), **LEARNING),
-        rl.GymnasiumParameters(
-            level="tests.environments.masked_environments:Doors",
-            kwargs={"sizes": (3, 4)},
-            action_mask="info:action_mask",
-        ),
+        DOORS,
     ),
     "masks of several choices": lambda: small(
         ppo(),
-        rl.GymnasiumParameters(
-            level="tests.environments.masked_environments:Doors",
-            kwargs={"sizes": (3, 4)},
-            action_mask="info:action_mask",
-        ),
+        DOORS,
     ),
 }
 
@@ -488,16 +476,6 @@ def test_program_of_torch_computes_what_the_onnx_graph_does(name, tmp_path):
             assert_same(one.detach().numpy(), other)
 
 
-def test_policy_samples_repeat_with_the_seed(walker, tmp_path):
-    policy = exported(walker, tmp_path / "policy.zip")
-    seen = np.zeros((3, 17))
-    policy.reset(seed=4)
-    first, second = (policy.act(seen, greedy=False) for _ in range(2))
-    policy.reset(seed=4)
-    assert np.array_equal(policy.act(seen, greedy=False), first)
-    assert not np.array_equal(first, second)
-
-
 def test_policy_resets_some_rows_alone(tmp_path):
     run = unpacked("TMaze_PPO", tmp_path / "run")
     policy, agent = exported(run, tmp_path / "policy.zip"), rl.load(run)
@@ -544,30 +522,30 @@ def test_export_of_several_levels_to_one_graph_is_refused(tmp_path):
     check_refused(lambda: rl.export(run, tmp_path / "a.onnx"), rl.ConfigurationError, message)
 
 
+def of_module(module):
+    """A run whose network is a user's module."""
+    network = rl.ActorCriticParameters(torso=rl.ModuleParameters(module=module))
+    return small(rl.PPOAgentParameters(**vars(ppo()) | {"network": network}), PENDULUM)
+
+
+RENAMED = rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Renamed")
+
+
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
 @pytest.mark.parametrize(
-    ("module", "message"),
+    ("make", "message"),
     [
-        (Fixed, "computes another 'action' ... sizes of batches"),
-        (Cut, "fails: ... sizes of batches"),
-        (Bessel, "cannot be written as a graph"),
+        (lambda: of_module(Fixed), "computes another 'action' ... sizes of batches"),
+        (lambda: of_module(Cut), "fails: ... sizes of batches"),
+        (lambda: of_module(Bessel), "cannot be written as a graph"),
+        (lambda: small(ppo(), RENAMED), "observation 'action' has the name"),
     ],
 )
-def test_export_of_a_module_without_a_graph_is_refused(module, message, tmp_path, capfd):
-    network = rl.ActorCriticParameters(torso=rl.ModuleParameters(module=module))
-    agent = rl.PPOAgentParameters(**vars(ppo()) | {"network": network})
-    run = run_of(small(agent, PENDULUM), tmp_path)
+def test_export_of_a_run_without_a_graph_is_refused(make, message, tmp_path, capfd):
+    run = run_of(make(), tmp_path)
     capfd.readouterr()
     check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.filterwarnings("ignore:.*would learn nothing")
-def test_export_of_an_observation_with_a_reserved_name_is_refused(tmp_path):
-    environment = rl.GymnasiumParameters(level="tests.extensions.exporting.test_export:Renamed")
-    run = run_of(small(ppo(), environment), tmp_path)
-    message = "observation 'action' has the name"
-    check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
 
 
 @pytest.mark.parametrize(

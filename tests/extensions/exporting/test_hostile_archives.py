@@ -57,35 +57,37 @@ def written(parts: Parts, file: Path, compression: int = zipfile.ZIP_DEFLATED) -
     return file
 
 
+def edited(edit: Callable[[dict[str, Any]], object]) -> Callable[[Parts], Parts]:
+    """Let a function change `policy.json`."""
+
+    def change(parts: Parts) -> Parts:
+        about = json.loads(parts["policy.json"])
+        edit(about)
+        return {**parts, "policy.json": json.dumps(about).encode()}
+
+    return change
+
+
 def described(**changes: Any) -> Callable[[Parts], Parts]:
     """Change `policy.json`, or its lower level where it has no such entry."""
 
-    def change(parts: Parts) -> Parts:
-        about = json.loads(parts["policy.json"])
+    def edit(about: dict[str, Any]) -> None:
         for name, value in changes.items():
             (about if name in about else about["levels"][1])[name] = value
-        return {**parts, "policy.json": json.dumps(about).encode()}
 
-    return change
+    return edited(edit)
 
 
 def of_top(**changes: Any) -> Callable[[Parts], Parts]:
-    def change(parts: Parts) -> Parts:
-        about = json.loads(parts["policy.json"])
-        about["levels"][0] |= changes
-        return {**parts, "policy.json": json.dumps(about).encode()}
-
-    return change
+    return edited(lambda about: about["levels"][0].update(changes))
 
 
 def of_spaces(of: str = "observation", **changes: Any) -> Callable[[Parts], Parts]:
-    def change(parts: Parts) -> Parts:
-        about = json.loads(parts["policy.json"])
+    def edit(about: dict[str, Any]) -> None:
         spaces = about["spaces"][of]
         (next(iter(spaces.values())) if of == "observation" else spaces).update(changes)
-        return {**parts, "policy.json": json.dumps(about).encode()}
 
-    return change
+    return edited(edit)
 
 
 def with_node(

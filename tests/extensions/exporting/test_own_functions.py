@@ -1,5 +1,7 @@
 """Exported functions and classes of users decide as `load(...)` does, or are refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -180,22 +182,6 @@ def by_the_first(observation, goal, uniform):
     return np.full(len(goal), 3 if goal[0, 0] > 0 else 4)
 
 
-REFUSED = {
-    "a script that branches": ({"low": leap}, "agent 'script' cannot be exported: its script"),
-    "a horizon that branches": (
-        {"horizon_of": by_the_first},
-        "level 'low' cannot be exported: its horizon_of, by_the_first, is no graph (",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_exported_function_that_is_no_graph_is_named(name, tmp_path):
-    given, message = REFUSED[name]
-    run = run_of(options(**given), tmp_path)
-    check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)
-
-
 def test_exported_random_policy_repeats_with_its_seed(tmp_path):
     run = run_of(experiment(rl.UniformAgentParameters()), tmp_path)
     policy = exported(run, tmp_path / "policy.zip")
@@ -268,15 +254,28 @@ def test_exported_class_that_acts_as_its_base_decides_as_load_does(tmp_path):
     play_both(run, exported(run, tmp_path / "policy.zip"), steps=40)
 
 
-CHANGED = {
-    "Bold": "its Bold has a choose of its own",
-    "Replaced": "its Replaced acts in another way than its base",
-    "Staged": "its stage Halved is not known",
+REFUSED = {
+    "a script that branches": (
+        partial(options, low=leap),
+        "agent 'script' cannot be exported: its script",
+    ),
+    "a horizon that branches": (
+        partial(options, horizon_of=by_the_first),
+        "level 'low' cannot be exported: its horizon_of, by_the_first, is no graph (",
+    ),
+    **{
+        kind: (partial(own, kind), f"agent 'agent' cannot be exported: {what}")
+        for kind, what in (
+            ("Bold", "its Bold has a choose of its own"),
+            ("Replaced", "its Replaced acts in another way than its base"),
+            ("Staged", "its stage Halved is not known"),
+        )
+    },
 }
 
 
-@pytest.mark.parametrize("kind", CHANGED)
-def test_exported_class_that_acts_otherwise_is_refused(kind, tmp_path):
-    run = run_of(own(kind), tmp_path)
-    message = f"agent 'agent' cannot be exported: {CHANGED[kind]}"
+@pytest.mark.parametrize("name", REFUSED)
+def test_exported_code_that_is_no_graph_or_acts_otherwise_is_named(name, tmp_path):
+    make, message = REFUSED[name]
+    run = run_of(make(), tmp_path)
     check_refused(lambda: rl.export(run, tmp_path / "a.zip"), rl.ConfigurationError, message)

@@ -5,14 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import mujoco
-import numpy as np
 import pytest
 from PIL import Image
 
 from coach_rl.cli.main import main
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.records import Array
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
@@ -22,6 +19,7 @@ from coach_rl.extensions.testing import assert_same_state
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import RunResult, RunSettings, resume_experiment, run_experiment
 from tests.environments import little_environments
+from tests.extensions.films.easel import Easel
 from tests.small_runs import QUIET, experiment, log_of, manifest_of, ppo, preset, state_of
 
 FILMED = Path(__file__).parents[2] / "filmed_preset.py"
@@ -29,22 +27,10 @@ VIDEO = VideoParameters(frame_skip=2)
 SETTINGS = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
 
 
-class Easel:
-    """Stands for the renderer, where there is no OpenGL."""
-
-    def __init__(self, model: mujoco.MjModel, task: Any) -> None:
-        pass
-
-    def frame(self, data: mujoco.MjData, marks: Any = ()) -> Array:
-        shade = int(data.time * 1000) % 251
-        return np.full((12, 16, 3), shade, np.uint8)
-
-    def close(self) -> None: ...
-
-
 @pytest.fixture(autouse=True)
 def easel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "FrameRenderer", Easel)
+    monkeypatch.setattr(Easel, "drawn", [])
 
 
 def run(root: Path, video: VideoParameters | None = VIDEO) -> RunResult:

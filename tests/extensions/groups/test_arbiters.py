@@ -19,6 +19,7 @@ from coach_rl.extensions.members.member_agents import switch
 from coach_rl.extensions.members.requests import GraphRequest
 from coach_rl.extensions.scripts.scripted_agent import ActingOnly, ScriptedRows
 from tests.builders import created, flat
+from tests.random_graphs import GOALS, to_the_left
 
 NAMES = ("a", "b", "c")
 CLOCK = Clock(phase=Phase.TRAIN)
@@ -311,16 +312,6 @@ def test_description_shows_the_arbiter_the_members_and_the_selector():
 # Whole runs.
 
 
-def to_the_left(observation, space):
-    """The second member pushes where the ball is on the right."""
-    return (observation["observation"][:, 0] > 0).astype(np.int64)
-
-
-PLACES = rl.GoalSpace(
-    low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key="observation"
-)
-
-
 def heard(maker, arbiter, steps):
     """The transitions of speaker and listener in an environment of that kind."""
     agents = (ppo(name, 1_000, normalised=False) for name in ("speaker_0", "listener_0"))
@@ -398,7 +389,7 @@ def test_group_with_an_arbiter_that_freezes_acts_on_the_newest_observation_and_r
     }
     members = tuple(rl.GroupMember(agent=recurrent(name, reset)) for name in ("a", "b"))
     group = rl.AgentGroupParameters(members=members, arbiter=arbiters[arbiter])
-    near = replace(PLACES, threshold=(2.0, 2.0))
+    near = replace(GOALS, threshold=(2.0, 2.0))
     turns = (rl.LevelTimes(turn=freezing["turn"]),) if "turn" in freezing else ()
     levels = (
         rl.LevelParameters(name="main", agent=group, changes=(rl.LevelTimes(**freezing),)),

@@ -29,42 +29,6 @@ def board(text):
     return own.reshape(1, 42), others.reshape(1, 42)
 
 
-def play(opponent, *columns, first=True):
-    """The last answer of a game of these columns against an opponent."""
-    world = ConnectFour(opponent)
-    state = world.start(np.array([[0.0 if first else 0.9, 0.5]]))
-    for column in columns:
-        step = world.step(state, np.array([column]), HALF[:, None])
-        state = step.state
-        if step.terminated[0]:
-            break
-    return step
-
-
-@pytest.mark.parametrize(
-    ("own", "others", "reward"),
-    [
-        ((0, 0, 0, 0), (1, 1, 1), 1),  # a column
-        ((0, 1, 2, 3), (0, 1, 2), 1),  # a row
-        ((0, 1, 2, 2, 3, 3, 3), (1, 2, 3, 0, 0, 6), 1),  # rising; the others build its steps
-        ((6, 5, 4, 4, 3, 3, 3), (5, 4, 3, 6, 6, 0), 1),  # falling
-        ((0, 0, 6, 6), (3, 3, 3, 3), -1),
-    ],
-)
-def test_connect_four_line_of_four_ends_the_game(own, others, reward):
-    step = play(Moves(*others), *own)
-    assert step.terminated.tolist() == [True]
-    assert step.reward.tolist() == [reward]
-    assert step.info["is_success"].tolist() == [reward == 1]
-
-
-def test_connect_four_second_player_finds_a_stone_on_the_board():
-    world = ConnectFour(Moves(3))
-    state = world.start(np.array([[0.9, 0.5]]))
-    seen = world.observe(state)["observation"].reshape(2, 6, 7)
-    assert np.argwhere(seen).tolist() == [[1, 0, 3]]  # others', lowest row
-
-
 def test_connect_four_full_column_is_forbidden_and_loses():
     world = ConnectFour(Moves(2, 2, 2, 0))
     state = world.start(np.zeros((1, 2)))
@@ -105,7 +69,7 @@ def test_connect_four_equals_pettingzoo():
     theirs = module.raw_env()
     rng = np.random.default_rng(0)
     played = []
-    for _ in range(1_000):
+    for _ in range(600):
         opponent = _Recorded(rng)
         world = ConnectFour(opponent)
         state = world.start(rng.random((1, 2)))
@@ -130,6 +94,7 @@ def test_connect_four_equals_pettingzoo():
             theirs.step(column)
         assert step.reward[0] == theirs.rewards[names[0]] == -theirs.rewards[names[1]]
         assert all(theirs.terminations.values())
+        assert step.info["is_success"][0] == (step.reward[0] == 1)
         played.append((step.reward[0], names[0]))
     kinds = set(played)
     assert {(1, "player_0"), (-1, "player_0"), (1, "player_1"), (-1, "player_1")} <= kinds

@@ -186,7 +186,7 @@ def test_random_graph_equals_plain_recursion(block):
 
 def test_random_graphs_have_all_that_graphs_can():
     seen = Counter()
-    for number in range(60):
+    for number in range(30):
         levels, phases, seeds, discount = case(number)
         links = graph_of(levels).links(levels)
         for play in played(levels, phases, seeds, discount):
@@ -198,7 +198,7 @@ def test_random_graphs_have_all_that_graphs_can():
                 preempted = any(levels[each].preempt for each in parents)
                 seen["kept"] += preempted and any(not each.get("starts", True) for each in made)
                 seen["no goals"] += bool(parents) and levels[index].goal_space is None
-    assert min(seen[each] for each in ("shared", "cut off", "selected", "kept", "no goals")) > 10
+    assert min(seen[each] for each in ("shared", "cut off", "selected", "kept", "no goals")) > 5
 
 
 @pytest.mark.drawn(one_of=2)

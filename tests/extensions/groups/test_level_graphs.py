@@ -15,11 +15,9 @@ from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.stack import Stack
 from coach_rl.telemetry import description
 from tests.builders import graph
+from tests.random_graphs import GOALS
 from tests.refusals import check_refused
 
-GOALS = rl.GoalSpace(
-    low=(-1, -1), high=(1, 1), threshold=(0.2, 0.2), elements=(0, 1), key="observation"
-)
 PPO = rl.PPOAgentParameters(
     algorithm=rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(40), minibatch=20, epochs=2)
 )

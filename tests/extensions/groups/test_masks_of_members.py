@@ -54,7 +54,7 @@ def test_members_of_a_group_take_allowed_actions_alone(by_info):
         rl.GroupMember.of(replace(dqn(), name="two")),
     )
     group = rl.AgentGroupParameters(members=members)
-    steps = {"training": 1_500, "heatup": 150, "evaluation_interval": 500, "evaluation_episodes": 5}
+    steps = {"training": 600, "heatup": 60, "evaluation_interval": 300, "evaluation_episodes": 2}
     run = created(flat(group, environment, num_envs=3, **steps))
     (group,) = run.graph.agents.values()
     for name, size in (("one", 3), ("two", 4)):

@@ -26,7 +26,7 @@ def test_members_of_a_group_have_mixed_actions(shares):
     manager = experiment(
         AgentGroupParameters(members=tuple(members)),
         PettingZooParameters(level="tests.environments.little_parallel:Birds"),
-        training=300,
+        training=100,
     )
     manager.create_graph(Runtime(seed=0, device="cpu"))
     with manager:

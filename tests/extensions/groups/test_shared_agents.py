@@ -8,7 +8,6 @@ import pytest
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.core.agents import AgentContext
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments import WorldEnvironment, WorldStep
 from coach_rl.extensions.testing.states import flat_state
@@ -69,25 +68,19 @@ def sharing(kind):
 GOALS = rl.GoalSpace(low=(-0.5, -0.5), high=(0.5, 0.5), threshold=(0.05, 0.05), key="both")
 
 
-def manager(agent, top=None, num_envs=3, seed=2, horizon=4):
+def manager(agent, top=None, seed=2):
     low = rl.LevelParameters(name="low", agent=agent)
     levels = (low,)
     if top is not None:
-        levels = (
-            rl.LevelParameters(name="top", agent=top),
-            replace(low, goal_space=GOALS, horizon=horizon),
-        )
+        upper = rl.LevelParameters(name="top", agent=top)
+        levels = (upper, replace(low, goal_space=GOALS, horizon=4))
     given = {"heatup": 30, "evaluation_interval": 150, "progress_interval": 5}
-    params = graph(*levels, environment=TwinsParameters(), num_envs=num_envs, training=300, **given)
+    params = graph(*levels, environment=TwinsParameters(), num_envs=3, training=300, **given)
     return created(params, seed)
 
 
 def walker(name):
     return ppo(name, rollout=40)
-
-
-def unfiltered(name, rollout=40):
-    return ppo(name, rollout, normalised=False)
 
 
 def one_member_is_over(manager):
@@ -121,25 +114,11 @@ def test_decisions_of_a_shared_agent_are_followed_row_by_row():
 # Groups on upper levels.
 
 
-def above(kind, rewards=(None, None)):
+def above(kind):
     """Two agents, one of which chooses x of the sub-goals, the other y."""
-    names = ("x", "y")
     return rl.AgentGroupParameters(
         members=tuple(
-            rl.GroupMember(agent=kind(name), actions=str(number), reward=reward)
-            for number, (name, reward) in enumerate(zip(names, rewards, strict=True))
+            rl.GroupMember(agent=kind(name), actions=str(number))
+            for number, name in enumerate(("x", "y"))
         )
     )
-
-
-def test_choices_in_a_row_are_shared_out_as_well():
-    params = above(ddpg)
-    discrete = spaces.MultiDiscrete([3, 4], start=[0, 2])
-    params = rl.AgentGroupParameters(
-        members=tuple(replace(m, agent=unfiltered(m.agent.name)) for m in params.members)
-    )
-    context = AgentContext(
-        spaces=EnvironmentSpaces(observation=spaces.Dict({"observation": PLACE}), action=discrete),
-        num_envs=1,
-    )
-    assert params.build(context).members["y"].action_space == spaces.Discrete(4, start=2)

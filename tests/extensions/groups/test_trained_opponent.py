@@ -18,6 +18,7 @@ from coach_rl.environments.toy.connect_four import SPACES, ConnectFourParameters
 from coach_rl.extensions.groups import trained_opponent
 from coach_rl.extensions.groups.trained_opponent import TrainedOpponent, TrainedPlayer
 from coach_rl.extensions.studies.job import Job, run_job
+from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, Trial
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import find_checkpoint
@@ -58,15 +59,6 @@ def champion(tmp_path_factory):
     return trained(tmp_path_factory.mktemp("champion"))
 
 
-def states_after(environment, steps):
-    """The state after so many random moves."""
-    rng = np.random.default_rng(1)
-    for _ in range(steps):
-        environment.send(rng.integers(7, size=environment.num_envs))
-        environment.recv()
-    return environment.state_dict()
-
-
 def test_opponent_plays_greedily_what_load_plays(champion):
     player = TrainedOpponent(run=str(champion), random_moves=0.0).opponent(SPACES)
     environment = ConnectFourParameters().build(num_envs=50)
@@ -89,28 +81,10 @@ def test_opponent_plays_the_share_of_random_moves(champion):
     ]
 
 
-def test_opponent_rows_do_not_depend_on_other_rows(champion):
+@pytest.mark.parametrize("check", ENVIRONMENT_CHECKS, ids=lambda check: check.__name__)
+def test_environment_with_opponent_keeps_the_contract(check, champion):
     description = ConnectFourParameters(opponent=TrainedOpponent(run=str(champion)))
-    together, alone = description.build(num_envs=3), description.build(num_envs=1)
-    seen = together.reset(seed=[5, 6, 7]), alone.reset(seed=[6])
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        columns = rng.integers(7, size=3)
-        together.send(columns)
-        alone.send(columns[1:2])
-        seen = together.recv(), alone.recv()
-        for key, values in seen[1].first_observation.items():
-            np.testing.assert_array_equal(values[0], seen[0].first_observation[key][1])
-        assert seen[0].reward[1] == seen[1].reward[0]
-
-
-def test_environment_with_opponent_continues_from_its_state(champion):
-    description = ConnectFourParameters(opponent=TrainedOpponent(run=str(champion)))
-    environment, other = description.build(num_envs=5), description.build(num_envs=5)
-    environment.reset(seed=3)
-    saved = states_after(environment, steps=9)
-    other.load_state_dict(saved)
-    assert_same_state(states_after(environment, steps=30), states_after(other, steps=30))
+    check(Trial(build=lambda num_envs: description.build(num_envs=num_envs), steps=8))
 
 
 def test_run_against_opponent_resumed_elsewhere_equals_one_without_stop(
@@ -126,13 +100,6 @@ def test_run_against_opponent_resumed_elsewhere_equals_one_without_stop(
     assert_same_state(*networks)
     logs = [(run / "episodes.csv").read_text().splitlines() for run in (whole, copy)]
     assert len(logs[0]) == len(logs[1]) > 10
-
-
-def test_run_against_opponent_evaluates_in_the_background(champion, tmp_path, served_evaluations):
-    settings = replace(SETTINGS, parts=IN_BACKGROUND)
-    run = trained(tmp_path, settings=settings, opponent=str(champion))
-    kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
-    assert kinds.count("evaluation") >= 2
 
 
 def test_members_in_turn_play_against_their_frozen_selves_in_the_background(

@@ -18,20 +18,20 @@ def test_histograms_of_a_run_of_levels(tmp_path):
 
         def close(self): ...
 
-    values = {"steps": 3_000, "evaluation_interval": 3_000, "updates_per_step": 0.001}
+    values = {"steps": 1_200, "updates_per_step": 0.001, "schedule.evaluation_interval": None}
     folder = run_experiment(
-        preset("Pendulum_HAC").build(values),
+        preset("Pendulum_HAC").configure(values),
         name="hac",
         root=tmp_path,
         settings=RunSettings(
             final_episodes=EnvironmentEpisodes(0),
-            parts=(HistogramParameters(every=EnvironmentSteps(2_000)),),
+            parts=(HistogramParameters(every=EnvironmentSteps(1_000)),),
         ),
         audience=Audience(sinks=(Keeper(),)),
     ).folder
     assert [(each.level, each.environment_steps) for each in records] == [
-        ("top", 2000),
-        ("low", 2000),
+        ("top", 1000),
+        ("low", 1000),
     ]
     for each in records:
         kinds = {name.partition("/")[0] for name in each.arrays}

@@ -3,9 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from coach_rl.core.errors import (
-    CoachWarning,
-)
+from coach_rl.core.errors import CoachWarning
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.looking.data_points import DataPoint
 from coach_rl.extensions.looking.inspection_text import parse_inspections
@@ -41,9 +39,19 @@ def plain(records):
     ]
 
 
-@pytest.mark.parametrize("agent", [ppo(), ddpg()], ids=["on-policy", "off-policy"])
-def test_every_point_reports_and_looking_changes_nothing(agent):
-    without, looked_at = records_of(manager(agent=agent)), records_of(manager(EVERYWHERE, agent))
+AGENTS = {"on-policy": ppo(), "off-policy": ddpg()}
+
+
+@pytest.fixture(scope="module")
+def looked_at():
+    """The records of a run of each agent with all inspections."""
+    return {kind: records_of(manager(EVERYWHERE, agent)) for kind, agent in AGENTS.items()}
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_every_point_reports_and_looking_changes_nothing(kind, looked_at):
+    agent, looked_at = AGENTS[kind], looked_at[kind]
+    without = records_of(manager(agent=agent))
     assert places(looked_at) == {"environment", "filter", "memory", "batch", "network", "update"}
     others = [each for each in looked_at if each.kind != "inspection"]
     assert plain(others) == plain(without)
@@ -51,10 +59,10 @@ def test_every_point_reports_and_looking_changes_nothing(agent):
     assert by_agent == {("", ""), ("main", agent.name)}
 
 
-def test_the_names_say_what_is_shown():
+def test_the_names_say_what_is_shown(looked_at):
     names = {
         name.removeprefix("inspect/").removesuffix("/mean")
-        for each in inspections_of(records_of(manager(EVERYWHERE, ddpg())))
+        for each in inspections_of(looked_at["off-policy"])
         for name in each.scalars
     }
     assert {
@@ -95,8 +103,8 @@ def test_levels_are_told_apart_and_one_can_be_chosen():
             found = inspections_of(graph_manager.heatup(EnvironmentSteps(800)))
             return {each.level for each in found}
 
-    assert seen("memory:stats") == {"top", "low"}
-    assert seen("low.memory:stats") == {"low"}
+    assert seen("memory:stats@2") == {"top", "low"}
+    assert seen("low.memory:stats@2") == {"low"}
 
 
 def test_inspections_warned_run_continues():
@@ -117,7 +125,7 @@ def test_evaluations_are_not_looked_at():
     assert len(calls) == 100  # 400 steps of 4 rows
 
 
-@pytest.mark.parametrize("agent", [ppo(), ddpg()], ids=["on-policy", "off-policy"])
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 def test_a_run_continues_with_the_looks_that_come_next(agent):
     text = "environment:stats@7; batch:stats@5,shape@3; network:stats@11; filter/action:nan,stats@9"
     whole, states, later = manager(text, agent), [], []

@@ -23,23 +23,6 @@ def inspect(at, **columns):
     )
 
 
-def test_inspector_not_finite_error_has_evidence():
-    nan, _ = inspector("nan")
-    inspect(nan, x=[1.0], flag=[True], whole=[3])
-    with pytest.raises(
-        InspectionError,
-    ) as error:
-        inspect(nan, x=BAD)
-    np.testing.assert_array_equal(error.value.evidence["x"], BAD)
-
-
-def test_inspector_numbers_outside_range_are_counted():
-    bounds, found = inspector("range", within=(-1.0, 1.0), reaction="warn")
-    with pytest.warns(CoachWarning):
-        inspect(bounds, x=[-1.0, 1.0, 1.5])
-    assert [each.scalars for each in found] == [{"inspect/batch/x/outside": 1.0}]
-
-
 def test_statistics_by_hand():
     stats, found = inspector("stats", every=2)
     inspect(stats, a__b=[[1.0], [3.0]], flag=[True, False])

@@ -20,7 +20,8 @@ from coach_rl.presets.Pendulum_HAC import Panel as PendulumPanel
 from coach_rl.presets.Pendulum_HAC import graph_manager as pendulum
 from coach_rl.sessions.session import resume_experiment, run_experiment
 from coach_rl.sessions.settings import RunSettings
-from tests.extensions.films.test_videos import FILMED, Easel
+from tests.extensions.films.easel import Easel
+from tests.extensions.films.test_videos import FILMED
 from tests.small_runs import log_of, preset
 
 PLAIN = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(1))

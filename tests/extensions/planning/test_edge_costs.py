@@ -58,14 +58,6 @@ def test_values_that_no_steps_can_have_are_taken_for_none_and_for_very_many():
     assert 100 < many < np.inf
 
 
-def test_lengths_are_euclidean():
-    costs = rl.EdgeLengths().build("agent", at(), ())
-    lengths = costs.of(ROADMAP, {}, EDGES)
-    found = dict(zip(zip(ROADMAP.begins, ROADMAP.ends, strict=True), lengths, strict=True))
-    assert found[0, 1] == found[1, 0] == 3.0
-    assert found[0, 2] == 5.0
-
-
 def test_the_critic_below_is_asked_from_where_an_edge_begins_to_where_it_ends():
     place = at()
     costs = by_value(place, lambda here, goal: -np.abs(goal - here).sum(axis=1) / 10)

@@ -4,7 +4,6 @@ import numpy as np
 
 from coach_rl import FarthestPoints, GridPlaces
 from coach_rl.extensions.planning.places import PlaceRecords
-from coach_rl.extensions.testing import assert_same_state
 
 LOW, HIGH = np.zeros(1), np.full(1, 4.0)
 
@@ -56,13 +55,3 @@ def test_counts_of_places_that_have_moved_begin_anew():
     asked = np.array([moved, moved, stays, -1, 2])
     since = np.array([2, 3, 2, 9, 9])
     assert records.have_stood(asked, since).tolist() == [False, True, True, False, False]
-
-
-def test_saved_counts_go_on_alike():
-    one, other = records_of_grid(), records_of_grid()
-    one.visit(np.array([0, 0, 1, 3]))
-    other.load_state_dict(one.state_dict())
-    assert_same_state(other.state_dict(), one.state_dict())
-    assert other.to_explore(numbers_for(0.1, 2.1)).tolist() == [[2.5]]
-    other.visit(np.array([1]))
-    assert one.visits[1] == 1, "states are copies"

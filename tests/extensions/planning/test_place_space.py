@@ -29,29 +29,6 @@ def places(*, conditions=BLOCK, **settings):
     return PlaceSpace(own=own, sub_goal=sub_goal, fixed_goal=(1.0,), conditions=conditions)
 
 
-def test_a_place_has_a_goal_and_the_conditions_behind_it():
-    space = places()
-    assert (space.size, space.goal_size, space.requested_size, space.way_point_size) == (4, 3, 2, 3)
-    assert not space.requests_all
-    np.testing.assert_array_equal(space.bounds, [[0, 0, 0, 0], [8, 8, 8, 9]])
-    np.testing.assert_array_equal(space.achieved(SEEN), [[1, 2, 1, 7], [3, 4, 0, 8]])
-
-
-def test_without_conditions_a_place_is_a_goal():
-    space = places(conditions=None)
-    assert space.size == 3
-    np.testing.assert_array_equal(space.achieved(SEEN), [[1, 2, 1], [3, 4, 0]])
-    same = PlaceSpace(own=goals((0, 1)), sub_goal=goals((0, 1)))
-    assert same.requests_all
-
-
-def test_rows_head_for_their_goals_or_for_what_they_explore():
-    heading = np.array([[np.nan] * 4, [2.0, 2.0, 0.0, 7.5]])
-    aims = places().aims(heading, SEEN)
-    np.testing.assert_array_equal(aims, [[5, 5, 1, np.nan], [2, 2, 0, 7.5]])
-    assert np.isnan(heading[0]).all(), "the heading stays as it is"
-
-
 @pytest.mark.parametrize(
     ("settings", "asked"),
     [({}, [[4, 4, 1], [9, 0, 1]]), ({"relative": True}, [[3, 2, 0.1], [7, -4, 2]])],

@@ -12,9 +12,8 @@ from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.goal_worlds import AntSymmetry
 from coach_rl.extensions.planning.graph_agent import GraphAgentParameters
 from coach_rl.extensions.planning.places import GridPlaces
-from coach_rl.extensions.testing import assert_same_state
 from tests.presets.test_errors import P, built
-from tests.presets.test_presets import load_graph_manager, loaded
+from tests.presets.test_presets import load_graph_manager
 from tests.refusals import check_refused
 
 
@@ -39,6 +38,11 @@ def test_point_maze_graph_spacing_by_maze(level, spacing):
 
 
 GRAPH_BELOW = {"hierarchy": "graph_below", "levels": 3}
+ROBOTICS = "robotics_ant_maze_medium"
+needs_robotics = pytest.mark.skipif(
+    importlib.util.find_spec("gymnasium_robotics") is None,
+    reason="gymnasium_robotics is not installed",
+)
 
 
 def test_graph_below_learner_goal_spaces():
@@ -50,34 +54,6 @@ def test_graph_below_learner_goal_spaces():
     assert graph.agent == GraphAgentParameters(places=GridPlaces(spacing=0.5))
     assert low.agent == lowest.agent
     assert [each.goal_space.relative for each in (graph, low)] == [True, False]
-
-
-def test_graph_below_learner_saved_in_plan_continues():
-    preset = loaded("PointMaze_HAC")
-    panel = {"num_envs": 4, "steps": 1_200, "layers": (16, 16), "batch": 16, **GRAPH_BELOW}
-    learning = "agent.learner.learning"
-    often = {
-        f"stack.0.{learning}.learning_starts": 10,
-        f"stack.0.{learning}.report_every": 5,
-        f"stack.2.{learning}.learning_starts": 60,
-        f"stack.2.{learning}.report_every": 20,
-        "stack.1.agent.report_every": 10,
-        "schedule.evaluation_interval": None,
-    }
-    one, other = preset.configure(panel | often), preset.configure(panel | often)
-    with one, other:
-        one.create_graph(Runtime(seed=3))
-        other.create_graph(Runtime(seed=4))
-        records = one.improve()
-        saved_at = [next(records) for _ in range(8)][-1]
-        assert saved_at.environment_steps < 600
-        graph = one.graph.training.levels[1].agent_rows
-        assert (graph.way_point >= 0).any(), "on the way"
-        other.load_state_dict(one.state_dict())
-        trained = {record.level for record in records if record.kind == "train"}
-        assert trained == {"top", "middle", "low"}
-        list(other.improve())
-        assert_same_state(one.state_dict()["agents"], other.state_dict()["agents"])
 
 
 @pytest.mark.parametrize(
@@ -153,6 +129,12 @@ def test_symmetry_is_on_by_default(level):
     assert walker(symmetry=False).agent.symmetry is None
 
 
+@needs_robotics
+def test_world_without_pose_has_no_symmetry():
+    walker = load_graph_manager("AntMaze_Graph", {"level": ROBOTICS}).parameters.levels[1].agent
+    assert walker.symmetry is None
+
+
 @pytest.mark.parametrize("discount", [0.9, 0.98, 0.998])
 def test_reward_scale_by_discount(discount):
     manager = load_graph_manager("AntMaze_Graph", {"level": "ant_maze_u12", "discount": discount})
@@ -200,25 +182,6 @@ def test_hierarchy_none_observes_position(name):
     manager.create_graph(Runtime(seed=1))
     seen = manager.graph.agents["alone"].observation_space["observation"]
     assert seen.shape == manager.graph.spaces.observation["observation"].shape
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("gymnasium_robotics") is None,
-    reason="gymnasium_robotics is not installed",
-)
-def test_world_without_pose_has_no_symmetry():
-    level = "robotics_ant_maze_medium"
-    walker = load_graph_manager("AntMaze_Graph", {"level": level}).parameters.levels[1].agent
-    assert walker.symmetry is None
-
-
-ROBOTICS = "robotics_ant_maze_medium"
-
-
-needs_robotics = pytest.mark.skipif(
-    importlib.util.find_spec("gymnasium_robotics") is None,
-    reason="gymnasium_robotics is not installed",
-)
 
 
 @pytest.mark.parametrize(

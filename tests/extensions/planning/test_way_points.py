@@ -47,21 +47,6 @@ def test_ways_are_the_cheapest_there_are():
         assert cost == pytest.approx(ways.roadmap.lengths[edge] / ways.passed[edge] + rest)
 
 
-def test_tries_in_vain_lead_around():
-    ways = graph(3, 1)
-    one, other = np.array([0]), np.array([2])
-    assert ways.next_places(one, other).tolist() == [1]
-    wide = graph(3, 3)
-    begin, end = (wide.roadmap.nearest(np.array([[x, 0.5]])) for x in (0.5, 2.5))
-    middle = wide.roadmap.nearest(np.array([[1.5, 0.5]]))
-    assert wide.next_places(begin, end) == middle
-    wide.note(int(begin[0]), int(middle[0]), passed=False)
-    assert wide.next_places(begin, end) != middle
-    for _ in range(3):
-        wide.note(int(begin[0]), int(middle[0]), passed=True)
-    assert wide.next_places(begin, end) == middle
-
-
 def test_a_search_doubts_what_has_just_missed_and_no_other_does():
     of = graph(retry_discount=0.5)  # places 0 to 11, four in a column
     places, targets = np.array([0, 0, 0, 11]), np.array([10, 10, 5, 11])
@@ -97,16 +82,28 @@ def test_all_ways_to_what_was_asked_for_are_doubted_together():
     assert grid.places[found][:, :2].tolist() != [[1.5, 1.5]]
 
 
-def test_p_is_the_share_of_tries_that_pass_until_the_last_ones_count_more():
-    """The p that it begins with counts as four tries; from 1 / (4 + 6) on a new try has a tenth."""
-    ways = graph(3, 1, forgetting=0.1)
-    edge = ways.roadmap.edge(0, 1)
-    seen = []
-    for passed in (False, True, False, False, False, True, False, False):
+@pytest.mark.parametrize(
+    ("forgetting", "tries", "expected"),
+    [
+        (
+            0.1,  # as 1 / (4 + 6): the p that it begins with counts as four tries
+            (False, True, False, False, False, True, False, False),
+            (4 / 5, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 6 / 10, 0.9 * 0.6, 0.81 * 0.6),
+        ),
+        (0.5, (False, False, False, False, False, True), (0.5, 0.25, 0.125, 0.0625, 0.05, 0.525)),
+    ],
+    ids=["share", "never nothing"],
+)
+def test_p_is_the_share_of_tries_that_pass_until_the_last_ones_count_more(
+    forgetting, tries, expected
+):
+    ways = graph(3, 1, forgetting=forgetting)
+    edge, seen = ways.roadmap.edge(0, 1), []
+    for passed in tries:
         ways.note(0, 1, passed=passed)
         seen.append(ways.passed[edge])
-    shares = [4 / 5, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 6 / 10]
-    assert seen == pytest.approx([*shares, 0.9 * 0.6, 0.81 * 0.6])
+    assert seen == pytest.approx(expected)
+    assert ways.tries.tolist() == [len(tries), 0, 0, 0]
 
 
 def test_an_edge_begins_with_the_p_of_its_place_which_counts_as_four_tries():
@@ -120,31 +117,11 @@ def test_an_edge_begins_with_the_p_of_its_place_which_counts_as_four_tries():
     assert ways.passed[other] == pytest.approx((4 * 0.4 + 1) / 5)
 
 
-def test_with_many_tries_estimates_move_by_the_forgetting_rate_and_never_to_nothing():
-    ways = graph(3, 1)
-    edge = ways.roadmap.edge(0, 1)
-    seen = []
-    for passed in (False, False, False, False, False, True):
-        ways.note(0, 1, passed=passed)
-        seen.append(ways.passed[edge])
-    assert seen == pytest.approx([0.5, 0.25, 0.125, 0.0625, 0.05, 0.525])
-    assert ways.tries.tolist() == [6, 0, 0, 0]
-
-
 def test_without_forgetting_nothing_is_learned_but_tries_are_counted():
     ways = graph(3, 1, forgetting=0.0)
     ways.note(0, 1, passed=False, setback=3.0)
     assert ways.costs(np.array([0]), np.array([1])).tolist() == [1.0]
     assert ways.tries.sum() == 1
-
-
-def test_an_edge_begins_as_good_as_the_place_it_leads_to():
-    ways = graph(3, 1)
-    ways.note(0, 1, passed=False)
-    assert ways.passed[ways.roadmap.edge(2, 1)] == 0.5
-    ways.note(2, 1, passed=True)
-    assert ways.passed[ways.roadmap.edge(2, 1)] == 0.75, "moved from what was thought of the place"
-    assert ways.passed[ways.roadmap.edge(0, 1)] == 0.5
 
 
 def test_the_cheapest_of_several_targets_is_found_as_by_a_search_for_each():

@@ -49,11 +49,6 @@ def manifest_with(folder: Path, **changes: object) -> str:
     return json.dumps(sealed(document))
 
 
-def test_import_valid_records_are_read(tmp_path: Path) -> None:
-    ((new,), _) = unpack_records(archive_of(tmp_path, records_of(tmp_path)), tmp_path / "root")
-    assert read_scores(new.path).final["reward_mean"] == -2.0
-
-
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [

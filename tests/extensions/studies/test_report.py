@@ -40,32 +40,7 @@ STUDY = Study(
     device="cpu",
 )
 
-GRAPH = Study(
-    name="graphs",
-    variants=(
-        Variant(
-            name="graph",
-            preset="PointMaze_HAC",
-            level="point_maze_u",
-            changes={
-                "hierarchy": "graph",
-                "spacing": 1.0,
-                "evaluation_interval": 100,
-                "layers": (8, 8),
-                "batch": 16,
-                "environment.max_episode_steps": 60,
-                "schedule.evaluation_episodes": 2,
-                "stack.1.agent.learner.learning.learning_starts": 100,
-            },
-        ),
-    ),
-    seeds=(1,),
-    steps=200,
-    metric="success_rate",
-    device="cpu",
-)
-
-
+WHEN = datetime(2026, 11, 22, tzinfo=UTC)
 VOID = ("meta", "path", "use", "rect", "img")
 """Tags that nothing closes."""
 
@@ -97,8 +72,7 @@ class Page(HTMLParser):
 
 
 def page_of(study: Study, root: Path) -> str:
-    when = datetime(2026, 11, 22, tzinfo=UTC)
-    return report_page(study, study_runs(study, root=root), file="walks.py", when=when)
+    return report_page(study, study_runs(study, root=root), file="walks.py", when=WHEN)
 
 
 @pytest.fixture(scope="module")
@@ -120,15 +94,10 @@ def test_report_has_question_answer_tables_and_how_to_make_the_runs_again(text: 
     assert '<th scope="row" class="text">slow (baseline)</th><td class="text">none</td>' in text
     assert '<td class="text">learning_rate=0.5</td>' in text
     assert "The same for all: preset fake_preset.py; level line; steps 60; seeds 1, 2, 3." in text
-    assert text.count(str(root_of(text))) == 6
+    (place,) = {*re.findall("<td[^>]*>([^<]*/walks)/", text)}
+    assert text.count(place) == 6
     assert "<code>coach study run walks.py -ep again</code>" in text
     assert "<h2>Missing</h2>" not in text
-
-
-def root_of(text: str) -> str:
-    found = re.search(r"<td[^>]*>([^<]*/walks)/", text)
-    assert found
-    return found[1]
 
 
 def test_report_stands_alone_and_can_be_read_aloud(text: str) -> None:
@@ -240,29 +209,32 @@ def test_report_changes_by_seed_line_for_each(root: Path) -> None:
     assert ["learning_rate=0.25" in line for line in lines] == [False, True, False]
 
 
-@pytest.fixture(scope="module")
-def graph_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("graph")
-    assert {run_job(job).state for job in jobs_of(GRAPH, root=root)} == {"done"}
-    return root
-
-
-def test_levels_and_success_at_any_step_are_in_both_reports(graph_root: Path) -> None:
-    (run,) = study_runs(GRAPH, root=graph_root)
-    assert run.scores is not None
-    share = run.scores.final["success_any_rate"]
-    assert run.success_at_any_step(GRAPH) == share
-    assert run.success_at_any_step(replace(GRAPH, metric="reward_mean")) is None
-    assert run.success_at_any_step(replace(GRAPH, episodes=7)) is None
+def test_levels_and_success_at_any_step_are_in_both_reports(root: Path) -> None:
+    study = replace(STUDY, metric="success_rate")
+    figures = {"goal_share": 0.25, "distance": 1.5, "graph_places": 9.0, "graph_edges": 40.0}
+    levels = {f"top/{name}": of for name, of in {**figures, "planning_seconds": 4e-4}.items()}
+    runs = [
+        replace(
+            run,
+            scores=replace(
+                run.scores,
+                final={"success_rate": 0.5, "success_any_rate": 0.75, **levels},
+                thresholds={"top": (0.45,)},
+            ),
+        )
+        for run in study_runs(study, root=root)
+    ]
+    assert runs[0].success_at_any_step(study) == 0.75
+    assert runs[0].success_at_any_step(STUDY) is None
+    assert runs[0].success_at_any_step(replace(study, episodes=7)) is None
     heads = "reached within", "distance at the end", "places", "edges", "ms of planning a decision"
-    page, tables = page_of(GRAPH, graph_root), report(GRAPH, [run])
+    page, tables = report_page(study, runs, file="walks.py", when=WHEN), report(study, runs)
     Page(page)
     for head in ("success at any step", *heads):
         assert f'<th scope="col">{head}</th>' in page
         assert f" {head} |" in tables
     assert page.count(">success at any step<") == 2  # of scores, and of every run
-    edges = int(run.scores.final["top/graph_edges"])
-    assert re.search(rf"\| graph \| top \| 1 \| .* \| 0.45 \| .* \| 9 \| {edges} \| ", tables)
+    assert "| slow | top | 3 | 25 % ± 0 % | 0.45 | 1.5 | 9 | 40 | 0.4 |" in tables
 
 
 def test_report_unwritable_changes_noted(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from coach_rl import Published, Study, Variant
 from coach_rl.core.errors import ConfigurationError
-from coach_rl.extensions.studies.job import run_job
 from coach_rl.extensions.studies.runs import Row, RunFrame
 from coach_rl.extensions.studies.scores import Curve, RunScores, read_scores
 from coach_rl.extensions.studies.statistics import estimate
@@ -23,7 +22,6 @@ from coach_rl.extensions.studies.tables import (
     write_blocks,
 )
 from coach_rl.telemetry.tables import rich_table, table
-from tests.extensions.studies.walks import walk
 from tests.extensions.studies.written_runs import write_run
 
 A = Variant(name="a", preset="p")
@@ -177,12 +175,8 @@ def test_curves_are_shown_at_a_few_of_their_evaluations():
 
 
 def test_report_missing_runs():
-    runs = [
-        Run("a", 1, 1.0),
-        Run("a", 2, None, state="missing"),
-        Run("a", 3, None, state="stopped"),
-    ]
-    runs += [Run("a", 4, None)]
+    states = {2: "missing", 3: "stopped", 4: "done"}
+    runs = [Run("a", 1, 1.0), *(Run("a", seed, None, state=of) for seed, of in states.items())]
     text = report(study_of(A), runs)
     assert "Missing: 3 of 4 runs." in text
     assert "- a: seed 2 not begun" in text
@@ -270,12 +264,7 @@ def text_of(runs):
     return console.file.getvalue()
 
 
-def some_run(tmp_path, **final):
-    return replace(read_scores(run_job(walk(tmp_path)).folder), final=final)
-
-
-def test_seed_tables_statistics_by_hand(tmp_path):
-    run = some_run(tmp_path)
+def test_seed_tables_statistics_by_hand(run):
     scores = [100.0, 200.0, 300.0, 1000.0]
     runs = [
         replace(run, seed=seed, final={"reward_mean": score}) for seed, score in enumerate(scores)
@@ -289,19 +278,10 @@ def test_seed_tables_statistics_by_hand(tmp_path):
     assert "success" not in text
 
 
-def test_seed_tables_success_and_levels(tmp_path):
-    run = some_run(
-        tmp_path,
-        **{
-            "reward_mean": -3.0,
-            "success_rate": 0.5,
-            "top/goal_share": 0.0,
-            "top/distance": 0.0,
-            "low/goal_share": 0.25,
-            "low/distance": 0.1,
-        },
-    )
-    text = text_of([run])
+def test_seed_tables_success_and_levels(run):
+    levels = {"top/goal_share": 0.0, "top/distance": 0.0, "low/goal_share": 0.25}
+    final = {"reward_mean": -3.0, "success_rate": 0.5, **levels, "low/distance": 0.1}
+    text = text_of([replace(run, final=final)])
     assert "50.0%" in text
     assert "low reaches its goal" in text
     assert "25.0%" in text
@@ -310,9 +290,8 @@ def test_seed_tables_success_and_levels(tmp_path):
     assert " to " not in text  # no interval
 
 
-def test_seed_tables_nan_score_named(tmp_path):
-    run = some_run(tmp_path, reward_mean=float("nan"))
-    assert "not finite" in text_of([run, run])
+def test_seed_tables_nan_score_named(run):
+    assert "not finite" in text_of([replace(run, final={"reward_mean": float("nan")})] * 2)
 
 
 PAGE = "# A page\r\nbefore\r\n<!-- study: one -->\r\nold\r\n<!-- /study -->\r\n\tafter  \r\n\r\n"

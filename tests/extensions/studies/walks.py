@@ -1,13 +1,16 @@
 """Jobs that take milliseconds, and what their runs have written."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from coach_rl.core.runtime import Runtime
-from coach_rl.extensions.studies.job import Job
+from coach_rl.extensions.studies.job import Job, JobResult, run_job
+from coach_rl.processes.worker_messages import WorkerLost
 
 WALK = str(Path(__file__).parents[2] / "fake_preset.py")
 
@@ -51,3 +54,26 @@ def holder(root: Path, steps: int, run: Path | None = None) -> psutil.Process | 
             if done >= steps:
                 return psutil.Process(json.loads(lock.read_text())["process"])
     return None
+
+
+class Here:
+    """Runs each job at once, in this process; loses those that `losing` says."""
+
+    slots = 1
+
+    def __init__(self, losing: Callable[[Job, int], bool] = lambda _job, _times: False) -> None:
+        self.losing = losing
+        self.given: list[Job] = []
+        self.closed: list[bool] = []
+
+    def submit(self, job: Job) -> Future[JobResult]:
+        self.given.append(job)
+        future: Future[JobResult] = Future()
+        if self.losing(job, self.given.count(job)):
+            future.set_exception(WorkerLost("its process was killed by SIGKILL"))
+        else:
+            future.set_result(run_job(job))
+        return future
+
+    def close(self, *, cancel: bool = False) -> None:
+        self.closed.append(cancel)

@@ -125,13 +125,6 @@ def test_records_of_a_study_are_exported_and_imported(capsys):
         assert "was imported without its checkpoints, so nothing can continue from it" in said
 
 
-def test_help_is_printed_for_each_command(capsys):
-    for words in (["help", "study"], ["study", "run", "--help"]):
-        with pytest.raises(SystemExit):
-            main(words)
-        assert "coach study" in capsys.readouterr().out
-
-
 def test_report_compare_and_plot_take_the_study_file(capsys):
     assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 0
     capsys.readouterr()
