@@ -1,19 +1,17 @@
 """Levels with rewards, horizons and ends of their own: what is stored, logged, saved, refused."""
 
 from dataclasses import fields, replace
-from functools import partial
 
 import numpy as np
 import pytest
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.core.errors import NonFiniteError, RunError, SpaceError
+from coach_rl.core.errors import NonFiniteError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.sessions.acting import Actor
 from coach_rl.telemetry import description
 from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
-from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
 from tests.refusals import check_refused
 
@@ -109,25 +107,6 @@ class EndingByChanceParameters(rl.TD3AgentParameters):
 
 
 @parameter_class
-class OneReward(rl.GoalSpace):
-    def judge(self, goal, achieved, before=None):
-        verdict = super().judge(goal, achieved)
-        return verdict._replace(reward=verdict.reward[:1])
-
-
-@parameter_class
-class TupleOfRewards(rl.GoalSpace):
-    def judge(self, goal, achieved, before=None):
-        return tuple(super().judge(goal, achieved))
-
-
-@parameter_class
-class WholeState(rl.GoalSpace):
-    def achieved(self, observation):
-        return np.concatenate([observation[PLACE]] * 2, axis=1)
-
-
-@parameter_class
 class Progress(rl.GoalSpace):
     """Goals that reward how much nearer a decision led."""
 
@@ -178,27 +157,6 @@ def test_goals_may_reward_the_change_of_what_is_achieved():
         far, near = (np.linalg.norm(place - goal, axis=1) for place in (before, now))
         np.testing.assert_allclose(each.reward, far - near, rtol=0, atol=2e-6)
     manager.close()
-
-
-OWN_FUNCTIONS = {
-    "reward": {"goals": replace(RELATIVE, reward=cosine)},
-    "reward and horizon": {
-        "goals": replace(RELATIVE, reward=potential),
-        "horizon_of": by_distance,
-    },
-    "drawn horizon": {"horizon_of": drawn},
-    "own ends": {"low": ImpatientParameters(**SETTINGS)},
-}
-
-
-@pytest.mark.drawn(one_of=2)
-@pytest.mark.parametrize("name", OWN_FUNCTIONS)
-def test_stack_with_own_functions_resumes_bit_for_bit(name, tmp_path):
-    check_resumes(rl.TD3AgentParameters(**SETTINGS), OWN_FUNCTIONS[name], tmp_path)
-
-
-def check_resumes(top, functions, tmp_path):
-    assert_resumes(partial(created, stack(top, **functions)), tmp_path, after(100, amid))
 
 
 @pytest.mark.parametrize(
@@ -315,21 +273,6 @@ REFUSED = [  # call, kind of error, message
         lambda: stack(TD3, horizon_of=without_chance),
         rl.ParameterError,
         "horizon_of must be a function of observation, goal and uniform numbers ... without_chance",
-    ),
-    (
-        lambda: made(stack(TD3, goals=of_kind(OneReward))),
-        SpaceError,
-        "level 'low': OneReward.judge returns reward as float64 of shape (1,) for 2 rows; needed",
-    ),
-    (
-        lambda: made(stack(TD3, goals=of_kind(TupleOfRewards))),
-        SpaceError,
-        "TupleOfRewards.judge returns difference as object ... needed is a Verdict with float",
-    ),
-    (
-        lambda: made(stack(TD3, goals=of_kind(WholeState))),
-        SpaceError,
-        "WholeState.achieved returns float32 of shape (2, 4) for 2 rows; needed ... (2, 2)",
     ),
     *(
         (
