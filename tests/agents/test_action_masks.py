@@ -1,4 +1,4 @@
-"""Action masks: no forbidden action anywhere, runs that resume, loaded agents, wrong masks."""
+"""Action masks: no forbidden action anywhere, what is kept of masks, and wrong masks."""
 
 from collections import Counter
 from functools import partial

@@ -1,4 +1,4 @@
-"""Action masks of agents of options: no forbidden action anywhere, runs that resume."""
+"""Action masks of agents of options: no forbidden action anywhere."""
 
 from collections import Counter
 
@@ -8,7 +8,6 @@ import coach_rl as rl
 from tests.agents import masked_world
 from tests.agents.test_action_masks import (
     check_no_forbidden_action,
-    check_run_resumes,
     dqn,
     options,
     ppo,
@@ -33,8 +32,3 @@ def test_no_phase_of_skills_takes_a_forbidden_action(name, monkeypatch):
     taken = Counter()
     monkeypatch.setattr(masked_world, "TAKEN", taken)
     check_no_forbidden_action(name, RUNS[name], taken)
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_run_of_skills_with_masks_resumes_bit_for_bit(name, tmp_path):
-    check_run_resumes(RUNS[name], tmp_path)
