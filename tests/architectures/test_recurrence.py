@@ -50,36 +50,6 @@ def test_sequence_equals_steps(kind, dtype, error, length):
         torch.testing.assert_close(found, expected, rtol=0, atol=error)
 
 
-def test_attention_equals_a_loop_over_the_window_and_forgets_the_rest():
-    cell = rl.Attention(size=6, heads=2, window=3).cell(
-        INPUTS, torch.Generator().manual_seed(0), orthogonal=False
-    )
-    cell = cell.double()
-    cell.bias.data.normal_()
-    values = torch.randn(1, 7, INPUTS, dtype=torch.float64)
-    found, state = cell.sequence(values, torch.zeros(1, cell.state_size, dtype=torch.float64))
-    for now in range(7):
-        window = values[0, max(0, now - 2) : now + 1]
-        query, keys, contents = cell.query(values[0, now]), cell.key(window), cell.value(window)
-        heads = []
-        for head, own in enumerate((slice(0, 3), slice(3, 6))):
-            score = keys[:, own] @ query[own] / 3**0.5 + cell.bias[head, -len(window) :]
-            heads.append(score.softmax(dim=0) @ contents[:, own])
-        torch.testing.assert_close(found[0, now], cell.whole(torch.cat(heads)))
-    torch.testing.assert_close(state[0, :-1], values[0, -2:].flatten())
-    assert state[0, -1] == 2
-
-
-@pytest.mark.parametrize("orthogonal", [True, False])
-@pytest.mark.parametrize(("kind", "torchs"), [(rl.GRU, nn.GRU), (rl.LSTM, nn.LSTM)])
-def test_gated_cell_equals_the_layer_of_torch(kind, torchs, orthogonal):
-    cell = cell_of(kind, dtype=torch.float64, orthogonal=orthogonal)
-    layer = torchs(INPUTS, 7, batch_first=True).double()
-    layer.load_state_dict({f"{name}_l0": value for name, value in cell.state_dict().items()})
-    values, state = torch.randn(2, 9, INPUTS).double(), torch.zeros(2, cell.state_size).double()
-    torch.testing.assert_close(cell.sequence(values, state)[0], layer(values)[0])
-
-
 def test_cell_weights_begin_as_asked():
     orthogonal, uniform = (cell_of(rl.GRU, size=64, orthogonal=each) for each in (True, False))
     for gate in orthogonal.weight_hh.chunk(3):
