@@ -241,14 +241,14 @@ def check_won_episodes(monkeypatch, training, **experiment):
     manager.close()
 
 
-WINNING = stack(winner(bonus=CountsParameters()), training=500)
+WINNING = stack(winner(bonus=CountsParameters()), training=300)
 
 
 def test_held_back_transitions_resume_bit_for_bit(tmp_path):
     def is_held(manager):
         return amid(manager) and manager.state_dict()["agents"]["top"]["stores"]["held"]
 
-    assert_resumes(partial(created, WINNING), tmp_path, after(250, is_held))
+    assert_resumes(partial(created, WINNING), tmp_path, after(150, is_held))
 
 
 def test_rows_that_are_cut_off_lose_what_is_held():

@@ -1,6 +1,7 @@
 """Levels with rewards, horizons and ends of their own: what is stored, logged, saved, refused."""
 
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.sessions.acting import Actor
 from coach_rl.telemetry import description
 from tests.agents.goal_stacks import RELATIVE, SETTINGS, stack
+from tests.agents.resuming import after, amid, assert_resumes
 from tests.builders import agents_of, created
 from tests.refusals import check_refused
 
@@ -157,6 +159,27 @@ def test_goals_may_reward_the_change_of_what_is_achieved():
         far, near = (np.linalg.norm(place - goal, axis=1) for place in (before, now))
         np.testing.assert_allclose(each.reward, far - near, rtol=0, atol=2e-6)
     manager.close()
+
+
+OWN_FUNCTIONS = {
+    "reward": {"goals": replace(RELATIVE, reward=cosine)},
+    "reward and horizon": {
+        "goals": replace(RELATIVE, reward=potential),
+        "horizon_of": by_distance,
+    },
+    "drawn horizon": {"horizon_of": drawn},
+    "own ends": {"low": ImpatientParameters(**SETTINGS)},
+}
+
+
+@pytest.mark.drawn(one_of=2)
+@pytest.mark.parametrize("name", OWN_FUNCTIONS)
+def test_stack_with_own_functions_resumes_bit_for_bit(name, tmp_path):
+    check_resumes(rl.TD3AgentParameters(**SETTINGS), OWN_FUNCTIONS[name], tmp_path)
+
+
+def check_resumes(top, functions, tmp_path):
+    assert_resumes(partial(created, stack(top, **functions)), tmp_path, after(100, amid))
 
 
 @pytest.mark.parametrize(

@@ -177,17 +177,6 @@ def test_schedules_count_the_environment_steps_of_decisions_that_last():
 # Acting.
 
 
-def test_testing_acts_greedily_and_keeps_the_noise_for_training():
-    agent = build(action=ACTIONS["box"])
-    bandit = Bandit(agent, flat_pay)
-    before = bandit.state.exploration.state_dict()["used"].copy()
-    with torch.no_grad():
-        mean = agent.model.policy({"x": torch.from_numpy(bandit.x)})[:, :2].clamp(-1, 1)
-    np.testing.assert_allclose(bandit.act(TEST), mean.numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(bandit.state.exploration.state_dict()["used"], before)
-    assert not np.allclose(bandit.act(TRAIN), mean.numpy())
-
-
 def test_only_the_tested_rows_are_silent():
     def act(quiet):
         agent = build(action=ACTIONS["box"], num_envs=3)
@@ -232,15 +221,13 @@ class Shown(Bandit):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("at_start", [True, False])
-def test_observation_outside_its_discrete_space_is_refused(space, wrong, at_start):
+def test_observation_after_a_decision_outside_its_discrete_space_is_refused(space, wrong):
     agent = build(seen=spaces.Dict({"x": space}))
     bandit = Shown(agent, flat_pay)
-    show = bandit.seen
-    action = None if at_start else bandit.act()
+    show, action = bandit.seen, bandit.act()
     bandit.seen = lambda: {"x": np.stack((show()["x"][0], np.asarray(wrong)))}
     with pytest.raises(EnvironmentFault):
-        bandit.act() if at_start else agent.observe(bandit.state, bandit.outcome(action), TRAIN)
+        agent.observe(bandit.state, bandit.outcome(action), TRAIN)
 
 
 # Learning.

@@ -461,12 +461,12 @@ FAILED: list[Case] = [
     ),
     *(
         (None, exits(error, "evaluation"), RunError, f"{name} ... The run had done 20 env")
-        for error in (SystemExit(0), GeneratorExit(), walks.Stop("enough"))
+        for error in (SystemExit(0), GeneratorExit(), stream.Stop("enough"))
         for name in [type(error).__name__]
     ),
     *(
         (None, exits_while_built(error), RunError, f"{name}: ... was raised inside the run, in ")
-        for error in (SystemExit(0), walks.Stop("enough"))
+        for error in (SystemExit(0), stream.Stop("enough"))
         for name in [type(error).__name__]
     ),
 ]

@@ -101,18 +101,6 @@ def test_act_sampled_actions_repeat_with_the_seed(trained, name):
     check_sampled_actions(coach_rl.load(trained(name)))
 
 
-def test_act_sampling_changes_nothing(trained):
-    agent = coach_rl.load(trained("Pendulum_SAC"))
-    before = [value.clone() for value in agent.network["actor"].state_dict().values()]
-    seen = observation_of(agent, (64,))
-    expected = agent.act(seen)
-    for _ in range(100):
-        agent.act(seen, greedy=False)
-    assert np.array_equal(agent.act(seen), expected)
-    after = agent.network["actor"].state_dict().values()
-    assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
-
-
 def test_act_single_and_batch_have_their_shapes(trained):
     agent = coach_rl.load(trained("Pendulum_SAC"))
     array = observation_of(agent)["observation"]
