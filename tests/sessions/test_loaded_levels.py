@@ -88,7 +88,10 @@ def states_at_start(graph_manager, tmp_path):
     def look(graph_manager, task, folder):
         found.update(graph_manager.state_dict()["agents"])
 
-    folder = run(graph_manager, tmp_path, on_start=look)
+    def stop(record, run):
+        run.stop("no more is needed")
+
+    folder = run(graph_manager, tmp_path, on_start=look, callbacks=(stop,))
     return found, folder
 
 

@@ -64,13 +64,8 @@ def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult
     )
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    """A run that was never stopped, which no test may change."""
-    return run(tmp_path_factory.mktemp("whole"))
-
-
-def test_run_experiment_writes_its_folder(whole: RunResult) -> None:
+def test_run_experiment_writes_its_folder(tmp_path: Path) -> None:
+    whole = run(tmp_path)
     assert whole.signal is None
     assert whole.environment_steps == 100
     assert whole.summary is not None
