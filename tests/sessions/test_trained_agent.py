@@ -133,13 +133,6 @@ def test_reset_of_some_rows_leaves_the_others(trained):
     close(whole.act(later)[0], alone.act(later)[0])
 
 
-def test_act_batch_of_another_size_after_reset_is_answered(trained):
-    agent = coach_rl.load(trained("CartPole_DQN"))
-    agent.act(np.zeros((2, 4)))
-    agent.reset()
-    assert agent.act(np.zeros((3, 4))).shape == (3,)
-
-
 def test_network_of_a_hierarchy_is_found_by_level(trained):
     agent = coach_rl.load(trained("Pendulum_SAC"))
     assert set(agent.network) == {"actor", "critics", "temperature"}
