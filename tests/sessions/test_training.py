@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import coach_rl
+from coach_rl.cli.main import main
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets, find_preset
 from coach_rl.core import errors
@@ -61,16 +61,16 @@ def test_train_returns_the_agent_of_an_ordinary_run(tmp_path):
 def test_command_trains_an_algorithm_on_a_class_of_a_file_in_the_working_directory(
     tmp_path, monkeypatch
 ):
-    """In a process of its own: `coach` does not search the working directory by itself."""
+    """Python's search path is as in the program `coach`, without the working directory."""
     monkeypatch.chdir(tmp_path)
+    assert not {"", ".", str(tmp_path)} & {*sys.path}
     (tmp_path / "shore.py").write_text(
         "from gymnasium.envs.classic_control import CartPoleEnv\n\n\n"
         "class Shore(CartPoleEnv):\n    pass\n"
     )
     changes = "; ".join(f"{path}={value}" for path, value in SHORT.items())
     words = ["train", "PPO", "-lvl", "shore:Shore", "--steps", "64", "-ntb", "-c", "-cp", changes]
-    coach = Path(sys.executable).parent / "coach"
-    subprocess.run([coach, *words], check=True, capture_output=True)
+    assert main(words) == 0
     (run,) = Path("experiments/PPO").iterdir()
     assert manifest_of(run)["parameters"]["environment"]["level"] == "shore:Shore"
 
