@@ -26,14 +26,6 @@ def test_a_gaussian_draw_by_hand():
     np.testing.assert_allclose(log_prob, [-0.625 - math.log(2 * math.pi)], rtol=1e-6)
 
 
-def test_a_categorical_draw_by_hand():
-    logits = np.log(np.array([[0.2, 0.5, 0.3]] * 6, np.float32)) + 7
-    noise = np.array([[0.0], [0.19], [0.21], [0.69], [0.71], [0.99]], np.float32)
-    actions, log_prob = CategoricalSampler((3,), single=True).draw(logits, noise)
-    np.testing.assert_array_equal(actions, [0, 0, 1, 1, 2, 2])
-    np.testing.assert_allclose(np.exp(log_prob), [0.2, 0.2, 0.5, 0.5, 0.3, 0.3], rtol=1e-5)
-
-
 def test_choices_are_drawn_as_often_as_their_probabilities_say():
     first, second = np.array([0.1, 0.9]), np.array([0.25, 0.05, 0.7])
     parameters = np.log(np.concatenate([first, second]).astype(np.float32))[None].repeat(40_000, 0)
