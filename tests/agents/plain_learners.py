@@ -17,7 +17,6 @@ from tests.builders import created, flat
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
 MIDDLE, HALF = torch.tensor([1.0, -0.75]), torch.tensor([2.0, 1.25])
-SYMMETRIC = spaces.Box(-1, 1, (2,))
 HEATUP, TRAIN, TEST = (Clock(phase=phase) for phase in (Phase.HEATUP, Phase.TRAIN, Phase.TEST))
 SMALL = rl.TorsoParameters(middleware=(8, 6), activation="relu", orthogonal=False)
 AGENTS = {

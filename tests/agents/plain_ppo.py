@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from gymnasium import spaces
+from plain_recurrence import CELLS
 from torch import Tensor, nn
 from torch.distributions import Categorical, Independent, Normal, kl_divergence
 from torch.nn.functional import linear
@@ -391,18 +392,8 @@ class RecurrentActorCritic(PlainActorCritic):
             return after, after
         if "bias" in weights:
             return self.attended(weights, seen, state)
-        before = state[: weights["weight_hh"].shape[1]]
-        inner = weights["weight_ih"] @ seen + weights["bias_ih"]
-        outer = weights["weight_hh"] @ before + weights["bias_hh"]
-        if len(inner) == 3 * len(before):
-            r, z = torch.sigmoid((inner + outer)[: 2 * len(before)]).chunk(2)
-            new = torch.tanh(inner.chunk(3)[2] + r * outer.chunk(3)[2])
-            after = (1 - z) * new + z * before
-            return after, after
-        i, f, g, o = (inner + outer).chunk(4)
-        kept = torch.sigmoid(f) * state[len(before) :] + torch.sigmoid(i) * torch.tanh(g)
-        output = torch.sigmoid(o) * torch.tanh(kept)
-        return output, torch.cat([output, kept])
+        gates = len(weights["bias_hh"]) // weights["weight_hh"].shape[1]
+        return CELLS[gates](weights, seen, state)
 
     def attended(self, weights, seen: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Attention over the inputs that are known, head by head."""

@@ -1,4 +1,4 @@
-"""Action masks: no forbidden action anywhere, runs that resume, loaded agents, wrong masks."""
+"""Action masks: no forbidden action anywhere, what is kept of masks, and wrong masks."""
 
 from collections import Counter
 from functools import partial
@@ -19,7 +19,6 @@ from coach_rl.exploration_policies.sampling import CategoricalSampler
 from tests import builders
 from tests.agents import masked_world
 from tests.agents.masked_world import ACTIONS, MaskedWorldParameters, walk
-from tests.agents.resuming import after, assert_resumes
 from tests.refusals import check_refused
 
 LEARNING = {
@@ -142,17 +141,6 @@ def check_no_forbidden_action(name, build, taken):
     chosen = [action for number, action in taken if number in (0, "option")]
     assert len(set(chosen)) >= min(space, 2)
     run.close()
-
-
-@pytest.mark.drawn(one_of=4)
-@pytest.mark.parametrize("name", [each for each in RUNS if not each.startswith("uniform")])
-def test_run_with_masks_resumes_bit_for_bit(name, tmp_path):
-    check_run_resumes(RUNS[name], tmp_path)
-
-
-def check_run_resumes(build, tmp_path):
-    build = partial(build, steps=1_200, num_envs=3)
-    assert_resumes(lambda seed: build(seed=seed), tmp_path, after(500), after(800))
 
 
 def test_masks_are_no_inputs_of_the_networks():

@@ -169,6 +169,7 @@ def of(kind):
     return kind(**{each.name: getattr(GOALS, each.name) for each in fields(GOALS)})
 
 
+@pytest.mark.drawn(one_of=3, each="kind")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     ("kind", "message"),
@@ -186,6 +187,7 @@ def test_goals_of_wrong_form_are_refused_when_built(kind, message, place):
     check_refused(lambda: PLACES[place](of(kind)).close(), SpaceError, message)
 
 
+@pytest.mark.drawn(one_of=3, each="kind")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
     ("kind", "message"),
@@ -200,6 +202,7 @@ def test_goals_of_too_few_rows_later_are_errors(kind, message, place):
         check_refused(lambda: list(manager.improve()), RunError, message)
 
 
+@pytest.mark.drawn(one_of=3, each="kind")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", [Static, OfClass])
 def test_goals_of_static_and_class_methods_are_accepted(kind, place):

@@ -1,17 +1,12 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 from decisions import context, request, transition
 from gymnasium import spaces
-from plain_learners import manager
 from plain_learners import run as run_agent
-from resuming import after, assert_resumes
 
 import coach_rl as rl
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.spaces import check_actions
 from coach_rl.extensions.update_modes.recorded_steps import compiler_present
 from coach_rl.memories import TransitionBatch
 
@@ -76,13 +71,6 @@ def batch(**changes):
 
 ONLINE = [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]
 """Values of actions 5 and 6 in each state; action 6 is the better one."""
-
-
-def test_actions_of_other_whole_numbers_are_as_good():
-    wide, narrow = build(), build()
-    wide.learner.learn_from_batch(batch())
-    narrow.learner.learn_from_batch(batch(action=torch.tensor([6, 5], dtype=torch.int16)))
-    assert torch.equal(wide.learner.network.online, narrow.learner.network.online)
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # inductor's own
@@ -152,40 +140,6 @@ def test_it_learns_what_each_button_is_worth(changes):
     assert evaluation.scalars["evaluation/reward_mean"] == 1.0
 
 
-def chain_values(length, discount):
-    """Optimal values [length, 2] of going left and right, by value iteration."""
-    found = np.zeros((length, 2))
-    for _ in range(100):
-        for state in range(length):
-            for action in (0, 1):
-                after = min(max(state + 2 * action - 1, 0), length - 1)
-                reward = {0: 0.001, length - 1: 1.0}.get(after, 0.0)
-                found[state, action] = reward + discount * found[after].max()
-    return found
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"dueling": True, "head": HEADS["quantiles"]}, {"head": HEADS["categorical"]}],
-    ids=["plain", "dueling quantiles", "categorical"],
-)
-def test_it_learns_the_values_of_a_chain(changes):
-    params = parameters(
-        **{
-            "discount": 0.5,
-            "target_sync": rl.TargetSync(rate=0.1),
-            "learning": {"updates_per_step": 0.25, "batch": 32},
-            "exploration": exploring(),
-            "rate": 0.02,
-            **changes,
-        }
-    )
-    agent, _ = run(rl.ChainParameters(length=4, observation="one_hot"), params, steps=3600)
-    found = agent.learner.acting.outputs({"observation": np.eye(4, dtype=np.float32)})
-    np.testing.assert_allclose(found, chain_values(4, 0.5), atol=0.1)
-
-
 # When it learns, and what it tells.
 
 
@@ -235,16 +189,6 @@ def test_testing_is_greedy_and_training_explores(exploration):
     assert set(act(agent, states, TRAIN).tolist()) == {5, 6}
 
 
-@pytest.mark.parametrize("dueling", [False, True])
-def test_images_are_acted_on_in_torch(dueling):
-    seen = spaces.Dict({"image": spaces.Box(0, 255, (5, 5, 1), np.uint8)})
-    torso = rl.TorsoParameters(convolutions="shallow")
-    agent = build(seen=seen, torso=torso, dueling=dueling)
-    seen = {"image": np.zeros((2, 5, 5, 1), np.uint8)}
-    action = agent.act(agent.new_rows(2, seed=0), request(seen, greedy=True), TRAIN)
-    check_actions(BUTTONS, action)
-
-
 def test_observations_are_normalised_alike_in_acting_and_learning():
     agent = build(normalise_observations=5.0)
     for state in (0, 0, 0, 1):
@@ -261,45 +205,4 @@ def test_observations_are_normalised_alike_in_acting_and_learning():
 # Saving.
 
 
-EVERYTHING = {
-    "double and prioritised": {"memory": PRIORITIES, "normalise_observations": 5.0},
-    "dueling quantiles, three steps": {
-        "head": HEADS["quantiles"],
-        "dueling": True,
-        "memory": rl.ReplayMemoryParameters(capacity=200, n_step=3),
-        "exploration": rl.Boltzmann(),
-    },
-    "categorical": {"head": HEADS["categorical"], "target_sync": rl.TargetSync(rate=0.1)},
-}
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize("kind", EVERYTHING)
-def test_dqn_saved_while_learning_resumes_bit_for_bit(kind, tmp_path):
-    params = parameters(
-        learning={"updates_per_step": 0.75, "learning_starts": 20},
-        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.0),
-        **EVERYTHING[kind],
-    )
-    build = partial(
-        manager,
-        params,
-        rl.ChainParameters(length=5, slip=0.1),
-        num_envs=3,
-        training=rl.EnvironmentSteps(300),
-        heatup=rl.EnvironmentSteps(12),
-        evaluation_interval=rl.EnvironmentSteps(100),
-        evaluation_episodes=rl.EnvironmentEpisodes(2),
-        progress_interval=rl.EnvironmentSteps(50),
-    )
-    assert_resumes(build, tmp_path, after(150), kinds=("train", "episode"))
-
-
 # Actions.
-
-
-def test_a_box_cut_into_bins_is_as_good_as_buttons():
-    bins = rl.OutputFilter(action=(rl.BoxDiscretization(num_bins=5),))
-    agent = build(action=spaces.Box(-2, 2, (1,)), output_filter=bins)
-    fill(agent, agent.learner.network.online, [[0.0] * 3] * 4 + [[1.0] * 3])
-    assert act(agent, [0, 1], TEST).tolist() == [[2.0], [2.0]]

@@ -41,6 +41,7 @@ def test_gradient_steps_equal_those_of_plain_dqn(head, network, number, masked):
     agent = build(params, ACTIONS, masked=masked)
     wrapped = agent.learner.network
     plain = PlainDQN(params, agent)
+    assert bool(plain.online.layers("state")) == params.network.dueling
     start = wrapped.online.clone()
     for batch in batches(4, ACTIONS, seed=number, masked=masked):
         expected = plain.step(batch)

@@ -142,52 +142,6 @@ def flat(transition):
     }
 
 
-def test_a_transition_joins_what_was_seen_chosen_and_came_of_it():
-    agent = Scribe()
-    state = started(agent)
-    agent.observe(
-        state,
-        outcome(index(2, 0), [5, 4], [9, 7], terminated=[1, 0], truncated=[0, 1]),
-        clock=TRAIN,
-    )
-    (transition,) = agent.stored
-    assert flat(transition) == {
-        "rows": [2, 0],
-        "x": [3, 1],
-        "goal": [9, 7],
-        "next_x": [5, 4],
-        "reward": [2.0, 4.0],  # 1 and 2, doubled by the filter
-        "terminated": [True, False],
-        "truncated": [False, True],
-        "duration": [3, 4],
-    }
-    np.testing.assert_allclose(transition.action, [[0.2], [0.0]])
-    assert list(transition.extras) == ["log_prob"]
-    np.testing.assert_array_equal(transition.extras["log_prob"], [-2.0, 0.0])
-
-
-def test_rows_that_answer_at_other_times_keep_their_own_pending_observation():
-    agent = Scribe()
-    state = started(agent)
-    agent.observe(state, outcome(index(1), [20], [8]), clock=TRAIN)
-    act(agent, index(1), [20], [8], starts=False, state=state)
-    agent.observe(state, outcome(index(0, 1), [10, 21], [7, 8]), clock=TRAIN)
-    first, second = (flat(transition) for transition in agent.stored)
-    assert (first["rows"], first["x"], first["next_x"]) == ([1], [2], [20])
-    assert (second["rows"], second["x"], second["next_x"]) == ([0, 1], [1, 20], [10, 21])
-
-
-def test_an_observation_is_filtered_once_and_acted_on_as_it_was_filtered():
-    agent = Scribe()
-    state = started(agent)
-    agent.observe(state, outcome(index(0), [5], [7]), clock=TRAIN)
-    agent.input_filter.filtered_calls.clear()
-    # what the level shows again is not filtered again: 55 is never looked at
-    act(agent, index(0), [55], [7], starts=False, state=state)
-    assert agent.input_filter.filtered_calls == []
-    assert agent.saw[-1] == {"x": [1005], rl.GOAL_KEY: [1007]}
-
-
 def test_the_filter_hears_what_starts_and_what_ends():
     agent = Scribe()
     state = started(agent)
@@ -202,18 +156,6 @@ def test_the_filter_hears_what_starts_and_what_ends():
         (keys, [0, 1, 2], [False, False, False], True),
         ("reward", [0, 1, 2], [True, True, False], True),
     ]
-
-
-def test_after_a_real_end_the_first_observation_is_taken_in_and_the_last_one_stored():
-    agent = Scribe()
-    state = started(agent)
-    rows = index(0, 1, 2)
-    agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], terminated=[0, 1, 0]), TRAIN)
-    agent.input_filter.filtered_calls.clear()
-    act(agent, rows, [4, 50, 6], [7, 8, 9], starts=[0, 1, 0], fresh=[0, 1, 0], state=state)
-    assert agent.input_filter.filtered_calls == [([rl.GOAL_KEY, "x"], [1], [True], True)]
-    assert agent.saw[-1]["x"] == [1004, 1050, 1006]
-    assert flat(agent.stored[0])["next_x"] == [4, 5, 6]
 
 
 def test_a_new_goal_inside_an_episode_refilters_the_goal_alone_and_teaches_nothing():
@@ -281,33 +223,9 @@ def test_a_level_without_goals_has_nothing_to_refilter():
     assert agent.input_filter.filtered_calls == []
 
 
-def test_actions_are_clipped_and_mapped_for_the_environment_and_stored_as_chosen():
-    agent = Scribe()
-    agent.script = lambda rows: ActionInfo(action=np.array([[-3.0], [0.5], [1.5]], np.float32))
-    state = agent.new_rows(3, seed=0)
-    sent = act(agent, index(0, 1, 2), [1, 2, 3], [7, 8, 9], state=state)
-    np.testing.assert_array_equal(sent, [[-10.0], [5.0], [10.0]])
-    agent.observe(state, outcome(index(0, 1, 2), [1, 2, 3], [7, 8, 9]), clock=TRAIN)
-    np.testing.assert_array_equal(agent.stored[0].action, [[-3.0], [0.5], [1.5]])
-
-
-def test_dict_actions_are_clipped_sent_and_stored_part_by_part():
-    space = spaces.Dict({"grip": spaces.Discrete(5), "move": BOX})
-    agent = Scribe(action_space=space, scaled=False)
-    action = {"grip": np.array([4]), "move": np.array([[2.0]], np.float32)}
-    agent.script = lambda rows: ActionInfo(action=action, extras={"value": np.array([0.5])})
-    state = agent.new_rows(2, seed=0)
-    sent = act(agent, index(1), [1], [7], state=state)
-    assert {key: part.tolist() for key, part in sent.items()} == {"grip": [4], "move": [[1.0]]}
-    agent.observe(state, outcome(index(1), [1], [7]), clock=TRAIN)
-    (transition,) = agent.stored
-    stored = {key: part.tolist() for key, part in transition.action.items()}
-    assert stored == {"grip": [4], "move": [[2.0]]}
-    assert {key: part.tolist() for key, part in transition.extras.items()} == {"value": [0.5]}
-
-
 def test_heatup_acts_at_random_all_over_the_space_without_the_policy():
-    agent = Scribe(scaled=False)
+    wide = spaces.Box(-10, 10, (1,), np.float32)  # ten times the agent's own
+    agent = Scribe(action_space=wide)
     state = agent.new_rows(3, seed=0)
     rows, actions = index(0, 1, 2), []
     for step in range(300):
@@ -315,11 +233,11 @@ def test_heatup_acts_at_random_all_over_the_space_without_the_policy():
         sent = act(
             agent, rows, [1, 2, 3], [7, 8, 9], starts=first, fresh=first, clock=HEATUP, state=state
         )
-        check_actions(BOX, sent)
+        check_actions(wide, sent)
         actions.append(sent[:, 0])
     assert agent.saw == []
     # 900 uniform numbers in four bins: 225 each, standard error 13
-    assert np.abs(np.histogram(actions, bins=4, range=(-1, 1))[0] - 225).max() < 65
+    assert np.abs(np.histogram(actions, bins=4, range=(-10, 10))[0] - 225).max() < 65
 
 
 def test_random_actions_do_not_depend_on_the_number_of_rows():
@@ -329,76 +247,6 @@ def test_random_actions_do_not_depend_on_the_number_of_rows():
         return act(agent, index(1), [1], [7], clock=HEATUP, state=state).tolist()
 
     assert random_action(2) == random_action(6)
-
-
-@pytest.mark.parametrize("keeps", [True, False])
-def test_decisions_made_in_heatup_are_stored_only_where_the_algorithm_keeps_them(keeps):
-    agent = Scribe(heatup=keeps)
-    state = started(agent, clock=HEATUP)
-    agent.observe(state, outcome(index(0, 1, 2), [4, 5, 6], [7, 8, 9]), clock=HEATUP)
-    assert [flat(transition)["rows"] for transition in agent.stored] == [[0, 1, 2]] * keeps
-    assert agent.input_filter.learned == 6  # statistics learn from them either way
-
-
-def test_a_decision_left_open_by_heatup_keeps_the_phase_it_was_made_in():
-    agent = Scribe()
-    state = started(agent, clock=HEATUP)
-    agent.observe(state, outcome(index(0), [4], [7]), clock=HEATUP)
-    act(agent, index(0), [4], [7], starts=False, clock=TRAIN, state=state)
-    ended = outcome(
-        index(2, 0, 1), [40, 41, 42], [9, 7, 8], reward=[1.0, 2.0, 3.0], terminated=[1, 0, 0]
-    )
-    agent.observe(state, ended, TRAIN)
-    (transition,) = agent.stored
-    assert flat(transition) == {
-        "rows": [0],
-        "x": [4],
-        "goal": [7],
-        "next_x": [41],
-        "reward": [4.0],
-        "terminated": [False],
-        "truncated": [False],
-        "duration": [4],
-    }
-
-
-def test_what_follows_a_dropped_decision_starts_from_its_outcome():
-    agent = Scribe()
-    state = started(agent, clock=HEATUP)
-    agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
-    act(agent, index(0), [4], [7], starts=False, clock=TRAIN, state=state)
-    agent.observe(state, outcome(index(0), [5], [7]), clock=TRAIN)
-    assert [(t["x"], t["next_x"]) for t in map(flat, agent.stored)] == [([4], [5])]
-
-
-def test_testing_stores_nothing_and_teaches_the_filter_nothing():
-    agent = Scribe()
-    state = started(agent, clock=TEST)
-    rows = index(0, 1, 2)
-    for step in range(3):
-        agent.observe(state, outcome(rows, [4, 5, 6], [7, 8, 9], truncated=[0, 0, 1]), TEST)
-        act(
-            agent,
-            rows,
-            [4, 5, step],
-            [7, 8, 9],
-            starts=[1, 0, 1],
-            fresh=[0, 0, 1],
-            clock=TEST,
-            state=state,
-        )
-    assert agent.stored == []
-    assert agent.input_filter.learned == 0
-    assert all(learn is False for *_, learn in agent.input_filter.filtered_calls)
-    # observations still pass through the filter, and the policy sees them
-    assert agent.saw[-1]["x"] == [1004, 1005, 1002]
-
-
-def test_testing_silences_every_row_and_training_those_that_are_tested():
-    agent = Scribe()
-    state = started(agent, clock=TEST)
-    act(agent, index(0, 1), [1, 1], [7, 7], starts=False, state=state, greedy=[1, 0])
-    assert agent.greedy == [[True, True, True], [True, False]]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -494,48 +342,3 @@ def test_an_agent_without_filters_sees_and_acts_as_it_is():
     np.testing.assert_allclose(sent, [[0.1]])
     assert agent.saw == [{"x": [5], rl.GOAL_KEY: [7]}]
     assert agent.policy_state_dict()["filters"] == {"input": {}, "output": {}}
-
-
-def test_the_filters_state_is_saved_and_restored():
-    agent = Scribe()
-    started(agent)
-    saved = agent.policy_state_dict()["filters"]
-    assert saved == {"input": {"learned": 3}, "output": {"kind": "ten"}}
-    other = Scribe()
-    other.load_state_dict({"filters": saved})
-    assert other.input_filter.learned == 3
-
-
-def test_rows_restored_with_open_decisions_go_on_as_if_never_stopped():
-    def finish(agent, state):
-        agent.observe(state, outcome(index(0, 2), [4, 6], [7, 9]), clock=TRAIN)
-        random = act(agent, index(1), [0], [8], starts=False, clock=HEATUP, state=state)
-        noise = state.exploration.draw(index(0, 1, 2))
-        return [flat(t) for t in agent.stored], random.tolist(), noise.tolist(), state.filters
-
-    agent = Scribe()
-    state = started(agent)
-    state.exploration.draw(index(1))
-    saved = state.state_dict()
-    expected = finish(agent, state)
-    other = Scribe()
-    restored = other.new_rows(3, seed=77)
-    restored.load_state_dict(saved)
-    found = finish(other, restored)
-    assert found[:3] == expected[:3]
-    np.testing.assert_array_equal(found[3]["seen"], expected[3]["seen"])
-    assert expected[0][0]["x"] == [1, 3]
-
-
-def test_a_saved_row_state_shares_nothing_with_the_rows():
-    agent = Scribe()
-    state = started(agent)
-    saved = state.state_dict()
-    kept = saved["pending"]["x"].tolist(), saved["choice"]["log_prob"].tolist()
-    agent.observe(state, outcome(index(0), [4], [7]), clock=TRAIN)
-    state.choice["log_prob"][:] = 99
-    assert (saved["pending"]["x"].tolist(), saved["choice"]["log_prob"].tolist()) == kept
-    restored = agent.new_rows(3, seed=0)
-    restored.load_state_dict(saved)
-    restored.pending["x"][:] = -5
-    assert saved["pending"]["x"].tolist() == kept[0]

@@ -10,7 +10,6 @@ import coach_rl as rl
 from coach_rl.core.records import take
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.environments.world import WorldEnvironment, WorldStep
-from coach_rl.extensions.testing.states import assert_same_state
 from tests import builders
 from tests.agents.decisions import stored_by
 
@@ -149,32 +148,3 @@ def test_the_ledger_of_hindsight_holds_what_the_level_said():
     kept = store.kept()
     assert store.ledger["/reached"][kept].any()
     np.testing.assert_array_equal(store.ledger["/reached"][kept], store.ledger["/terminated"][kept])
-
-
-def test_transitions_do_not_depend_on_the_company_of_other_rows():
-    def first_row(num_envs):
-        graph_manager = manager(ddpg(), num_envs=num_envs)
-        stored = stored_by(graph_manager.graph.agents["top"])
-        list(graph_manager.heatup(rl.EnvironmentSteps(60 * num_envs)))
-        return [
-            {key: (one.observation[key][0].tolist(), one.next_observation[key][0].tolist())}
-            for one in stored
-            for key in one.observation
-        ]
-
-    assert first_row(1) == first_row(4)
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize("agent", [ddpg(n_step=3), ppo()])
-@pytest.mark.parametrize("ticks", [31, 32, 33])
-def test_a_stack_stopped_where_a_goal_moves_resumes_bit_for_bit(agent, ticks):
-    def rest(graph_manager):
-        list(graph_manager.train_and_act(rl.EnvironmentSteps(120)))
-        state = graph_manager.state_dict()
-        return {**state, "training_seconds": 0.0, "wall_seconds": 0.0}
-
-    first, second = manager(agent), manager(agent)
-    list(first.train_and_act(rl.EnvironmentSteps(3 * ticks)))
-    second.load_state_dict(first.state_dict())
-    assert_same_state(rest(second), rest(first))

@@ -1,7 +1,6 @@
 """What DDPG, TD3 and SAC share: when they learn, what they learn from, acting, saving."""
 
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from plain_learners import (
     parameters,
     run,
 )
-from resuming import after, assert_resumes
 
 import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
@@ -216,14 +214,6 @@ def test_a_prioritised_memory_receives_errors(kind):
         assert errors.abs().min() > 0
 
 
-def test_a_uniform_memory_is_told_nothing():
-    agent = build("ddpg")
-    store(agent, batches(1)[0])
-    agent.memory.note_errors = None  # calling it would raise
-    agent.earned = 3
-    assert agent.train(TRAIN).training_steps == 3
-
-
 # Acting.
 
 
@@ -231,20 +221,6 @@ def act(agent, clock=TRAIN, count=50, state=None, greedy=False):
     observation = np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
     state = state or agent.new_rows(count, seed=0)
     return agent.act(state, request({"x": observation}, greedy=greedy), clock)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_heat_up_covers_the_whole_box_evenly(kind):
-    agent = build(kind, num_envs=200)
-    state = agent.new_rows(200, seed=0)
-    actions = np.concatenate([act(agent, HEATUP, 200, state) for _ in range(20)])
-    shares = (actions - BOX.low) / (BOX.high - BOX.low)
-    for element in range(2):
-        counts, _ = np.histogram(shares[:, element], bins=10, range=(0, 1))
-        assert counts.sum() == 4000
-        assert counts.min() > 330
-        assert counts.max() < 470
-    assert abs(np.corrcoef(shares.T)[0, 1]) < 0.05
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -270,30 +246,6 @@ def test_noise_is_in_half_ranges_and_is_clipped(kind):
         assert {BOX.low[element], BOX.high[element]} < set(actions[:, element])
     assert (actions >= BOX.low).all()
     assert (actions <= BOX.high).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_behind_an_output_filter_the_agent_lives_in_its_own_box(kind):
-    made = manager(
-        parameters(kind, output_filter=rl.OutputFilter(action=(rl.LinearBoxToBoxMap(),))),
-        rl.SteadyPayParameters(low=-1.0, high=3.0),
-        num_envs=4,
-    )
-    (agent,) = made.graph.agents.values()
-    assert agent.action_space == spaces.Box(-1, 1, (1,))
-    sent, environment = [], made.graph.training.levels[0].environment
-    send = environment.send
-    environment.send = lambda directive, rows: (
-        sent.append(directive.action),
-        send(directive, rows),
-    )
-    after_ticks(made, 10, "heatup")
-    after_ticks(made, 10)
-    kept = agent.memory.trajectories()["/agents/agent/actions"]
-    assert kept.min() < -0.5
-    assert kept.max() <= 1
-    np.testing.assert_allclose(1 + 2 * kept, np.stack(sent, axis=1), rtol=1e-5, atol=1e-5)
-    made.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -380,67 +332,6 @@ def test_statistics_are_of_what_was_acted_on_and_memory_keeps_raw_numbers(kind):
     assert all(tuple(row) in raw for row in batch)
 
 
-# Going on after a stop.
-
-GOAL = rl.GoalSpace(
-    key="achieved_goal",
-    low=(-1.0, -1.0),
-    high=(1.0, 1.0),
-    threshold=(0.4, 0.4),
-    reached_within="ball",
-)
-PRIORITIES = {"prioritised": rl.PrioritisedParameters(anneal_beta_over=rl.EnvironmentSteps(300))}
-RESUMED = {
-    "normalised, hard target": {
-        "normalise_observations": 5.0,
-        "algorithm": {"target_sync": rl.TargetSync(every=7)},
-    },
-    "prioritised, three steps": {"memory": {**PRIORITIES, "n_step": 3, "capacity": 120}},
-    "hindsight": {
-        "memory": {
-            "relabelling": rl.HindsightParameters(goal=GOAL, goal_ends_episode=True),
-            "capacity": 150,
-        }
-    },
-}
-EXPLORING = {
-    "normalised, hard target": {"exploration": rl.OrnsteinUhlenbeckNoise()},
-    "hindsight": {"parameter_noise": rl.ParameterNoise(adapt_every=5)},
-}
-
-
-def resumable(kind, setting, seed):
-    """A little of everything, in rows whose episodes don't end together."""
-    changes = dict(RESUMED[setting])
-    if kind in NOISES:
-        changes |= EXPLORING.get(setting, {})
-    params = parameters(
-        kind,
-        learning={"updates_per_step": 0.75, "learning_starts": 20, "report_every": 9},
-        learning_rate_schedule=rl.LinearSchedule(start=1.0, end=0.2),
-        **changes,
-    )
-    return manager(
-        params,
-        rl.GoalPointMassParameters(max_episode_steps=11, terminate=True, threshold=0.4),
-        num_envs=3,
-        seed=seed,
-        heatup=rl.EnvironmentSteps(30),
-        training=rl.EnvironmentSteps(210),
-        evaluation_interval=rl.EnvironmentSteps(100),
-        evaluation_episodes=rl.EnvironmentEpisodes(2),
-        progress_interval=rl.EnvironmentSteps(60),
-    )
-
-
-@pytest.mark.drawn(one_of=3, each="kind")
-@pytest.mark.parametrize("setting", RESUMED)
-@pytest.mark.parametrize("kind", KINDS)
-def test_off_policy_agent_saved_while_learning_resumes_bit_for_bit(kind, setting, tmp_path):
-    build = partial(resumable, kind, setting)
-    assert_resumes(build, tmp_path, after(99), after(150), kinds=("train", "episode"))
-
-
 def test_actor_and_critics_do_not_begin_alike():
     """They draw from one stream, one after the other."""
     critics = build("td3").learner.critics.module
@@ -458,7 +349,7 @@ def test_actor_and_critics_do_not_begin_alike():
     "kind",
     [pytest.param(kind, marks=() if kind == "sac" else pytest.mark.slow) for kind in KINDS],
 )
-def test_compiled_equals_eager_to_rounding(kind):
+def test_compiled_equals_eager_to_rounding(kind, compiler):
     def trained(mode):
         agent = build(
             kind,
@@ -485,7 +376,7 @@ def test_compiled_equals_eager_to_rounding(kind):
     assert metrics == pytest.approx(others, rel=1e-3, abs=1e-4)
 
 
-# What it cannot serve.
+# What it serves.
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ import pytest
 
 import coach_rl as rl
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
-from coach_rl.core.errors import NonFiniteError, RunError, SpaceError
+from coach_rl.core.errors import NonFiniteError, RunError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.sessions.acting import Actor
 from coach_rl.telemetry import description
@@ -106,25 +106,6 @@ class EndingParameters(rl.TD3AgentParameters):
 @parameter_class
 class EndingByChanceParameters(rl.TD3AgentParameters):
     AGENT = EndingByChance
-
-
-@parameter_class
-class OneReward(rl.GoalSpace):
-    def judge(self, goal, achieved, before=None):
-        verdict = super().judge(goal, achieved)
-        return verdict._replace(reward=verdict.reward[:1])
-
-
-@parameter_class
-class TupleOfRewards(rl.GoalSpace):
-    def judge(self, goal, achieved, before=None):
-        return tuple(super().judge(goal, achieved))
-
-
-@parameter_class
-class WholeState(rl.GoalSpace):
-    def achieved(self, observation):
-        return np.concatenate([observation[PLACE]] * 2, axis=1)
 
 
 @parameter_class
@@ -315,21 +296,6 @@ REFUSED = [  # call, kind of error, message
         lambda: stack(TD3, horizon_of=without_chance),
         rl.ParameterError,
         "horizon_of must be a function of observation, goal and uniform numbers ... without_chance",
-    ),
-    (
-        lambda: made(stack(TD3, goals=of_kind(OneReward))),
-        SpaceError,
-        "level 'low': OneReward.judge returns reward as float64 of shape (1,) for 2 rows; needed",
-    ),
-    (
-        lambda: made(stack(TD3, goals=of_kind(TupleOfRewards))),
-        SpaceError,
-        "TupleOfRewards.judge returns difference as object ... needed is a Verdict with float",
-    ),
-    (
-        lambda: made(stack(TD3, goals=of_kind(WholeState))),
-        SpaceError,
-        "WholeState.achieved returns float32 of shape (2, 4) for 2 rows; needed ... (2, 2)",
     ),
     *(
         (

@@ -1,22 +1,19 @@
-"""PPO on levels: decisions that last, rows out of step, orders that change, stops in the middle."""
+"""PPO on levels: its first sub-goals, and the room of its rollout."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 import small_agents
 from decisions import stored_by
-from resuming import after, amid, assert_resumes
 from small_agents import ddpg
 
 from coach_rl.core.goals import GoalSpace
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
+from tests.builders import agents_of
 
 PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
-OPTIONS = OptionSpace(count=4)
 
 
 def ppo(**algorithm):
@@ -27,14 +24,6 @@ def ppo(**algorithm):
 def go(observation, space):
     """Push to the lower right, whatever the order."""
     return np.tile(np.array([[0.9, -0.4]], np.float32), (len(observation["observation"]), 1))
-
-
-def manager(upper, lower, space, *, schedule=None, **more):
-    return small_agents.stack(lower, space, top=upper, **more, **(schedule or {}))
-
-
-def agents_of(graph_manager):
-    return list(graph_manager.graph.agents.values())
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -48,7 +37,8 @@ def test_the_first_sub_goals_cover_the_whole_goal_space(relative):
         elements=(0, 1),
         relative=relative,
     )
-    graph_manager = manager(ppo(rollout=EnvironmentSteps(1000)), ddpg(), goals, horizon=1)
+    upper = ppo(rollout=EnvironmentSteps(1000))
+    graph_manager = small_agents.stack(ddpg(), goals, top=upper, horizon=1)
     top, asked = agents_of(graph_manager)[0], []
     act = top.act
     top.act = lambda *given: asked.append(act(*given)) or asked[-1]
@@ -70,10 +60,10 @@ def test_the_first_sub_goals_cover_the_whole_goal_space(relative):
 def test_the_rollout_has_room_for_whatever_a_tick_brings(horizon):
     """Also where acting turns random and back with decisions open."""
     num_envs, rollout = 7, 9
-    graph_manager = manager(
-        ppo(rollout=EnvironmentSteps(rollout)),
+    graph_manager = small_agents.stack(
         ScriptedAgentParameters(policy=go),
         PLACES,
+        top=ppo(rollout=EnvironmentSteps(rollout)),
         horizon=horizon,
         num_envs=num_envs,
     )
@@ -88,17 +78,3 @@ def test_the_rollout_has_room_for_whatever_a_tick_brings(horizon):
         "the test wants decisions that come in while acting is random"
     )
     graph_manager.close()
-
-
-@pytest.mark.drawn(one_of=4)
-@pytest.mark.parametrize(
-    ("lower", "space"),
-    [(ppo, PLACES), (ppo, OPTIONS), (ddpg, PLACES), (ddpg, OPTIONS)],
-    ids=["ppo-goals", "ppo-options", "ddpg-goals", "ddpg-options"],
-)
-def test_ppo_above_stopped_in_mid_sub_episode_resumes_bit_for_bit(lower, space, tmp_path):
-    schedule = {"heatup": EnvironmentSteps(40), "progress_interval": EnvironmentSteps(5)}
-    upper = ppo(rollout=EnvironmentSteps(12), discount_by_duration=True)
-    more = {"schedule": schedule, "reward_discount": 0.95}
-    build = partial(manager, upper, lower(), space, **more)
-    assert_resumes(build, tmp_path, after(35, amid), after(295, amid))  # in heat-up; among updates

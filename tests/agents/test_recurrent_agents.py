@@ -1,6 +1,5 @@
 """Recurrent agents: acting equals passing over the whole episode, learning equals single steps."""
 
-import copy
 from dataclasses import replace
 from functools import partial
 
@@ -174,51 +173,6 @@ def test_acting_equals_passing_over_the_episode(algorithm, recurrence):
                 np.testing.assert_allclose(found, greedy_action(agent, seen), atol=1e-5)
                 compared += len(seen) > 3
     assert compared > 30
-
-
-@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
-def test_saved_rows_and_agent_continue_bit_for_bit(algorithm):
-    agent = build(parameters(algorithm, rl.GRU(size=4)))
-    rows = Rows(agent, seed=2)
-    for _ in range(40):
-        rows.step(TRAIN)
-        agent.train(TRAIN)
-    other = build(parameters(algorithm, rl.GRU(size=4)))
-    other.load_state_dict(copy.deepcopy(agent.state_dict()))
-    again = copy.copy(rows)
-    again.agent, again.state = other, other.new_rows(3, 77)
-    again.state.load_state_dict(copy.deepcopy(rows.state.state_dict()))
-    again.rng = copy.deepcopy(rows.rng)
-    for name in ("now", "starts", "fresh", "waits", "seen"):
-        setattr(again, name, copy.deepcopy(getattr(rows, name)))
-    for _ in range(40):
-        for each in (rows, again):
-            each.step(TRAIN)
-            each.agent.train(TRAIN)
-        for name, values in rows.state.choice.items():
-            np.testing.assert_array_equal(values, again.state.choice[name])
-    for name, network in (("q", agent),) if algorithm == "DQN" else ():
-        assert torch.equal(
-            network.learner.networks[name].online, other.learner.networks[name].online
-        )
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
-@pytest.mark.parametrize(
-    "recurrence", [rl.GRU(size=4), rl.LSTM(size=4), rl.MinGRU(size=4), rl.Attention(size=4)]
-)
-def test_recurrent_agents_learn_finite_parameters(algorithm, recurrence):
-    agent = build(parameters(algorithm, recurrence))
-    rows, trained = Rows(agent, seed=3), 0
-    for _ in range(120):
-        rows.step(TRAIN)
-        report = agent.train(TRAIN)
-        trained += 0 if report is None else report.training_steps
-    assert trained >= 12
-    for network in agent.parts().values():
-        if hasattr(network, "online"):
-            assert torch.isfinite(network.online).all()
 
 
 PPO = partial(parameters, "PPO")

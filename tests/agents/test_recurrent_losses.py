@@ -22,6 +22,7 @@ from coach_rl.agents.sac_agent import SACBatch
 from coach_rl.agents.td3_agent import TD3Batch
 from coach_rl.architectures.action_masks import AllowedOutputs
 from coach_rl.core.records import ALLOWED
+from tests.agents.small_dqns import masks_of
 
 SEEN = {"x": spaces.Box(-99, 99, (3,), np.float32)}
 BOX = spaces.Box(np.float32([-1, -2]), np.float32([3, 0.5]))
@@ -204,21 +205,12 @@ def test_sac_losses_equal_plain_steps(algorithm):
     )
 
 
-def masks(rows, rng):
-    """Random masks [rows, M] that allow one action or more of each choice."""
-    found = []
-    for size in SIZES:
-        mask = rng.random((rows, size)) < 0.5
-        mask[np.arange(rows), rng.integers(size, size=rows)] = True
-        found.append(mask)
-    return torch.from_numpy(np.concatenate(found, axis=1))
-
-
 def with_masks(batch):
     rng, rows = np.random.default_rng(3), len(batch.reward)
+    now, later = (torch.from_numpy(masks_of(SIZES, rows, rng)) for _ in range(2))
     return batch._replace(
-        observation=batch.observation | {ALLOWED: masks(rows, rng)},
-        next_observation=batch.next_observation | {ALLOWED: masks(rows, rng)},
+        observation=batch.observation | {ALLOWED: now},
+        next_observation=batch.next_observation | {ALLOWED: later},
     )
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import gymnasium
 import numpy as np
 import pytest
 from decisions import context, request
@@ -12,7 +11,6 @@ import coach_rl as rl
 from coach_rl.agents.own_filters import ScaledOutput, UnfilteredOutput
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.extensions.testing.states import assert_same_state
-from tests.builders import flat
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,))})
 FAR = spaces.Box(np.float32([0, -4, 10]), np.float32([100, 52, 10.5]))
@@ -99,42 +97,3 @@ def test_policy_of_the_same_units_loads():
     built(FAR, scale_actions=False).load_policy(earlier)
     for scales in (True, False):  # of an earlier release, in the same units
         built(UNIT, scale_actions=scales).load_policy(built(UNIT).policy_state_dict())
-
-
-class Dial(gymnasium.Env):
-    """Pays most for 60 on a dial from 0 to 100."""
-
-    observation_space = spaces.Box(-1, 1, (1,), np.float32)
-    action_space = spaces.Box(0, 100, (1,), np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.steps = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.steps += 1
-        reward = -abs(float(action[0]) - 60) / 60
-        return np.zeros(1, np.float32), reward, False, self.steps >= 20, {}
-
-
-@pytest.mark.parametrize(
-    ("steps", "rate", "least"),
-    [(2000, 3e-3, -3.0), pytest.param(8000, 3e-4, -1.5, marks=pytest.mark.slow)],
-)
-def test_it_learns_on_bounds_far_from_unit_width(steps, rate, least):
-    """-20 is the worst; in the Box's own units it stays at -19.99."""
-    agent = rl.PPOAgentParameters(update_mode="eager")
-    agent = replace(
-        agent,
-        algorithm=replace(agent.algorithm, rollout=rl.EnvironmentSteps(steps // 4)),
-        optimizer=replace(agent.optimizer, learning_rate=rate),
-    )
-    manager = rl.BasicRLGraphManager(
-        flat(agent, rl.GymnasiumParameters(level=f"{__name__}:Dial"), num_envs=4, training=steps)
-    )
-    manager.create_graph(rl.Runtime(seed=0, device="cpu"))
-    with manager:
-        list(manager.improve())
-        evaluation = manager.evaluate(rl.EnvironmentEpisodes(1))
-    assert evaluation.scalars["evaluation/reward_mean"] > least

@@ -1,12 +1,9 @@
 """Stages of agents: their order, and one that a stranger adds in a class of their own."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from decisions import context, outcome, request, stored_by
 from gymnasium import spaces
-from resuming import after, assert_resumes
 
 from coach_rl.agents.ppo_agent import PPOAgent, PPOAgentParameters, PPOAlgorithmParameters
 from coach_rl.agents.stages.stage import INSIDE, OUTSIDE, Stage, StageKind
@@ -15,9 +12,7 @@ from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.environments.toy import ChainParameters
 from coach_rl.filters import InputFilter, ObservationClippingFilter
-from tests.builders import created, flat
 
 LAST = "last_action"
 SEEN = {"observation": spaces.Box(-9, 9, (1,), np.float32)}
@@ -59,11 +54,6 @@ class LastActionParameters(PPOAgentParameters):
 SMALL = PPOAlgorithmParameters(rollout=EnvironmentSteps(40), minibatch=20, epochs=1)
 
 
-def chain(seed, agent):
-    world = ChainParameters(length=5)
-    return created(flat(agent, world, training=200, num_envs=4), seed)
-
-
 @pytest.mark.parametrize("limit", [None, 0.5])
 def test_stage_of_a_class_shows_what_it_remembers_to_policy_and_filters(limit):
     clipped = {LAST: (ObservationClippingFilter(low=-0.5, high=0.5),)}
@@ -84,12 +74,6 @@ def test_stage_of_a_class_shows_what_it_remembers_to_policy_and_filters(limit):
     for number, transition in enumerate(stored):
         np.testing.assert_array_equal(transition.observation[LAST][:, 0], shown[number])
         np.testing.assert_array_equal(transition.next_observation[LAST][:, 0], shown[number + 1])
-
-
-def test_run_with_a_stage_of_a_class_resumes_bit_for_bit(tmp_path):
-    agent = LastActionParameters(algorithm=SMALL, update_mode="eager")
-    build = partial(chain, agent=agent)
-    assert_resumes(build, tmp_path, after(50), after(110))
 
 
 class Noting(Stage):

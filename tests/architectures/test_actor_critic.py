@@ -1,15 +1,9 @@
 import math
 
-import pytest
 import torch
 from gymnasium import spaces
 
-from coach_rl.architectures.actor_critic import ActorCriticParameters, distribution_for
-from coach_rl.architectures.torso import TorsoParameters
-from coach_rl.core.errors import SpaceError
-from coach_rl.functional.distributions import Categorical
-from coach_rl.functional.gaussians import DiagonalGaussian
-from coach_rl.functional.multi_categorical import MultiCategorical
+from coach_rl.architectures.actor_critic import ActorCriticParameters
 
 SEEN = spaces.Dict({"x": spaces.Box(-1, 1, (3,)), "y": spaces.Discrete(2)})
 BATCH = {
@@ -65,24 +59,3 @@ def test_the_first_policy_hardly_depends_on_the_state():
     assert parameters.abs().max() < 0.01 * math.sqrt(64)
     large = build(ACTIONS["discrete"][0], policy_gain=1.0).policy(BATCH)
     torch.testing.assert_close(large, 100 * parameters, rtol=1e-4, atol=1e-6)
-
-
-def test_the_torsos_parameters_are_used():
-    torso = TorsoParameters(embedder=(4,), middleware=(7,), activation="relu")
-    model = build(ACTIONS["box"][0], torso=torso)
-    assert model.policy_head.weight.shape == (2, 7)
-    assert model.value_head.weight.shape == (1, 7)
-
-
-def test_the_same_generator_gives_the_same_network():
-    first, same, other = (build(ACTIONS["box"][0], seed=seed)(BATCH)[0] for seed in (1, 1, 2))
-    assert torch.equal(first, same)
-    assert not torch.equal(first, other)
-
-
-def test_every_action_space_has_its_family():
-    assert distribution_for(spaces.Box(-1, 1, (3,))) == DiagonalGaussian(3)
-    assert distribution_for(spaces.Discrete(4, start=2)) == Categorical(4)
-    assert distribution_for(spaces.MultiDiscrete([2, 3])) == MultiCategorical((2, 3))
-    with pytest.raises(SpaceError):
-        distribution_for(spaces.MultiDiscrete([[2, 3], [4, 5]]))

@@ -13,14 +13,12 @@ from coach_rl.architectures.continuous_control import (
     SquashedGaussianActor,
     scale_to,
 )
-from coach_rl.architectures.numpy_policy import numpy_forward
 from coach_rl.architectures.torso import TorsoParameters
 from coach_rl.filters import LinearBoxToBoxMap
 
 SEEN = spaces.Dict({"a": spaces.Box(-9, 9, (2,)), "b": spaces.Box(-9, 9, (1,))})
 BOX = spaces.Box(np.float32([-1, -2, 10]), np.float32([3, 0.5, 11]))
 SMALL = TorsoParameters(middleware=(7, 5), activation="relu", orthogonal=False)
-DEEP = TorsoParameters(embedder=(6,), middleware=(5,), activation="tanh", orthogonal=False)
 
 
 def rng(seed=0):
@@ -63,78 +61,7 @@ def test_linear_map_widest_box_scales_to_its_bounds():
         np.testing.assert_array_equal(to_whole.apply(ends), [box.low, box.high])
 
 
-# Actors.
-
-
-def dense(observation, weight, bias):
-    return observation.double() @ weight.double().T + bias.double()
-
-
-@pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["plain", "embedded"])
-def test_a_deterministic_actor_is_tanh_scaled_to_the_box(torso):
-    actor = DeterministicActor(ActorParameters(torso=torso), SEEN, BOX, rng())
-    features = actor.torso(observations())
-    share = torch.tanh(dense(features, actor.head[0].weight, actor.head[0].bias))
-    low, high = torch.tensor(BOX.low).double(), torch.tensor(BOX.high).double()
-    expected = (low + high) / 2 + share * (high - low) / 2
-    torch.testing.assert_close(actor(observations()).double(), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_an_actor_reaches_both_ends_and_no_further():
-    actor = DeterministicActor(ActorParameters(torso=SMALL), SEEN, BOX, rng())
-    for sign, bound in ((1, BOX.high), (-1, BOX.low)):
-        with torch.no_grad():
-            actor.head[0].bias.fill_(sign * 1e3)
-        action = actor(observations())
-        torch.testing.assert_close(action, torch.tensor(bound).expand(4, 3), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["relu", "embedded tanh"])
-@pytest.mark.parametrize("kind", [DeterministicActor, SquashedGaussianActor])
-def test_acting_in_numpy_equals_torch(kind, torso):
-    actor = kind(ActorParameters(torso=torso), SEEN, BOX, rng())
-    policy = numpy_forward(actor.torso, actor.head)
-    assert policy is not None
-    seen = observations(6)
-    before = {key: values.clone() for key, values in seen.items()}
-    found = policy({key: values.numpy() for key, values in seen.items()})
-    with torch.no_grad():
-        expected = actor.head(actor.torso(seen)).numpy()
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
-    for key, values in before.items():
-        assert torch.equal(seen[key], values)
-
-
 # Critics.
-
-
-def value_by_hand(critics, member, features, share):
-    """One member's values [B] in float64, layer by layer."""
-    values = torch.cat([features, share], dim=1).double()
-    activation = torch.relu if critics.values.activation is torch.relu else torch.tanh
-    for number, layer in enumerate(critics.values.layers):
-        weight, bias = layer.weight[member].double(), layer.bias[member, 0].double()
-        values = values @ weight + bias
-        if number < len(critics.values.layers) - 1:
-            values = activation(values)
-    return values[:, 0]
-
-
-@pytest.mark.parametrize("torso", [SMALL, DEEP], ids=["plain", "embedded"])
-def test_every_critic_reads_the_observation_and_the_normalised_action(torso):
-    critics = Critics(CriticParameters(torso=torso), SEEN, BOX, rng(), members=3)
-    seen = observations()
-    share = 2 * torch.rand(4, 3, generator=rng(5)) - 1
-    action = torch.tensor([1.0, -0.75, 10.5]) + share * torch.tensor([2.0, 1.25, 0.5])
-    found = critics(seen, action)
-    assert found.shape == (3, 4)
-    features = critics.values.embedder(seen)
-    for member in range(3):
-        expected = value_by_hand(critics, member, features, share)
-        torch.testing.assert_close(found[member].double(), expected, rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(found[0], found[1])
-    torch.testing.assert_close(critics(seen, action, members=2), found[:2])
 
 
 @pytest.mark.parametrize("layers", [(0, 1), (1,), (2, 0)])
@@ -230,20 +157,6 @@ def test_the_network_of_the_ddpg_paper():
         (1, 300, 1),
     ]
     assert critics.values.embedder.output_size == 400
-
-
-def test_the_critic_of_hiro_s_authors():
-    """The action in front of both layers of 300, as it is; a last layer near 0."""
-    torso = TorsoParameters(middleware=(300, 300), activation="relu", orthogonal=False)
-    params = CriticParameters(
-        torso=torso, action_layers=(0, 1), action_unit="raw", final_bound=3e-3
-    )
-    seen = spaces.Dict({"x": spaces.Box(-1, 1, (44,))})
-    critics = Critics(params, seen, spaces.Box(-30, 30, (8,)), rng(), members=2)
-    shapes = [tuple(layer.weight.shape) for layer in critics.values.layers]
-    assert shapes == [(2, 52, 300), (2, 308, 300), (2, 300, 1)]
-    values = critics({"x": torch.zeros(5, 44)}, 30 * torch.eye(8)[:5])
-    assert values.abs().max() < 300 * 30 * 3e-3
 
 
 def test_the_same_generator_makes_the_same_networks_and_torch_s_own_is_left_alone():

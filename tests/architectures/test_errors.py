@@ -229,6 +229,7 @@ CASES = {
                 spaces.Box(-1, 1, (2, 2)),
                 spaces.Box(0, 9, (2,), np.int64),
                 spaces.MultiBinary(3),
+                spaces.MultiDiscrete([[2, 3], [4, 5]]),
                 spaces.Dict({"move": spaces.Discrete(2)}),
             )
         ),

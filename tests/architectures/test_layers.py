@@ -6,7 +6,6 @@ import torch
 
 from coach_rl.architectures.ensembles import EnsembleLinear
 from coach_rl.architectures.initial_weights import linear
-from coach_rl.architectures.layers import ScaleToBox
 
 BUILD_LAYERS = """
 import sys
@@ -36,11 +35,3 @@ def test_layer_without_inputs_gives_its_bias(orthogonal):
     one, several = linear(0, 3, **options), EnsembleLinear(2, 0, 3, **options)
     assert one(torch.zeros(4, 0)).tolist() == [[0.0] * 3] * 4
     assert several(torch.zeros(2, 4, 0)).tolist() == [[[0.0] * 3] * 4] * 2
-
-
-def test_scale_to_box_ends_and_middle_by_hand():
-    to_box = ScaleToBox(torch.tensor([0.0, -4.0]), torch.tensor([10.0, -3.0]))
-    own = torch.tensor([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0], [0.5, -0.5]])
-    expected = torch.tensor([[0.0, -4.0], [5.0, -3.5], [10.0, -3.0], [7.5, -3.75]])
-    torch.testing.assert_close(to_box(own), expected)
-    torch.testing.assert_close(to_box.inverse(expected), own)

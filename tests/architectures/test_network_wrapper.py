@@ -56,47 +56,6 @@ def test_tied_parameters_are_one_in_every_call():
     assert network.call(flat, X).item() == 9.0
 
 
-def test_a_gradient_reaches_the_flat_tensor_it_was_called_with():
-    network = NetworkWrapper(small(), device=CPU)
-    flat = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)
-    network.call(flat, X).sum().backward()
-    assert flat.grad.tolist() == [10.0, 100.0, 1.0]
-
-
-def test_the_target_starts_equal_and_apart():
-    network = NetworkWrapper(small(), device=CPU, with_target=True)
-    network.online += 10
-    assert network.target.tolist() == [1.0, 2.0, 3.0]
-    assert network.call(network.target, X).item() == 213.0
-
-
-def test_the_target_moves_by_the_rate():
-    network = NetworkWrapper(small(), device=CPU, with_target=True)
-    network.online.copy_(torch.tensor([5.0, 2.0, -1.0]))
-    network.sync_target(0.25)
-    assert network.target.tolist() == [2.0, 2.0, 2.0]  # a quarter of +4, 0, -4
-    network.sync_target(0.5)
-    assert network.target.tolist() == [3.5, 2.0, 0.5]
-    network.sync_target()
-    assert network.target.tolist() == [5.0, 2.0, -1.0]
-    assert network.online.tolist() == [5.0, 2.0, -1.0]
-
-
-def test_a_state_restores_online_and_target_in_place():
-    network = NetworkWrapper(small(), device=CPU, with_target=True)
-    network.online += 1
-    state = network.state_dict()
-    network.online.zero_()
-    network.target.zero_()
-    other = NetworkWrapper(small(20.0), device=CPU, with_target=True)
-    other.load_state_dict(state)
-    assert other.online.tolist() == [2.0, 3.0, 4.0]
-    assert other.target.tolist() == [1.0, 2.0, 3.0]
-    assert other.module(X).item() == 324.0
-    other.online.zero_()
-    assert state["online"]["weight"].tolist() == [[2.0, 3.0]]
-
-
 def test_the_summary_says_the_number_of_parameters():
     text = NetworkWrapper(nn.Linear(100, 12), device=CPU).summary()
     assert "Linear(in_features=100" in text

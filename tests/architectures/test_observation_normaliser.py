@@ -4,9 +4,7 @@ import torch
 from gymnasium import spaces
 
 import coach_rl as rl
-from coach_rl.architectures.continuous_control import Critics, DeterministicActor
-from coach_rl.architectures.network_wrapper import NetworkWrapper
-from coach_rl.architectures.numpy_policy import numpy_forward
+from coach_rl.architectures.continuous_control import DeterministicActor
 from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.core.errors import NonFiniteError
 
@@ -54,16 +52,6 @@ def test_numbers_by_hand():
 def test_before_the_first_observation_it_only_clips():
     layer = Normalise(made(clip=2.0), "x")
     assert layer(torch.tensor([[0.5, -7.0]])).tolist() == [[0.5, -2.0]]
-
-
-def test_in_parts_or_at_once_is_the_same():
-    at_once, parts = made(), made()
-    seen = rows(9)
-    at_once.update(seen)
-    for part in (slice(0, 1), slice(1, 2), slice(2, 9)):
-        parts.update({key: values[part] for key, values in seen.items()})
-    torch.testing.assert_close(parts.mean, at_once.mean)
-    torch.testing.assert_close(parts.scale, at_once.scale)
 
 
 SECONDS = 1_764_000_000.0 + np.arange(20.0)[:, None]
@@ -116,93 +104,6 @@ def generator():
     return torch.Generator().manual_seed(0)
 
 
-def tensors(seen):
-    return {key: torch.from_numpy(values) for key, values in seen.items()}
-
-
-def networks(normaliser, space):
-    params = rl.ActorParameters(torso=SMALL)
-    actor = DeterministicActor(params, space, BOX, generator(), normaliser)
-    critics = Critics(rl.CriticParameters(torso=SMALL), space, BOX, generator(), normaliser)
-    return (
-        NetworkWrapper(actor, device=CPU, with_target=True),
-        NetworkWrapper(critics, device=CPU, with_target=True),
-    )
-
-
-FLOATS = spaces.Dict({"x": SEEN["x"], "goal": SEEN["goal"]})
-
-
-def floats(count=6, seed=0):
-    seen = rows(count, seed)
-    return {"x": seen["x"], "goal": seen["goal"]}
-
-
-def by_hand(seen, clip):
-    """Observations normalised by numpy's mean and variance of `floats(40, 1)`."""
-    known = floats(40, 1)
-    return {
-        key: np.clip(
-            (values - known[key].astype(np.float64).mean(axis=0))
-            / np.sqrt(known[key].astype(np.float64).var(axis=0) + 1e-8),
-            -clip,
-            clip,
-        ).astype(np.float32)
-        for key, values in seen.items()
-    }
-
-
-@pytest.mark.parametrize("clip", [5.0, 0.5])
-def test_acting_learning_and_targets_see_the_same_numbers(clip):
-    """Each equals a network without a normaliser on numbers normalised by hand."""
-    normaliser = made(clip=clip, space=FLOATS)
-    actor, critics = networks(normaliser, FLOATS)
-    plain_actor, plain_critics = networks(None, FLOATS)
-    act = numpy_forward(actor.module.torso, actor.module.head)
-    assert act is not None
-    normaliser.update(floats(40, 1))  # after everything was built: statistics are read, not copied
-    seen, action = floats(6, 2), torch.tensor([[0.5]] * 6)
-    expected = plain_actor.module(tensors(by_hand(seen, clip)))
-    np.testing.assert_allclose(act(seen), expected, rtol=1e-4, atol=1e-5)
-    for flat in (actor.online, actor.target):
-        torch.testing.assert_close(actor.call(flat, tensors(seen)), expected, rtol=1e-4, atol=1e-5)
-    expected = plain_critics.module(tensors(by_hand(seen, clip)), action)
-    for flat in (critics.online, critics.target):
-        found = critics.call(flat, tensors(seen), action)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_saved_statistics_come_back_and_go_on():
-    normaliser, other = made(), made()
-    layer = Normalise(other, "x")
-    normaliser.update(rows(7))
-    other.load_state_dict(normaliser.state_dict())
-    for each in (normaliser, other):
-        each.update(rows(5, seed=3))
-    for key in normaliser.mean:
-        assert torch.equal(normaliser.mean[key], other.mean[key])
-        assert torch.equal(normaliser.scale[key], other.scale[key])
-    probe = torch.from_numpy(rows(4)["x"])
-    assert torch.equal(layer(probe), Normalise(normaliser, "x")(probe))
-
-
-def test_a_saved_state_does_not_change_any_more():
-    normaliser = made()
-    normaliser.update(rows(7))
-    saved = normaliser.state_dict()
-    before = saved["x"]["mean"].copy()
-    normaliser.update(rows(7, seed=1))
-    assert np.array_equal(saved["x"]["mean"], before)
-
-
-def test_statistics_are_no_parameters():
-    normaliser = made(space=FLOATS)
-    actor, _ = networks(normaliser, FLOATS)
-    plain, _ = networks(None, FLOATS)
-    assert actor.size == plain.size
-    assert actor.state_dict()["online"].keys() == plain.state_dict()["online"].keys()
-
-
 def test_a_number_that_is_not_finite_spoils_nothing():
     normaliser = made()
     normaliser.update(rows(7))
@@ -212,15 +113,3 @@ def test_a_number_that_is_not_finite_spoils_nothing():
     with pytest.raises(NonFiniteError):
         normaliser.update(broken)
     assert all(torch.equal(normaliser.mean[key], before[key]) for key in before)
-
-
-def test_jitter_of_a_constant_is_not_amplified():
-    """As in Baselines' HER: no deviation counts as less than 0.01."""
-    normaliser = made(space=FLOATS)
-    layer = Normalise(normaliser, "x")
-    jitter = np.float32([[1.0, 0.5], [1.0001, 0.6], [0.9999, 0.4]])
-    normaliser.update({"x": jitter, "goal": np.zeros((3, 1))})
-    deviation = jitter[:, 1].astype(np.float64).std()
-    expected = torch.tensor([[0.01, 0.1 / deviation]])
-    found = layer(torch.tensor([[1.0001, 0.6]]))
-    torch.testing.assert_close(found, expected.float(), rtol=1e-2, atol=1e-4)

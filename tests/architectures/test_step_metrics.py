@@ -49,13 +49,3 @@ def test_faults_come_in_their_order_with_their_steps(fold_at, monkeypatch):
     assert math.isnan(faults["loss"][1])
     metrics.drain()
     assert metrics.faults() == {}
-
-
-def test_a_restored_sum_continues_and_shares_no_memory():
-    metrics = added([1.0, 2.0])
-    state = metrics.state_dict()
-    metrics.add(NAMES, torch.tensor([3.0, 4.0]))
-    restored = StepMetrics()
-    restored.load_state_dict(state)
-    restored.add(NAMES, torch.tensor([3.0, 4.0]))
-    assert restored.drain() == metrics.drain() == {"loss": 2.0, "norm": 3.0}

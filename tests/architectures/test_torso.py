@@ -82,54 +82,30 @@ def test_each_key_has_an_embedder_of_its_own_and_the_middleware_takes_them_all()
     assert features.abs().max() <= 1  # ends in tanh
 
 
-def test_a_dense_torso_by_hand():
-    torso = build({"x": spaces.Box(-9, 9, (2,))}, middleware=(1,), activation="relu")
-    with torch.no_grad():
-        torso.middleware[0].weight.copy_(torch.tensor([[2.0, -1.0]]))
-        torso.middleware[0].bias.copy_(torch.tensor([0.5]))
-    assert torso({"x": torch.tensor([[1.0, 1.0], [0.0, 3.0]])}).tolist() == [[1.5], [0.0]]
-
-
 @pytest.mark.parametrize(
-    ("name", "side"), [("shallow", 3), ("small", 15), ("medium", 36), ("deep", 60)]
-)
-def test_images_go_through_their_convolutions(name, side):
-    space = {"image": spaces.Box(0, 255, (side, side + 4, 3), np.uint8)}
-    torso = build(space, convolutions=name, middleware=(5,))
-    layers = [m for m in torso.embedder.embedders[0].modules() if isinstance(m, nn.Conv2d)]
-    found = tuple((m.out_channels, m.kernel_size[0], m.stride[0]) for m in layers)
-    assert found == CONVOLUTIONS[name]
-    assert torso(batch(space)).shape == (3, 5)
-
-
-@pytest.mark.parametrize(
-    ("side", "name", "layers"),
+    ("side", "given", "name", "layers"),
     [
-        (1, "small", 0),
-        (2, "small", 0),
-        (3, "small", 1),
-        (6, "small", 1),
-        (7, "small", 2),
-        (14, "small", 2),
-        (15, "small", 3),
-        (35, "small", 3),
-        (36, "medium", 3),
-        (84, "medium", 3),
+        (3, {"convolutions": "shallow"}, "shallow", 1),
+        (60, {"convolutions": "deep"}, "deep", None),
+        (1, {}, "small", 0),
+        (2, {}, "small", 0),
+        (3, {}, "small", 1),
+        (6, {}, "small", 1),
+        (7, {}, "small", 2),
+        (14, {}, "small", 2),
+        (15, {}, "small", 3),
+        (35, {}, "small", 3),
+        (36, {}, "medium", 3),
+        (84, {}, "medium", 3),
     ],
 )
-def test_default_convolutions_fit_images_of_any_size(side, name, layers):
+def test_images_go_through_convolutions_that_fit_their_size(side, given, name, layers):
     space = {"image": spaces.Box(0, 255, (side + 2, side, 3), np.uint8)}
-    torso = build(space, middleware=(5,))
+    torso = build(space, middleware=(5,), **given)
     found = [m for m in torso.embedder.embedders[0].modules() if isinstance(m, nn.Conv2d)]
     shapes = tuple((m.out_channels, m.kernel_size[0], m.stride[0]) for m in found)
     assert shapes == CONVOLUTIONS[name][:layers]
     assert torso(batch(space)).shape == (3, 5)
-
-
-def test_small_images_have_few_features():
-    """21 x 21 pixels had 11,552 behind 'shallow', which errors recommended."""
-    torso = build({"image": spaces.Box(0, 255, (21, 21, 3), np.uint8)}, middleware=())
-    assert torso.output_size == 2 * 2 * 64  # 21 -> 10 -> 4 -> 2 pixels a side
 
 
 def test_the_medium_convolutions_of_an_atari_screen_have_the_published_size():

@@ -293,20 +293,6 @@ def test_objectives_are_stepped_in_order_and_targets_follow(mode, compiler):
     assert a["b_gradient_norm"] == pytest.approx(abs(2 * (0.5 - a["first_now"]) + 1.5), abs=1e-4)
 
 
-def test_a_hard_target_copies_every_k_steps_also_after_resuming():
-    first, _, engine = follower_engine(sync=TargetSync(every=3))
-    targets = []
-    for number in range(7):
-        if number == 2:
-            again, _, other = follower_engine(sync=TargetSync(every=3))
-            other.load_state_dict(engine.state_dict())
-            again.load_state_dict(first.state_dict())
-            first, engine = again, other
-        engine.step(Examples({}, torch.tensor([-50.0])))
-        targets.append(first.target.item())
-    assert targets == pytest.approx([4, 4, 1, 1, 1, -2, -2], abs=0.05)
-
-
 @pytest.mark.parametrize("mode", ["compiled", "captured"])
 def test_a_restored_mode_that_cannot_run_here_warns_once_and_is_eager(monkeypatch, mode):
     monkeypatch.setenv("CXX", "no-such-compiler")

@@ -4,10 +4,7 @@ import torch
 from gymnasium import spaces
 
 from coach_rl.architectures.gradient_step import named_tensors
-from coach_rl.core.errors import (
-    ConfigurationError,
-    RunError,
-)
+from coach_rl.core.errors import ConfigurationError, RunError
 from coach_rl.core.records import Transition
 from coach_rl.core.shown_text import readable
 from coach_rl.memories import replay_memory

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from coach_rl.memories import SamplerChain, SamplerUnit
-from tests.memories.replay_worlds import Stream, build, same_batches
+from tests.memories.replay_worlds import Stream, build
 
 
 class Makes(SamplerUnit):
@@ -78,17 +78,6 @@ def test_sampler_chain_custom_unit_at_any_place(after):
     for age, number, row in zip(batch.extras["age"], batch.action[:, 0], rows, strict=True):
         assert age == 2 * (len(kept[row]) - 1 - kept[row].index(int(number)))
     assert memory.metrics()["age/batches"] == 1
-
-
-def test_sampler_chain_custom_unit_is_saved():
-    units = (AgeParameters(),)
-    memory, restored = build(units=units), build(units=units)
-    memory.add(Stream(2).step())
-    for _ in range(3):
-        memory.sample(2)
-    restored.load_state_dict(memory.state_dict())
-    same_batches(memory.sample(4), restored.sample(4))
-    assert restored.metrics()["age/batches"] == 4
 
 
 class Notes(SamplerUnit):

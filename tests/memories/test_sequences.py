@@ -1,4 +1,4 @@
-"""Sequences of a rollout and of a replay memory, against plain lists of transitions."""
+"""Sequences of a rollout against plain lists, and what has to fit in memories of sequences."""
 
 import numpy as np
 import pytest
@@ -84,37 +84,20 @@ def test_rollout_sequences_hold_every_transition_once_in_order(length):
     assert all(999 not in each[: len(kept)] for each, kept in zip(sequences, found, strict=True))
 
 
-def test_sequence_priorities_are_shared_by_its_transitions():
-    params = SequenceParameters(length=4, peak=0.75)
-    positions = np.array([10, 11, 12, 13, 30, 31, 31, 31])
-    errors = np.array([1.0, -4.0, 2.0, 1.0, 3.0, -1.0, 99.0, 99.0])
-    found, priorities = params.priorities(positions, errors, 2)
-    assert found.tolist() == [10, 11, 30, 31]
-    assert priorities.tolist() == [3.5, 3.5, 2.75, 2.75]
-
-
 MEMORY = {"capacity": 400, "draws": SequenceParameters(length=8)}
 
 
 @pytest.mark.parametrize(
-    ("settings", "space", "said"),
+    ("change", "message"),
     [
-        ({**MEMORY, "draws": SingleTransitions()}, KEPT, "SequenceParameters"),
-        (MEMORY, SEEN, "TorsoParameters.recurrence"),
-        ({**MEMORY, "n_step": 3}, KEPT, "n_step=3"),
-        ({"draws": {"length": 0}}, KEPT, "length"),
-        ({"draws": {"length": 4, "burn_in": -1}}, KEPT, "burn_in"),
+        ({"draws": SingleTransitions()}, "SequenceParameters"),
+        ({"space": SEEN}, "TorsoParameters.recurrence"),
+        ({"n_step": 3}, "n_step=3"),
     ],
 )
-def test_memory_of_sequences_refuses_what_it_cannot_hold(settings, space, said):
-    def refused():
-        draws = settings["draws"]
-        if isinstance(draws, dict):
-            draws = SequenceParameters(**draws)
-        built(4, space=space, **{**settings, "draws": draws})
-
-    with pytest.raises(ConfigurationError, match=said):
-        refused()
+def test_memory_of_sequences_that_do_not_fit_its_columns_is_refused(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        built(4, **{**MEMORY, **change})
 
 
 def test_memory_of_sequences_holds_one_as_long_as_a_row():

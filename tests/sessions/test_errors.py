@@ -27,7 +27,6 @@ from coach_rl.graph_managers import BasicRLGraphManager, HRLGraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
 from coach_rl.runs.folder import find_run
-from coach_rl.runs.lock import locked
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
 from coach_rl.sessions.settings import Audience, RunSettings
@@ -161,11 +160,6 @@ def evaluate(run: Path, **more: Any) -> None:
     evaluate_run(run, episodes=TWO, **more)
 
 
-def while_locked(run: Path) -> None:
-    with locked(run):
-        resume(run)
-
-
 def named(name: str) -> Callable[[Path], object]:
     return lambda _: run_experiment(preset().build(), name=name, root=Path("root"))
 
@@ -296,10 +290,8 @@ REFUSED: list[Case] = [
         "unknown argument 'n_eval_episodes'",
     ),
     (None, lambda _: coach_rl.evaluate_run("nowhere", episodes=0), C, "must be 1 or more, got 0"),
-    (walk, resume, C, "nothing left to train: step_100 has done 100"),
     (walk, partial(resume, steps=50), C, "nothing left to train: step_100 has done 100"),
     (walk, partial(resume, steps=200, changes={"schedule.training": 300}), C, "twice, as steps"),
-    (walk, while_locked, C, "is in use by process"),
     (stopped, partial(resume, steps=60), C, "has done 60 of 60 ... above 60 with --steps"),
     (often, lambda run: resume(run / "checkpoints" / "step_30"), C, CONTINUED),
     (often, lambda run: resume(Path(f"{run}@30")), C, CONTINUED),
@@ -461,12 +453,12 @@ FAILED: list[Case] = [
     ),
     *(
         (None, exits(error, "evaluation"), RunError, f"{name} ... The run had done 20 env")
-        for error in (SystemExit(0), GeneratorExit(), walks.Stop("enough"))
+        for error in (SystemExit(0), GeneratorExit(), stream.Stop("enough"))
         for name in [type(error).__name__]
     ),
     *(
         (None, exits_while_built(error), RunError, f"{name}: ... was raised inside the run, in ")
-        for error in (SystemExit(0), walks.Stop("enough"))
+        for error in (SystemExit(0), stream.Stop("enough"))
         for name in [type(error).__name__]
     ),
 ]

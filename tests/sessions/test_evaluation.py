@@ -21,12 +21,8 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import (
-    GraphManager,
-)
-from coach_rl.graph_managers import (
-    evaluations as evaluation_schedule,
-)
+from coach_rl.graph_managers import GraphManager
+from coach_rl.graph_managers import evaluations as evaluation_schedule
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.sessions.session import (

@@ -1,6 +1,5 @@
 """A fork goes on from another run's state, with what was changed, and leaves that run alone."""
 
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +9,22 @@ from coach_rl.agents.off_policy_agent import LearningParameters
 from coach_rl.agents.sac_agent import SACAgentParameters
 from coach_rl.cli.main import main
 from coach_rl.core.agents import AgentParameters
-from coach_rl.core.errors import CheckpointError
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.graph_managers import (
-    GraphManager,
-)
+from coach_rl.graph_managers import GraphManager
 from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.session import (
-    Audience,
     RunResult,
     RunSettings,
     fork_experiment,
-    resume_experiment,
     run_experiment,
 )
-from coach_rl.sessions.stop_requests import Interrupted
 from tests import small_runs
-from tests.small_runs import STACK, AtRecord, contents, experiment, manifest_of, preset
+from tests.small_runs import STACK, contents, experiment, manifest_of, preset
 
 OFTEN = RunSettings(
     tensorboard=False,
@@ -153,21 +146,6 @@ def test_fork_with_another_seed_has_other_numbers(parent: Path, tmp_path: Path) 
     assert_same_state(other, same)
     assert_differ(again, other)
     assert_differ(again, state_of(parent))  # seed 3 again, but its streams from their beginning
-
-
-def test_fork_killed_resumes_like_any_run(parent: Path, tmp_path: Path) -> None:
-    quiet = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
-    start, records = Path(f"{parent}@{middle(parent)}"), count(1)
-    stopper = Audience(sinks=(AtRecord(lambda _: next(records) == 4),))
-    with pytest.raises(Interrupted):
-        fork_experiment(start, name="killed", root=tmp_path, settings=quiet, audience=stopper)
-    (killed,) = (tmp_path / "killed").iterdir()
-    resume_experiment(killed, settings=quiet)
-    assert_same_state(state_of(killed), state_of(parent))
-    for checkpoint in list_checkpoints(killed / "checkpoints"):
-        checkpoint.rename(checkpoint.with_name(f"elsewhere_{checkpoint.name}"))
-    with pytest.raises(CheckpointError):
-        resume_experiment(killed, settings=quiet)
 
 
 def test_fork_of_a_preset_keeps_its_copy(

@@ -23,10 +23,7 @@ from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.toy import GoalPointMassParameters
 from coach_rl.extensions.testing import assert_same_state
 from coach_rl.filters import InputFilter, ObservationNormalizationFilter
-from coach_rl.graph_managers import (
-    HRLGraphManager,
-    LevelParameters,
-)
+from coach_rl.graph_managers import HRLGraphManager, LevelParameters
 from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.runs.checkpoint import find_checkpoint
 from coach_rl.sessions.evaluation import evaluate_untrained, live_graph
@@ -91,7 +88,10 @@ def states_at_start(graph_manager, tmp_path):
     def look(graph_manager, task, folder):
         found.update(graph_manager.state_dict()["agents"])
 
-    folder = run(graph_manager, tmp_path, on_start=look)
+    def stop(record, run):
+        run.stop("no more is needed")
+
+    folder = run(graph_manager, tmp_path, on_start=look, callbacks=(stop,))
     return found, folder
 
 

@@ -16,9 +16,7 @@ from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
 from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import (
-    GraphManager,
-)
+from coach_rl.graph_managers import GraphManager
 from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.session import Audience, RunSettings, resume_experiment, run_experiment
 from tests.small_runs import experiment, manifest_of, ppo, state_of

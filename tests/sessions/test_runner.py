@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import threading
 from contextlib import nullcontext
@@ -12,18 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    NonFiniteError,
-)
+from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.evaluations import EvaluationSchedule, Scores
-from coach_rl.runs.checkpoint import list_checkpoints
 from coach_rl.runs.manifest import Origin
 from coach_rl.sessions.evaluation import evaluate_run, evaluate_untrained
 from coach_rl.sessions.session import (
@@ -37,12 +29,10 @@ from coach_rl.sessions.stop_requests import StopRequests
 from tests.small_runs import (
     QUIET,
     change_manifest,
-    contents,
     lines_of,
     log_of,
     manifest_of,
     preset,
-    state_of,
 )
 
 PRESET = preset()
@@ -74,13 +64,8 @@ def run(root: Path, settings: RunSettings = SETTINGS, **panel: Any) -> RunResult
     )
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    """A run that was never stopped, which no test may change."""
-    return run(tmp_path_factory.mktemp("whole"))
-
-
-def test_run_experiment_writes_its_folder(whole: RunResult) -> None:
+def test_run_experiment_writes_its_folder(tmp_path: Path) -> None:
+    whole = run(tmp_path)
     assert whole.signal is None
     assert whole.environment_steps == 100
     assert whole.summary is not None
@@ -97,21 +82,6 @@ def test_run_experiment_writes_its_folder(whole: RunResult) -> None:
     assert kinds.count("episode") == 10
     assert kinds.count("evaluation") == 5
     assert kinds[-1] == "final_evaluation"
-
-
-def test_best_evaluation_keeps_its_checkpoint(whole: RunResult) -> None:
-    rewards = {
-        line["environment_steps"]: line["scalars"]["evaluation/reward_mean"]
-        for line in log_of(whole.folder)
-        if line["kind"] == "evaluation"
-    }
-    best = max(rewards, key=lambda steps: rewards[steps])
-    assert whole.best is not None
-    assert (whole.best.environment_steps, whole.best.reward) == (best, rewards[best])
-    assert state_of(whole, "best")["training"]["clock"]["environment_steps"] == best
-    assert state_of(whole)["training"]["clock"]["environment_steps"] == 100
-    expected = {"last": 100, "best": best}
-    assert len(list_checkpoints(whole.folder.checkpoints)) == len(set(expected.values()))
 
 
 def test_final_evaluation_has_its_own_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,28 +111,6 @@ def test_run_experiment_without_final_episodes_has_no_summary(tmp_path: Path) ->
     assert not result.folder.summary.exists()
 
 
-def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, whole: RunResult) -> None:
-    stopped = run(tmp_path / "stopped", signal_at=35)
-    assert stopped.signal == signal.SIGTERM
-    assert stopped.summary is None
-    assert not stopped.folder.summary.exists()
-    resumed = resume_experiment(stopped.folder.path, settings=SETTINGS)
-    assert resumed.folder == stopped.folder
-    assert_same_state(state_of(whole), state_of(resumed))
-    assert log_of(whole.folder) == log_of(resumed.folder)
-    assert whole.summary is not None
-    assert resumed.summary is not None
-    assert whole.summary.evaluation.scalars == resumed.summary.evaluation.scalars
-    assert whole.best is not None
-    assert resumed.best is not None
-    assert whole.best.reward == resumed.best.reward
-    manifest = manifest_of(resumed)
-    (resume,) = manifest["resumes"]
-    assert {key: resume[key] for key in ("versions", "hardware")} == {
-        key: manifest[key] for key in ("versions", "hardware")
-    }
-
-
 def test_resume_with_other_versions_warns(tmp_path: Path) -> None:
     part = run(tmp_path)
     change_manifest(part, versions=manifest_of(part)["versions"] | {"torch": "2.0.0"})
@@ -172,52 +120,6 @@ def test_resume_with_other_versions_warns(tmp_path: Path) -> None:
     with pytest.warns(CoachWarning):
         resume_experiment(part.folder.path, steps=more, settings=SETTINGS)
     evaluate_run(part.folder.path, episodes=EnvironmentEpisodes(1))  # its last part is of today
-
-
-def test_crash_keeps_the_last_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(NonFiniteError):
-        run(tmp_path, fail_at=75)
-    (folder,) = (tmp_path / "walk").iterdir()
-    assert lines_of(folder)[-1]["environment_steps"] == 70
-    assert state_of(folder)["training"]["clock"]["environment_steps"] <= 60
-
-
-@pytest.mark.parametrize("while_writing", [False, True])
-def test_resume_without_a_checkpoint_starts_again(
-    tmp_path: Path, whole: RunResult, while_writing: bool
-) -> None:
-    killed = run(tmp_path / "killed", signal_at=15)
-    if while_writing:
-        (only,) = killed.folder.checkpoints.glob("step_*")
-        only.rename(only.with_name(f".{only.name}.new-1"))
-        (killed.folder.checkpoints / "last").unlink()
-    else:
-        shutil.rmtree(killed.folder.checkpoints)
-        (killed.folder.path / "log.jsonl").write_text("")
-    with pytest.raises(CheckpointError):
-        evaluate_run(killed.folder.path)
-    again = resume_experiment(killed.folder.path, settings=SETTINGS)
-    assert again.signal == signal.SIGTERM  # it comes to the step where it stops itself once more
-    resumed = resume_experiment(killed.folder.path, settings=SETTINGS)
-    assert_same_state(state_of(whole), state_of(resumed))
-    assert log_of(whole.folder) == log_of(resumed.folder)
-
-
-def test_evaluate_run_adds_a_file_only(tmp_path: Path) -> None:
-    result = run(tmp_path)
-    before = contents(result.folder.path)
-    record, file = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(4))
-    assert result.summary is not None
-    reward = record.scalars["evaluation/reward_mean"]
-    assert reward == result.summary.evaluation.scalars["evaluation/reward_mean"]
-    assert len(json.loads(file.read_text())["episodes"]["episode/reward"]) == 4
-    best, other = evaluate_run(result.folder.checkpoints / "best", episodes=EnvironmentEpisodes(1))
-    assert result.best is not None
-    assert best.scalars["evaluation/reward_mean"] == result.best.reward
-    assert file != other
-    after = contents(result.folder.path)
-    assert {path: after[path] for path in before} == before
-    assert set(after) - set(before) == {f"evaluations/{each.name}" for each in (file, other)}
 
 
 def test_evaluate_untrained_closes_the_graph_manager() -> None:
@@ -297,10 +199,6 @@ def test_audience_sinks_get_every_record_and_stay_open(tmp_path: Path) -> None:
     )
     assert [each.kind for each in listener.records] == [line["kind"] for line in lines_of(result)]
     assert not listener.closed
-
-
-class Stop(BaseException):
-    """An exit of its own kind."""
 
 
 def test_second_signal_stops_at_once() -> None:

@@ -101,18 +101,6 @@ def test_act_sampled_actions_repeat_with_the_seed(trained, name):
     check_sampled_actions(coach_rl.load(trained(name)))
 
 
-def test_act_sampling_changes_nothing(trained):
-    agent = coach_rl.load(trained("Pendulum_SAC"))
-    before = [value.clone() for value in agent.network["actor"].state_dict().values()]
-    seen = observation_of(agent, (64,))
-    expected = agent.act(seen)
-    for _ in range(100):
-        agent.act(seen, greedy=False)
-    assert np.array_equal(agent.act(seen), expected)
-    after = agent.network["actor"].state_dict().values()
-    assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
-
-
 def test_act_single_and_batch_have_their_shapes(trained):
     agent = coach_rl.load(trained("Pendulum_SAC"))
     array = observation_of(agent)["observation"]
@@ -143,13 +131,6 @@ def test_reset_of_some_rows_leaves_the_others(trained):
     close(begun[1], alone.act(later)[1])
     whole.reset(np.array([0]))
     close(whole.act(later)[0], alone.act(later)[0])
-
-
-def test_act_batch_of_another_size_after_reset_is_answered(trained):
-    agent = coach_rl.load(trained("CartPole_DQN"))
-    agent.act(np.zeros((2, 4)))
-    agent.reset()
-    assert agent.act(np.zeros((3, 4))).shape == (3,)
 
 
 def test_network_of_a_hierarchy_is_found_by_level(trained):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import coach_rl
+from coach_rl.cli.main import main
 from coach_rl.configuration.preset_file import load_preset
 from coach_rl.configuration.presets import any_task_presets, find_preset
 from coach_rl.core import errors
@@ -61,16 +61,16 @@ def test_train_returns_the_agent_of_an_ordinary_run(tmp_path):
 def test_command_trains_an_algorithm_on_a_class_of_a_file_in_the_working_directory(
     tmp_path, monkeypatch
 ):
-    """In a process of its own: `coach` does not search the working directory by itself."""
+    """Python's search path is as in the program `coach`, without the working directory."""
     monkeypatch.chdir(tmp_path)
+    assert not {"", ".", str(tmp_path)} & {*sys.path}
     (tmp_path / "shore.py").write_text(
         "from gymnasium.envs.classic_control import CartPoleEnv\n\n\n"
         "class Shore(CartPoleEnv):\n    pass\n"
     )
     changes = "; ".join(f"{path}={value}" for path, value in SHORT.items())
     words = ["train", "PPO", "-lvl", "shore:Shore", "--steps", "64", "-ntb", "-c", "-cp", changes]
-    coach = Path(sys.executable).parent / "coach"
-    subprocess.run([coach, *words], check=True, capture_output=True)
+    assert main(words) == 0
     (run,) = Path("experiments/PPO").iterdir()
     assert manifest_of(run)["parameters"]["environment"]["level"] == "shore:Shore"
 
@@ -102,6 +102,7 @@ def test_settings_of_a_task_with_a_preset_are_the_presets(algorithm, level, pres
     assert built(algorithm, level=level, steps=5_000).parameters == own.build(panel).parameters
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize(
     ("algorithm", "level"),
     [
@@ -156,6 +157,7 @@ def test_train_takes_a_class_or_an_annotated_function(tmp_path, made_by):
     assert manifest_of(agent.run)["parameters"]["environment"]["level"] == place
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "DDPG", "TD3", "SAC"])
 def test_networks_have_the_recurrent_layer_that_is_set(algorithm):
     level = "CartPole-v1" if algorithm == "DQN" else "MountainCarContinuous-v0"
@@ -205,12 +207,6 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
     [
         (("PPOO", "CartPole-v1"), {}, U, "unknown algorithm 'PPOO'; did you mean 'PPO'"),
         ((None, "CartPole-v1"), {}, U, "algorithm 'NoneType' ... allowed: DDPG, DQN, PPO, SAC"),
-        (
-            (coach_rl.SACAgentParameters(), "CartPole-v1"),
-            {},
-            U,
-            "unknown algorithm 'SACAgentParameters'; did you mean 'SAC'?",
-        ),
         (("CartPole-v1", "PPO"), {}, P, "the algorithm comes first: coach_rl.train('PPO', TASK"),
         (
             ("PPO", "CartPole-v1"),
@@ -225,14 +221,6 @@ C, P, U = errors.ConfigurationError, errors.ParameterError, errors.UnknownNameEr
         (("PPO", gymnasium.make("CartPole-v1")), {}, C, "give its name, 'CartPole-v1'"),
         (("PPO", Lever()), {}, C, f"name its class, here '{__name__}:Lever'"),
         (("PPO", lambda: Lever()), {}, C, "cannot import ... module:Class"),
-        (("PPO", "CartPole-v1"), {"total_timesteps": 8}, U, "did you mean 'steps=...'"),
-        (("PPO", "CartPole-v1"), {"n_envs": 2}, U, "did you mean 'num_envs=...'"),
-        (
-            ("PPO", "CartPole-v1"),
-            {"learning_rate": 1e-3},
-            U,
-            "changes={'agent.optimizer.learning_rate': ...}",
-        ),
         (("PPO", "CartPole-v1"), {"steps": "many"}, P, "steps must be ... got 'many'"),
         (("PPO", "CartPole-v1"), {"steps": 0}, P, "training must be ... > 0, got"),
         (("PPO", "CartPole-v1"), {"seed": -1}, P, "seed must be ... got -1"),
@@ -299,6 +287,7 @@ def test_argument_of_another_library_is_answered_with_the_one_here(tmp_path, nam
         ("rainbow", "DQN"),
         ("Mujoco_TD3", "TD3"),
         (coach_rl.DQNAgentParameters, "DQN"),
+        (coach_rl.SACAgentParameters(), "SAC"),
     ],
 )
 def test_algorithm_of_another_name_is_answered_with_the_one_here(tmp_path, algorithm, meant):

@@ -139,26 +139,10 @@ def test_panel_shows_newest_ranges_of_observations(clock):
     assert "main position -2.5 to 3" in last_drawing(output.getvalue())
 
 
-def test_console_hierarchy_has_line_per_level(clock):
-    sink, output = sink_and_output(terminal=True)
-    sink.write(record("phase", 0))
-    for level, loss in (("top", 1.0), ("low", 2.0), ("top", 3.0)):
-        learned = record("train", 10, train__q_loss=loss, train__learning_rate=0.1)
-        sink.write(replace(learned, level=level, agent="ddpg"))
-    sink.close()
-    top, low = plain_text(output.getvalue())[-2:]
-    assert top.split() == ["top", "q", "loss", "3"]
-    assert low.split() == ["low", "q", "loss", "2"]
-    lines, output = sink_and_output(terminal=False)
-    for level, loss in (("top", 1.0), ("low", 2.0)):
-        lines.write(replace(record("train", 10, train__q_loss=loss), level=level, agent="ddpg"))
-    lines.write(record("phase", 10))
-    assert output.getvalue().endswith("top q loss 1  low q loss 2\n")
-
-
 @pytest.mark.parametrize(
     ("learners", "names"),
     [
+        ([("top", "ddpg"), ("low", "ddpg")], ["top", "low"]),
         ([("main", "red"), ("main", "blue")], ["red", "blue"]),
         ([("top", "ddpg"), ("low", "red"), ("low", "blue")], ["top ddpg", "low red", "low blue"]),
     ],
@@ -166,9 +150,10 @@ def test_console_hierarchy_has_line_per_level(clock):
 def test_console_agents_have_own_losses(clock, learners, names):
     for terminal in (True, False):
         sink, output = sink_and_output(terminal=terminal)
-        for loss, (level, agent) in enumerate(learners, start=1):
-            learned = record("train", 10, train__q_loss=float(loss))
-            sink.write(replace(learned, level=level, agent=agent))
+        for number, (level, agent) in enumerate(learners, start=1):
+            for loss in (9.0, float(number)):  # the newest is shown
+                learned = record("train", 10, train__q_loss=loss, train__learning_rate=0.1)
+                sink.write(replace(learned, level=level, agent=agent))
         sink.write(record("phase", 10))
         sink.close()
         expected = [f"{name} q loss {loss}" for loss, name in enumerate(names, start=1)]
@@ -187,13 +172,6 @@ def test_figures_evaluations_lengthen_time_left(clock):
     sink.write(record("phase", 2000))
     # 8,000 steps at 1,000 steps/s, times 3 / 2
     assert "1,000 steps/s  0:12 left" in output.getvalue().splitlines()[-1]
-
-
-def test_console_success_follows_evaluation(clock):
-    sink, output = sink_and_output(terminal=False)
-    scalars = {"evaluation__reward_mean": -50.0, "evaluation__success_rate": 0.78}
-    sink.write(record("evaluation", 100, Phase.TEST, **scalars))
-    assert "evaluation -50.0, 78% success (best 78% success)" in output.getvalue()
 
 
 @dataclass(frozen=True)
@@ -443,7 +421,7 @@ def test_figures_success_of_newest_evaluation(clock):
     sink.write(record("evaluation", 2000, Phase.TEST, evaluation__reward_mean=2.0))
     sink.close()
     first, second = output.getvalue().splitlines()
-    assert "50% success" in first
+    assert "evaluation 1, 50% success (best 50% success)" in first
     assert "evaluation 2 (best 50% success)" in second
 
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from coach_rl.core.errors import (
-    ParameterError,
-)
+from coach_rl.core.errors import ParameterError
 from coach_rl.graph_managers import bootstrap_interval, interquartile_mean
 from coach_rl.graph_managers.statistics import SignalWindows
 from tests.refusals import check_refused

@@ -311,13 +311,8 @@ def test_tensorboard_close_without_records(tmp_path):
     assert list((tmp_path / "tensorboard").iterdir()) == []
 
 
-RECORD = LogRecord(
-    kind="episode",
-    phase=Phase.TRAIN,
-    environment_steps=0,
-    training_steps=3,
-    episodes=2,
-    wall_seconds=1.5,
+RECORD = record(
+    "episode",
     level="low",
     agent="ddpg",
     scalars={"episode/reward": 0.1, "episode/length": float("nan")},
@@ -402,16 +397,7 @@ def test_jsonl_reader_other_kinds_and_damaged_lines_are_skipped(log):
 
 def test_image_sink_writes_a_file_a_picture(tmp_path):
     picture = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
-    note = LogRecord(
-        kind="note",
-        phase=Phase.TRAIN,
-        environment_steps=40,
-        training_steps=0,
-        episodes=0,
-        wall_seconds=0.0,
-        level="top",
-        images={"goals/a map": picture},
-    )
+    note = record("note", 40, level="top", images={"goals/a map": picture})
     sink = ImageSink(tmp_path / "images")
     sink.write(note)
     sink.close()

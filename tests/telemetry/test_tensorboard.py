@@ -15,27 +15,14 @@ from tensorboard.plugins.hparams.metadata import (
     parse_session_start_info_plugin_data,
 )
 
-from coach_rl.core import LogRecord
-from coach_rl.core.clock import Phase
 from coach_rl.graph_managers.statistics import histogram
 from coach_rl.telemetry import TensorBoardSink
 from coach_rl.telemetry.log_files import CsvSink, logged_names
 from coach_rl.telemetry.tensorboard import Introduction, layout
+from tests.telemetry.test_log_files import record
 
 LAYOUT_TAG = "custom_scalars__config__"
 INTERVAL = [f"evaluation/reward_iqm{end}" for end in ("", "_low", "_high")]
-
-
-def record(kind, steps=0, **fields):
-    return LogRecord(
-        kind=kind,
-        phase=Phase.TRAIN,
-        environment_steps=steps,
-        training_steps=0,
-        episodes=0,
-        wall_seconds=0.0,
-        **fields,
-    )
 
 
 def read(folder):

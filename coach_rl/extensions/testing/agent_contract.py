@@ -447,10 +447,15 @@ def _expect_same_future(trial: AgentTrial, play: Any, resumed: Any, what: str) -
     for each in (play, resumed):
         each.agent.observe(each.rows, each.outcome(), each.clock(Phase.TRAIN))
         each.actions.clear()
+        each.reports.clear()
         each.train(trial.ticks // 2 + AFTER)
     expect(
         same_actions(play.actions, resumed.actions),
         f"{what} acted differently afterwards; {SAVED_NAMES}, the rows' too",
+    )
+    expect(
+        _reported(play) == _reported(resumed),
+        f"{what} reported other metrics afterwards; {SAVED_NAMES}, the sums of metrics too",
     )
     expect_same_state(
         play.state(),
@@ -458,6 +463,14 @@ def _expect_same_future(trial: AgentTrial, play: Any, resumed: Any, what: str) -
         f"{what} learned different numbers afterwards; {SAVED_NAMES}, memory, optimiser and "
         "random generators among them",
     )
+
+
+def _reported(play: Any) -> list[dict[str, float]]:
+    """The metrics of a play's reports, without times."""
+    return [
+        {name: value for name, value in each.metrics.items() if not name.startswith("time/")}
+        for each in play.reports
+    ]
 
 
 def _without_appended(state: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Action masks of agents of options: no forbidden action anywhere, runs that resume."""
+"""Action masks of agents of options: no forbidden action anywhere."""
 
 from collections import Counter
 

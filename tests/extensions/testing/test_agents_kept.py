@@ -45,6 +45,7 @@ ON_POLICY = {
     "update_mode": "eager",
 }
 DISTILLED = {"warmup": 8, "batch": 8, "latents": 4, "predictor_layers": (8,)}
+REMEMBERS = rl.TorsoParameters(recurrence=rl.GRU(size=4), middleware=())
 PPO = rl.PPOAgentParameters(input_filter=NORMALISED, **ON_POLICY)
 SAC = rl.SACAgentParameters(normalise_observations=5.0, **OFF_POLICY)
 
@@ -100,7 +101,12 @@ TRIALS = {
     "ppo, mask": alone(rl.PPOAgentParameters(**ON_POLICY), MASKED_CHOICE),
     "ppo, masks": alone(rl.PPOAgentParameters(action_mask="legal", **ON_POLICY), MASKED_CHOICES),
     "dqn, mask": alone(
-        rl.DQNAgentParameters(exploration=rl.EpsilonZGreedy(), **OFF_POLICY), MASKED_CHOICE
+        rl.DQNAgentParameters(
+            exploration=rl.EpsilonZGreedy(),
+            network=rl.QNetworkParameters(head=rl.QuantileHead(count=4), streams=(5,)),
+            **OFF_POLICY,
+        ),
+        MASKED_CHOICE,
     ),
     "uniform, masks": alone(
         rl.UniformAgentParameters(action_mask="legal"), MASKED_CHOICES, greedy=False, most_ticks=FEW
@@ -110,9 +116,6 @@ TRIALS = {
     ),
     "dqn, choices": alone(rl.DQNAgentParameters(**OFF_POLICY), CHOICES),
     "sac, choices": alone(rl.SACAgentParameters(**OFF_POLICY), CHOICES),
-    "ddpg, noise of its network": alone(
-        rl.DDPGAgentParameters(parameter_noise=rl.ParameterNoise(adapt_every=5), **OFF_POLICY)
-    ),
     "ppo, bonus": alone(
         rl.PPOAgentParameters(
             bonus=rl.RND(**DISTILLED, stream=rl.RewardStream(name="own")), **ON_POLICY
@@ -124,9 +127,42 @@ TRIALS = {
             **OFF_POLICY,
         )
     ),
-    "dqn": alone(rl.DQNAgentParameters(**OFF_POLICY), CHOICE),
-    "ddpg": alone(rl.DDPGAgentParameters(**OFF_POLICY)),
-    "td3": alone(rl.TD3AgentParameters(**OFF_POLICY)),
+    "dqn": alone(
+        rl.DQNAgentParameters(
+            network=rl.QNetworkParameters(
+                head=rl.CategoricalHead(atoms=5, low=-1.0, high=3.0), dueling=True
+            ),
+            **OFF_POLICY
+            | {
+                "memory": rl.ReplayMemoryParameters(
+                    capacity=600, n_step=3, prioritised=rl.PrioritisedParameters()
+                )
+            },
+        ),
+        CHOICE,
+    ),
+    "ddpg": alone(
+        rl.DDPGAgentParameters(parameter_noise=rl.ParameterNoise(adapt_every=5), **OFF_POLICY)
+    ),
+    "td3": alone(
+        rl.TD3AgentParameters(
+            algorithm=rl.TD3AlgorithmParameters(target_sync=rl.TargetSync(every=3)),
+            exploration=rl.OrnsteinUhlenbeckNoise(),
+            **OFF_POLICY,
+        )
+    ),
+    "td3, recurrent": alone(
+        rl.TD3AgentParameters(
+            actor=rl.ActorParameters(torso=REMEMBERS),
+            critic=rl.CriticParameters(torso=REMEMBERS),
+            **OFF_POLICY
+            | {
+                "memory": rl.ReplayMemoryParameters(
+                    capacity=600, draws=rl.SequenceParameters(length=4, burn_in=2)
+                )
+            },
+        )
+    ),
     "sac": alone(SAC),
     "scripted": alone(rl.ScriptedAgentParameters(policy="still"), most_ticks=FEW),
     "uniform": alone(rl.UniformAgentParameters(), greedy=False, most_ticks=FEW),
@@ -151,7 +187,7 @@ TRIALS = {
 
 SELDOM = {
     "ppo, choices", "ppo, bits", "ppo, numbers", "ppo, mask", "dqn, mask", "uniform, masks",
-    "uniform", "ddpg", "diayn",
+    "uniform", "diayn",
 }  # fmt: skip
 """Those whose code others run too, which are not tried each time."""
 EACH_TIME = [
