@@ -126,9 +126,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("words", "message"), OF_FLAGS)
-def test_mistake_in_flags_is_one_line(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistake_in_flags_is_one_line(words, message, capsys):
     check_one_line(words, message, capsys)
 
 
@@ -139,9 +137,7 @@ def check_one_line(words: str, message: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(("override", "message"), OF_LEVELS)
-def test_mistake_in_levels_is_one_line(
-    override: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistake_in_levels_is_one_line(override, message, capsys):
     (line,) = refused(capsys, "-p", STACK, "-ntb", "-c", "-cp", override)
     assert message in line
 
@@ -161,9 +157,7 @@ def test_mistake_in_levels_is_one_line(
         ),
     ],
 )
-def test_several_problems_are_a_line_each(
-    words: list[str], messages: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_problems_are_a_line_each(words, messages, capsys):
     lines = refused(capsys, "-p", FAKE, *words)
     assert len(lines) == len(messages)
     assert all(message in line for message, line in zip(messages, lines, strict=True))

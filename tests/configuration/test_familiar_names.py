@@ -26,13 +26,11 @@ def known(preset: Preset) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def by_preset() -> dict[str, set[str]]:
+def by_preset():
     return {name: known(load_preset(each)) for name, each in shipped_presets().items()}
 
 
-def test_no_name_from_elsewhere_is_a_setting_of_every_preset(
-    by_preset: dict[str, set[str]],
-) -> None:
+def test_no_name_from_elsewhere_is_a_setting_of_every_preset(by_preset):
     """It would never be unknown."""
     assert not set(names_here("settings")) & set.intersection(*by_preset.values())
 
@@ -48,9 +46,7 @@ def test_no_name_from_elsewhere_is_a_setting_of_every_preset(
         (coach_rl.TorsoParameters, "tau", []),
     ],
 )
-def test_field_from_elsewhere_means_what_the_class_has(
-    kind: type, name: str, meant: list[str]
-) -> None:
+def test_field_from_elsewhere_means_what_the_class_has(kind, name, meant):
     assert familiar_fields(name, kind.__dataclass_fields__) == meant
     if meant:
         with pytest.raises(UnknownNameError, match=f"did you mean '{meant[0]}'"):
@@ -79,9 +75,7 @@ def test_field_from_elsewhere_means_what_the_class_has(
         ("CartPole_DQN", "end_e", ["agent.exploration.epsilon.end"]),
     ],
 )
-def test_name_from_elsewhere_means_what_the_preset_has(
-    by_preset: dict[str, set[str]], preset: str, name: str, meant: list[str]
-) -> None:
+def test_name_from_elsewhere_means_what_the_preset_has(by_preset, preset, name, meant):
     check_meant(by_preset[preset], preset, name, meant)
 
 
@@ -109,13 +103,11 @@ def check_meant(settings: set[str], preset: str, name: str, meant: list[str]) ->
         ("Mujoco_SAC", "--env-id", ["-lvl"]),
     ],
 )
-def test_flag_from_elsewhere_means_what_the_preset_has(
-    by_preset: dict[str, set[str]], preset: str, flag: str, meant: list[str]
-) -> None:
+def test_flag_from_elsewhere_means_what_the_preset_has(by_preset, preset, flag, meant):
     assert familiar_flags(flag, ["-cp", "-lvl"], sorted(by_preset[preset])) == meant
 
 
-def test_setting_of_another_library_is_suggested_where_no_preset_is_named() -> None:
+def test_setting_of_another_library_is_suggested_where_no_preset_is_named():
     assert familiar_flags("--gamma", ["-cp"], []) == ['-cp "discount=..."']
     assert familiar_flags("--gamma", ["-lvl"], []) == []
 
@@ -131,5 +123,5 @@ def test_setting_of_another_library_is_suggested_where_no_preset_is_named() -> N
         ("resume", ["preset"]),
     ],
 )
-def test_far_fetched_names_are_not_suggested(name: str, allowed: list[str]) -> None:
+def test_far_fetched_names_are_not_suggested(name, allowed):
     assert near_names(name, allowed) == []

@@ -1,6 +1,5 @@
 """Small Gymnasium environments, well-behaved and not, named as `little_environments:Class`."""
 
-import os
 import sys
 from typing import ClassVar
 
@@ -154,11 +153,6 @@ class Plain(gymnasium.Env):
 
     def render(self):
         return np.full((4, 5, 3), self.time, np.uint8)
-
-
-class Dies(Plain):
-    def trouble(self):
-        os._exit(3)
 
 
 class FailsToReset(Plain):

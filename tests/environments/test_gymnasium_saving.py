@@ -14,7 +14,7 @@ from failing_environments import TROUBLE
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing import assert_same_state
-from tests.environments.walks import assert_continues, assert_same_walks, seen, walk
+from tests.environments.walks import assert_continues, assert_same_walks, walk
 
 
 def build(level, num_envs=2, **options):
@@ -61,61 +61,6 @@ def test_state_survives_json():
     state = json.loads(json.dumps(one.state_dict(), default=plain), object_hook=back)
     other.load_state_dict(state)
     assert_same_walks(one, other, 20)
-
-
-def test_never_seeded_environments_resume():
-    one, other = build("CartPole-v1"), build("CartPole-v1")
-    one.reset()
-    walk(one, 30)
-    other.load_state_dict(one.state_dict())
-    assert_same_walks(one, other, 30)
-
-
-def test_own_generator_is_restored_in_first_episode():
-    one, other = (
-        build("little_environments:OwnRandomness"),
-        build("little_environments:OwnRandomness"),
-    )
-    one.reset(seed=4)
-    for _ in range(5):
-        one.send(np.zeros(2, np.int64))
-        one.recv()
-    other.load_state_dict(one.state_dict())
-    one.send(np.zeros(2, np.int64))
-    other.send(np.zeros(2, np.int64))
-    assert seen([one.recv()]) == seen([other.recv()])
-
-
-@pytest.mark.parametrize("level", ["OldGenerator", "NoGenerator"])
-@pytest.mark.parametrize("seed", [None, 4])
-def test_other_generators(level, seed):
-    one, other = build(f"little_environments:{level}"), build(f"little_environments:{level}")
-    if level == "OldGenerator":
-        one.reset(seed=1)
-        other.reset(seed=2)
-    one.reset(seed=seed)
-    for _ in range(13):
-        one.send(np.zeros(2, np.int64))
-        one.recv()
-    state = one.state_dict()
-    other.load_state_dict(state)
-    after = []
-    for environment in (one, other):
-        answers = []
-        for _ in range(9):
-            environment.send(np.zeros(2, np.int64))
-            answers.append(environment.recv())
-        after.append(seen(answers))
-    assert after[0] == after[1]
-
-
-def test_state_shares_no_memory():
-    environment = build("CartPole-v1", 1)
-    environment.reset(seed=0)
-    walk(environment, 60)
-    state, again = environment.state_dict(), environment.state_dict()
-    state["rows"]["0"]["start"].clear()
-    assert environment.state_dict()["rows"]["0"]["start"] == again["rows"]["0"]["start"]
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
@@ -167,7 +112,7 @@ def test_saved_actions_are_those_sent(vectorization):
     other.close()
 
 
-@pytest.mark.drawn(one_of=2)
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
 @pytest.mark.parametrize(("resume", "most"), [("replay", 25), ("restart", 5)])
 def test_history_memory_is_bounded_by_actions(resume, most, vectorization):

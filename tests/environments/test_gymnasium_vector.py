@@ -5,21 +5,16 @@ import numpy as np
 import pytest
 from gymnasium.vector import VectorEnv
 
-from coach_rl.core.errors import (
-    ActionError,
-    ConfigurationError,
-    EnvironmentFault,
-    NonFiniteError,
-)
-from coach_rl.environments.gymnasium import GymnasiumParameters, VectorEnvironment
-from coach_rl.environments.gymnasium.vector import autoreset_mode
+import coach_rl as rl
+from coach_rl.core.errors import ActionError, EnvironmentFault, NonFiniteError
+from coach_rl.environments.gymnasium import VectorEnvironment
 
 MODES = ["NextStep", "SameStep", "Disabled"]
 NOTHING = {"wheel": np.zeros(2), "arm/grip": 0, "arm/joints": np.zeros(2, np.int64)}
 
 
 def build(level, num_envs=3, **options):
-    return GymnasiumParameters(level=level, vectorization="vector", **options).build(
+    return rl.GymnasiumParameters(level=level, vectorization="vector", **options).build(
         num_envs=num_envs
     )
 
@@ -74,7 +69,7 @@ def lives(environment, steps):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_no_phantom_transition_in_any_mode(mode, num_envs):
-    single = GymnasiumParameters(level="little_environments:Walk", kwargs={"limit": 6})
+    single = rl.GymnasiumParameters(level="little_environments:Walk", kwargs={"limit": 6})
     expected, _ = lives(single.build(num_envs=num_envs), 50)
     environment = build("little_environments:walks", num_envs, kwargs={"mode": mode, "limit": 6})
     found, ticks = lives(environment, 50)
@@ -138,14 +133,6 @@ def test_an_id_with_a_vector_entry_point():
     # pushed always left, a pole falls after 8 to 11 steps; a phantom step would pay nothing
     assert set(lengths) <= {8, 9, 10, 11}
     assert len(lengths) > 20
-
-
-def test_a_list_of_seeds():
-    one, other = (build("little_environments:plains") for _ in range(2))
-    np.testing.assert_array_equal(
-        one.reset(seed=5).observation["observation"],
-        other.reset(seed=[5, 6, 7]).observation["observation"],
-    )
 
 
 def test_vector_wrappers():
@@ -225,14 +212,8 @@ def test_vector_environment_wrong_rows_error(monkeypatch):
         return little_environments.walks(num_envs + 1)
 
     monkeypatch.setattr(little_environments, "plains", one_more)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(rl.ConfigurationError):
         build("little_environments:plains")
-
-
-def test_autoreset_mode_from_metadata():
-    for mode in MODES:
-        vector = little_environments.plains(1, mode)
-        assert autoreset_mode(vector, level="plains").value == mode
 
 
 def steps_of(monkeypatch, num_envs=3, **values):

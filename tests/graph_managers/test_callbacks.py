@@ -212,20 +212,6 @@ def test_callbacks_state_of_missing_callback_warns():
     fewer.close()
 
 
-def test_a_closed_graph_closes_its_callbacks():
-    class Open(Counting):
-        is_closed = False
-
-        def close(self):
-            self.is_closed = True
-
-    callback = Open()
-    manager = manager_with(callback)
-    assert not callback.is_closed
-    manager.close()
-    assert callback.is_closed
-
-
 def pictured(record, run):
     """What is seen of each evaluation, as a histogram and as a picture."""
     if record.kind != "evaluation":

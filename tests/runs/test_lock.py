@@ -35,14 +35,14 @@ def left_by(folder: Path, *, host: str | None = None, process: int, age: float =
     return path
 
 
-def test_locked_folder_in_use_is_refused_until_it_is_let_go(tmp_path: Path) -> None:
+def test_locked_folder_in_use_is_refused_until_it_is_let_go(tmp_path):
     with locked(tmp_path), pytest.raises(ConfigurationError), locked(tmp_path):
         pass
     with locked(tmp_path):
         pass
 
 
-def test_locked_after_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+def test_locked_after_a_killed_process_is_taken_over(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE)
     assert child.stdout is not None
     with child:
@@ -57,16 +57,14 @@ def test_locked_after_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         pass
 
 
-def test_locked_file_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_file_is_renewed(tmp_path, monkeypatch):
     monkeypatch.setattr(run_lock, "RENEWED_EVERY_SECONDS", 0.01)
     with locked(tmp_path):
         os.utime(tmp_path / LOCK, (0, 0))
         wait_until(lambda: (tmp_path / LOCK).stat().st_mtime > 0)
 
 
-def test_locked_without_system_locks_reads_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_without_system_locks_reads_the_file(tmp_path, monkeypatch):
     def unsupported(*_: object) -> None:
         raise OSError("No locks available")
 
