@@ -55,13 +55,6 @@ OF_FLAGS = [
     ("-p FAKE -cp a=1 b=2", "separated by ';': -cp \"a=1; b=2\""),
     ("train FAKE other", "unexpected argument 'other'"),
     ("list nonsense", "no preset's name contains 'nonsense'; `coach -l` lists them all"),
-    ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
-    ("-p nothing.py", "there is no preset file 'nothing.py'"),
-    ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
-    ("-p FAKE -cp learning_rat=1", "'learning_rat'; did you mean 'learning_rate'"),
-    ("-p FAKE -cp learning_rate=fast", "learning_rate must be float, got 'fast'"),
-    ("-p FAKE -cp learning_rate=-1", "learning_rate must be above 0, got -1.0"),
-    ("-p FAKE -cp agent.layrs=1", "unknown parameter 'layrs' of 'agent'; did you mean 'layers'"),
     ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
     ("-p FAKE -lvl moon", "unknown level 'moon'"),
     (

@@ -8,6 +8,7 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.records import End
 from coach_rl.environments.toy import Cables
+from tests.environments.walks import answer_to
 
 
 def ends_of(places):
@@ -51,8 +52,7 @@ def play(environment, choose, seed):
     lengths = seen["observation"][:, : len(ends_of(places))].astype(np.float64)
     total, is_open = np.zeros(len(rows)), np.ones(len(rows), bool)
     while is_open.any():
-        environment.send(choose(seen))
-        answer = environment.recv()
+        answer = answer_to(environment, choose(seen))
         total -= np.where(is_open, answer.reward, 0)
         is_open &= answer.end == 0
         seen = answer.first_observation
@@ -78,8 +78,7 @@ def test_cables_random_play_follows_the_rules(places):
         assert seen["action_mask"][0].tolist() == allowed
         assert laid.tolist() == [pair in cables for pair in ends]
         action = int(rng.integers(len(ends)))
-        environment.send(np.array([action]))
-        answer = environment.recv()
+        answer = answer_to(environment, np.array([action]))
         steps += 1
         wanted = -lengths[action] if allowed[action] else -0.7
         assert answer.reward[0] == pytest.approx(wanted, rel=1e-6)
@@ -107,9 +106,7 @@ def test_cables_without_masks_is_the_same_task():
         assert set(with_mask) == {"observation", "action_mask"}
         np.testing.assert_array_equal(shown["observation"], with_mask["observation"])
         action = rng.integers(28, size=4)
-        plain.send(action)
-        masked.send(action)
-        answers = plain.recv(), masked.recv()
+        answers = answer_to(plain, action), answer_to(masked, action)
         np.testing.assert_array_equal(answers[0].reward, answers[1].reward)
         np.testing.assert_array_equal(answers[0].end, answers[1].end)
 

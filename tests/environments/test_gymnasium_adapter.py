@@ -15,6 +15,7 @@ from coach_rl.core.errors import RunError
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import End
 from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
+from tests.environments.walks import answer_to
 
 
 def build(level, num_envs=1, **options):
@@ -50,8 +51,7 @@ def test_adapter_equals_gymnasium(level, options):
         )
     ends = 0
     for action in random_actions(environment.spaces.action, rows, steps):
-        environment.send(action)
-        answer = environment.recv()
+        answer = answer_to(environment, action)
         for row, single in enumerate(singles):
             seen, reward, terminated, truncated, info = single.step(action[row])
             np.testing.assert_array_equal(answer.observation["observation"][row], seen)
@@ -85,8 +85,7 @@ def test_nested_dict_keys_become_paths():
     environment.reset(seed=4)
     single.reset(seed=5)
     for action in random_actions(taken, 2, 8):
-        environment.send(action)
-        answer = environment.recv()
+        answer = answer_to(environment, action)
         seen, reward, terminated, truncated, info = single.step(
             {
                 "wheel": action["wheel"][1],
@@ -119,8 +118,7 @@ def test_wrappers_apply_in_order():
     for wrappers in ([add, "little_environments:Double"], ["little_environments:Double", add]):
         environment = build("little_environments:Plain", wrappers=tuple(wrappers))
         environment.reset(seed=0)
-        environment.send(np.array([0]))
-        rewards.append(environment.recv().reward[0])
+        rewards.append(answer_to(environment, np.array([0])).reward[0])
     assert rewards == [(1 + 0.5) * 2, 1 * 2 + 0.5]
 
 
@@ -151,8 +149,7 @@ def test_time_limits(level, limit, length):
     environment.reset(seed=0)
     space, found = environment.spaces.action, None
     for step in range(1, 260):
-        environment.send(np.zeros((1, *space.shape), space.dtype))
-        if environment.recv().end[0]:
+        if answer_to(environment, np.zeros((1, *space.shape), space.dtype)).end[0]:
             found = step
             break
     assert found == length
@@ -165,8 +162,7 @@ def test_render_needs_rgb_array(vectorization):
         "little_environments:Plain", 2, kwargs={"render_mode": "rgb_array"}, **options
     )
     environment.reset(seed=0)
-    environment.send(np.array([0]), np.array([1]))
-    environment.recv()
+    answer_to(environment, np.array([0]), np.array([1]))
     assert environment.render(1).tolist() == np.full((4, 5, 3), 1).tolist()
     assert environment.render().max() == 0
     environment.close()

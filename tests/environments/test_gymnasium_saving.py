@@ -14,7 +14,7 @@ from failing_environments import TROUBLE
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing import assert_same_state
-from tests.environments.walks import assert_continues, assert_same_walks, walk
+from tests.environments.walks import answer_to, assert_continues, assert_same_walks, walk
 
 
 def build(level, num_envs=2, **options):
@@ -37,8 +37,7 @@ def test_history_covers_the_unfinished_episode():
     environment.reset(seed=0)
     lengths = []
     for _ in range(25):
-        environment.send(np.array([0]))
-        environment.recv()
+        answer_to(environment, np.array([0]))
         lengths.append(environment.state_dict()["rows"]["0"]["steps"])
     assert lengths == [*range(1, 10), 0] * 2 + [1, 2, 3, 4, 5]
 
@@ -69,8 +68,7 @@ def test_load_irreproducible_environment_error(vectorization):
     one = build("little_environments:OwnRandomness", **options)
     one.reset(seed=4)
     for _ in range(23):
-        one.send(np.zeros(2, np.int64))
-        one.recv()
+        answer_to(one, np.zeros(2, np.int64))
     other = build("little_environments:OwnRandomness", **options)
     with pytest.raises(CheckpointError):
         other.load_state_dict(one.state_dict())
@@ -96,8 +94,7 @@ def test_saved_actions_are_those_sent(vectorization):
     walk(one, 11)  # four steps into the second episode
     state = one.state_dict()
     sent = {"push": np.full((2, 2), 0.75, np.float32), "gears": np.full((2, 2), 2)}
-    one.send(sent)
-    one.recv()
+    answer_to(one, sent)
     after = one.state_dict()["rows"]["0"]
     assert after["steps"] == 5
     np.testing.assert_array_equal(after["actions"]["0"][-1], [2, 2])
@@ -105,8 +102,7 @@ def test_saved_actions_are_those_sent(vectorization):
     saved = copy.deepcopy(state)
     other.load_state_dict(state)
     assert_same_state(state, saved)  # the replay changed its own actions alone
-    other.send(sent)
-    other.recv()
+    answer_to(other, sent)
     assert_same_walks(one, other, 9)
     one.close()
     other.close()
@@ -128,8 +124,7 @@ def test_history_memory_is_bounded_by_actions(resume, most, vectorization):
 
     def traced_after(count):
         for _ in range(count):
-            environment.send(actions)
-            environment.recv()
+            answer_to(environment, actions)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 

@@ -20,6 +20,7 @@ from coach_rl import environments
 from coach_rl.core.errors import ActionError, EnvironmentFault, NonFiniteError, RunError
 from coach_rl.extensions.testing import check_environment
 from coach_rl.extensions.testing.trial import expect_same
+from tests.environments.walks import answer_to
 
 
 def build(level="hopper", *, rows=4, threads=1, **options):
@@ -36,8 +37,7 @@ def actions(batch, steps, seed=0):
 def play(batch, chosen):
     responses = []
     for action in chosen:
-        batch.send(action)
-        responses.append(batch.recv())
+        responses.append(answer_to(batch, action))
     return responses
 
 
@@ -171,8 +171,7 @@ def test_own_goal_task():
     assert len(np.unique(goals)) == 3
     chosen = np.random.default_rng(0).normal(size=(10, 3, 1))
     for action in chosen[:5]:
-        batch.send(action)
-        answer = batch.recv()
+        answer = answer_to(batch, action)
         assert np.array_equal(answer.observation["desired_goal"], goals)
         # One step of semi-implicit Euler: v += 5 a h, x += v h
         velocity = answer.observation["observation"][:, 1]
@@ -262,8 +261,7 @@ assert frame.shape == (48, 64, 3) and frame.dtype == np.uint8
 assert frame.std() > 5, "a plain frame"
 assert not np.array_equal(frame, batch.render(0))
 for _ in range(20):
-    batch.send(np.ones((2, 8), np.float32))
-    batch.recv()
+    answer_to(batch, np.ones((2, 8), np.float32))
 assert not np.array_equal(frame, batch.render(1))
 other = MujocoParameters(level="ant", kwargs={"camera_name": "trak"}).build(num_envs=1)
 other.reset(seed=0)

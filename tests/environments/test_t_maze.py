@@ -7,6 +7,7 @@ import pytest
 
 from coach_rl.core.records import End
 from coach_rl.environments.toy import TMaze, TMazeParameters
+from tests.environments.walks import answer_to
 
 NORTH, EAST, SOUTH, WEST = range(4)
 SHOWN = {(0, 1, 1): "north", (1, 1, 0): "south", (1, 0, 1): "corridor", (0, 1, 0): "junction"}
@@ -52,8 +53,7 @@ def test_t_maze_shows_the_cue_at_the_first_step_alone():
     shown = [environment.reset(seed=0).observation["observation"]]
     assert {SHOWN[tuple(row)] for row in shown[0].tolist()} == {"north", "south"}
     for action in (WEST, EAST, WEST, EAST, EAST):  # back at the start after two of them
-        environment.send(np.full(40, action))
-        shown.append(environment.recv().observation["observation"])
+        shown.append(answer_to(environment, np.full(40, action)).observation["observation"])
     for step, place in enumerate(["corridor"] * 4 + ["junction"], start=1):
         assert {SHOWN[tuple(row)] for row in shown[step].tolist()} == {place}
 
@@ -67,8 +67,7 @@ def test_t_maze_optimal_policy_succeeds_always(length):
     for step in range(length + 1):
         at_junction = (seen == [0, 1, 0]).all(axis=1)
         assert at_junction.all() == (step == length)
-        environment.send(np.where(at_junction, turn, EAST))
-        answer = environment.recv()
+        answer = answer_to(environment, np.where(at_junction, turn, EAST))
         seen = answer.observation["observation"]
         total += answer.reward
     assert answer.info["is_success"].all()
@@ -81,6 +80,5 @@ def test_t_maze_without_a_turn_is_truncated():
     environment.reset(seed=0)
     ends = []
     for _ in range(limit_of(3)):
-        environment.send(np.array([WEST]))
-        ends.append(int(environment.recv().end[0]))
+        ends.append(int(answer_to(environment, np.array([WEST])).end[0]))
     assert ends == [0] * 15 + [End.TRUNCATED]

@@ -8,6 +8,7 @@ import coach_rl as rl
 from coach_rl.core.records import End
 from coach_rl.environments import make
 from coach_rl.environments.toy import BitFlip, Chain, Gates, GoalPointMass, PointMass
+from tests.environments.walks import answer_to
 
 NO_LUCK = np.zeros((1, 0))
 
@@ -18,8 +19,7 @@ def test_one_step_rewards_the_matching_action():
     assert shown.sum(axis=1).tolist() == [1] * 50
     assert (shown.sum(axis=0) > 5).all()
     context = shown.argmax(axis=1)
-    environment.send(np.where(np.arange(50) < 25, context, (context + 1) % 3))
-    answer = environment.recv()
+    answer = answer_to(environment, np.where(np.arange(50) < 25, context, (context + 1) % 3))
     assert answer.reward.tolist() == [1] * 25 + [0] * 25
     assert (answer.end == End.TERMINATED).all()
     assert not answer.truncated.any()
@@ -40,8 +40,7 @@ def test_chain_rewards_at_both_ends():
     shown = [environment.reset(seed=0).observation["observation"][0].tolist()]
     rewards, ends = [], []
     for action in [0, 0, 1, 1, 1, 1, *[0] * 7]:  # length + 9 = 13 steps
-        environment.send(np.array([action]))
-        answer = environment.recv()
+        answer = answer_to(environment, np.array([action]))
         shown.append(answer.observation["observation"][0].tolist())
         rewards.append(answer.reward[0])
         ends.append(int(answer.end[0]))
@@ -65,8 +64,7 @@ def test_chain_observation_kinds():
 def test_chain_slip_probability():
     environment = rl.ChainParameters(length=5, slip=0.25).build(num_envs=2000)
     environment.reset(seed=0)
-    environment.send(np.ones(2000, np.int64))
-    went_back = environment.recv().reward == 0.001
+    went_back = answer_to(environment, np.ones(2000, np.int64)).reward == 0.001
     # 4 standard deviations of a share of 0.25 among 2000: 4 * sqrt(0.25 * 0.75 / 2000) = 0.039
     assert went_back.mean() == pytest.approx(0.25, abs=0.039)
 
@@ -88,8 +86,7 @@ def test_goal_point_mass_rewards_and_success():
     reached = np.zeros(30, bool)
     for _ in range(45):
         push = -1.5 * (seen["achieved_goal"] - seen["desired_goal"]) - seen["observation"][:, 2:]
-        environment.send(np.clip(push, -1, 1))
-        answer = environment.recv()
+        answer = answer_to(environment, np.clip(push, -1, 1))
         success = answer.info["is_success"]
         distance = np.linalg.norm(
             answer.observation["achieved_goal"] - answer.observation["desired_goal"], axis=1
@@ -180,8 +177,7 @@ def test_bits_solved_by_flipping_differences():
     ended_at, rows = np.zeros(40, np.int64), np.arange(40)
     for step in range(1, 7):
         differs = seen["observation"] != seen["desired_goal"]
-        environment.send(differs.argmax(axis=1), rows)
-        answer = environment.recv()
+        answer = answer_to(environment, differs.argmax(axis=1), rows)
         reached = answer.end == End.TERMINATED
         np.testing.assert_array_equal(answer.info["is_success"], reached)
         np.testing.assert_array_equal(answer.reward, np.where(reached, 0, -1))
@@ -227,8 +223,7 @@ def test_steady_pay_rewards_until_the_time_limit():
     space = environment.spaces.action
     assert (space.low.tolist(), space.high.tolist()) == ([-1], [3])
     for step in range(1, 9):
-        environment.send(np.float32([[-1], [0], [3]]))
-        answer = environment.recv()
+        answer = answer_to(environment, np.float32([[-1], [0], [3]]))
         assert answer.reward.tolist() == [1, 1, 1]
         assert (answer.end == (End.TRUNCATED if step % 4 == 0 else 0)).all()
         restarted = answer.observation["observation"] != answer.first_observation["observation"]

@@ -233,7 +233,7 @@ STEPS = {"DMControl_Pixels_SAC": 150}
 """Environment steps of those whose every step is drawn as a picture."""
 
 
-@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=4))
+@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=8))
 def test_preset_trains_and_evaluates(name):
     manager = shortened(load_graph_manager(name, {}), STEPS.get(name, 600))
     manager.create_graph(ONE_THREAD)
