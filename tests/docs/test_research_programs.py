@@ -54,7 +54,7 @@ def learn_often(monkeypatch):
     monkeypatch.setitem(importlib.import_module("two_levels").SMALL, "learning", learning)
 
 
-@pytest.fixture(scope="module", params=drawn(PROGRAMS, one_of=4))
+@pytest.fixture(scope="module", params=drawn(PROGRAMS, one_of=6))
 def program(request):
     return request.param
 
