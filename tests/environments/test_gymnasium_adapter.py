@@ -12,21 +12,13 @@ from little_environments import TAXI
 
 import coach_rl as rl
 from coach_rl.core.errors import RunError
-from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.records import End
 from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
-from tests.environments.walks import answer_to
+from tests.environments.walks import answer_to, random_actions
 
 
 def build(level, num_envs=1, **options):
     return rl.GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
-
-
-def random_actions(space, rows, steps, seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        actions_from_uniform(space, rng.random((rows, uniform_size(space)))) for _ in range(steps)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +42,7 @@ def test_adapter_equals_gymnasium(level, options):
             response.observation["observation"][row], single.reset(seed=11 + row)[0]
         )
     ends = 0
-    for action in random_actions(environment.spaces.action, rows, steps):
+    for action in random_actions(environment, steps):
         answer = answer_to(environment, action)
         for row, single in enumerate(singles):
             seen, reward, terminated, truncated, info = single.step(action[row])
@@ -84,7 +76,7 @@ def test_nested_dict_keys_become_paths():
     single = little_environments.Walk()
     environment.reset(seed=4)
     single.reset(seed=5)
-    for action in random_actions(taken, 2, 8):
+    for action in random_actions(environment, 8):
         answer = answer_to(environment, action)
         seen, reward, terminated, truncated, info = single.step(
             {

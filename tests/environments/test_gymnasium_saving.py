@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import json
 import statistics
 import tracemalloc
 import warnings
@@ -40,26 +39,6 @@ def test_history_covers_the_unfinished_episode():
         answer_to(environment, np.array([0]))
         lengths.append(environment.state_dict()["rows"]["0"]["steps"])
     assert lengths == [*range(1, 10), 0] * 2 + [1, 2, 3, 4, 5]
-
-
-def test_state_survives_json():
-    one, other = build("CartPole-v1"), build("CartPole-v1")
-    one.reset(seed=3)
-    walk(one, 20)
-    arrays = {}
-
-    def plain(value):
-        if isinstance(value, np.ndarray):
-            arrays[str(len(arrays))] = value
-            return {"array": str(len(arrays) - 1)}
-        raise TypeError(value)
-
-    def back(tree):
-        return arrays[tree["array"]] if set(tree) == {"array"} else tree
-
-    state = json.loads(json.dumps(one.state_dict(), default=plain), object_hook=back)
-    other.load_state_dict(state)
-    assert_same_walks(one, other, 20)
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])

@@ -20,25 +20,15 @@ from coach_rl import environments
 from coach_rl.core.errors import ActionError, EnvironmentFault, NonFiniteError, RunError
 from coach_rl.extensions.testing import check_environment
 from coach_rl.extensions.testing.trial import expect_same
-from tests.environments.walks import answer_to
+from tests.environments.walks import answer_to, walk
 
 
 def build(level="hopper", *, rows=4, threads=1, **options):
     return rl.MujocoParameters(level=level, threads=threads, **options).build(num_envs=rows)
 
 
-def actions(batch, steps, seed=0):
-    box = batch.spaces.action
-    rng = np.random.default_rng(seed)
-    shape = (steps, batch.num_envs, *box.shape)
-    return rng.uniform(box.low, box.high, shape).astype(np.float32)
-
-
 def play(batch, chosen):
-    responses = []
-    for action in chosen:
-        responses.append(answer_to(batch, action))
-    return responses
+    return [answer_to(batch, action) for action in chosen]
 
 
 def test_unstable_simulation_error_writes_no_file(tmp_path, monkeypatch):
@@ -53,7 +43,7 @@ def test_unstable_simulation_error_writes_no_file(tmp_path, monkeypatch):
         with pytest.raises(ActionError):
             batch.send(np.zeros((4, 3)))
     batch.reset(seed=0)
-    play(batch, actions(batch, 2))
+    walk(batch, 2)
     batch.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -68,7 +58,7 @@ def test_threads_end_with_the_batch():
     assert threading.active_count() == before
     forgotten = build(threads=3)
     forgotten.reset(seed=0)
-    play(forgotten, actions(forgotten, 1))
+    walk(forgotten, 1)
     del forgotten
     gc.collect()
     assert threading.active_count() == before
@@ -114,7 +104,7 @@ def test_model_file_broken_error_names_field(tmp_path):
 def test_no_time_limit():
     batch = build("reacher", rows=1, max_episode_steps=-1)
     batch.reset(seed=0)
-    assert not any(answer.truncated.any() for answer in play(batch, actions(batch, 60)))
+    assert not any(answer.truncated.any() for answer in walk(batch, 60))
     batch.close()
 
 
@@ -261,7 +251,8 @@ assert frame.shape == (48, 64, 3) and frame.dtype == np.uint8
 assert frame.std() > 5, "a plain frame"
 assert not np.array_equal(frame, batch.render(0))
 for _ in range(20):
-    answer_to(batch, np.ones((2, 8), np.float32))
+    batch.send(np.ones((2, 8), np.float32))
+    batch.recv()
 assert not np.array_equal(frame, batch.render(1))
 other = MujocoParameters(level="ant", kwargs={"camera_name": "trak"}).build(num_envs=1)
 other.reset(seed=0)

@@ -9,7 +9,7 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.clock import Clock
 from coach_rl.core.log_records import LogRecord
-from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.resuming import after, assert_resumes
 from tests.graph_managers.small_runs import parameters, ppo
 
 
@@ -83,27 +83,14 @@ def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds):
 @pytest.mark.parametrize(
     "length", [rl.EnvironmentEpisodes(25), rl.TrainingSteps(40), rl.EnvironmentSteps(400)]
 )
-def test_runs_of_every_unit_resume_bit_for_bit(length):
+def test_runs_of_every_unit_resume_bit_for_bit(tmp_path, length):
     falling = rl.LinearSchedule(start=1.0, end=0.0)
     params = replace(
         parameters(training=length, evaluation_interval=rl.EnvironmentEpisodes(7)),
         agent=ppo(learning_rate_schedule=falling),
     )
-    with created(params) as whole:
-        expected = [(each.kind, each.environment_steps) for each in whole.improve()]
-        final = whole.state_dict()
-    with created(params) as stopped:
-        told: list[tuple[str, int]] = []
-        for record in stopped.improve():
-            told.append((record.kind, record.environment_steps))
-            if stopped.progress.is_settled and len(told) >= len(expected) // 2:
-                break
-        state = stopped.state_dict()
-    with created(params) as resumed:
-        resumed.load_state_dict(state)
-        told += [(each.kind, each.environment_steps) for each in resumed.improve()]
-        assert_same_state(resumed.state_dict()["agents"], final["agents"])
-    assert told == expected
+    kinds = ("train", "evaluation", "episode")
+    assert_resumes(lambda seed: created(params), tmp_path, after(200), kinds=kinds)
 
 
 @pytest.mark.parametrize(

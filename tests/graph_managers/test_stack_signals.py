@@ -1,10 +1,13 @@
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 import coach_rl as rl
 from coach_rl.telemetry.summary import by_signal
+from tests.agents.resuming import after, assert_resumes
+from tests.builders import created
 from tests.graph_managers.signalling import ShiftParameters, TellingPPOParameters
 from tests.graph_managers.small_runs import parameters, ppo
 
@@ -108,21 +111,11 @@ def test_listening_changes_no_number():
     assert learned("steps", "bonus") == learned()
 
 
-@pytest.mark.parametrize("after", [3, 11, 25])
-def test_a_resumed_run_has_the_same_statistics(after):
+def test_a_resumed_run_has_the_same_statistics(tmp_path):
     params = counting("steps", "bonus")
     params = replace(params, signals=replace(params.signals, observations=True))
-    whole = [r for r in records_of(params) if r.kind == "signals"]
-    with rl.BasicRLGraphManager(params) as graph_manager:
-        for number, _ in enumerate(graph_manager.improve()):
-            if number >= after and graph_manager.progress.is_settled:
-                break
-        done, state = graph_manager.graph.clock.environment_steps, graph_manager.state_dict()
-    with rl.BasicRLGraphManager(params) as graph_manager:
-        graph_manager.create_graph()
-        graph_manager.load_state_dict(state)
-        rest = [r.scalars for r in graph_manager.improve() if r.kind == "signals"]
-    assert rest == [r.scalars for r in whole if r.environment_steps > done]
+    moments = after(12), after(60)
+    assert_resumes(partial(created, params), tmp_path, *moments, kinds=("signals",))
 
 
 def test_a_pattern_without_a_match_is_said_once_with_the_names_there_are():
