@@ -404,20 +404,6 @@ def test_unknown_keys_are_ignored(run):
     resume(run)
 
 
-def test_manifest_with_a_changed_digit_is_refused(run):
-    path = run / "manifest.json"
-    content = path.read_text()
-    digits = [match.start() for match in re.finditer(r"\d", content)]
-    assert len(digits) > 50
-    for place in digits[:: len(digits) // 40]:
-        digit = (int(content[place]) + 1) % 10
-        path.write_text(f"{content[:place]}{digit}{content[place + 1 :]}")
-        if path.read_text().find(json.loads(content)["checksum"]) < 0:
-            continue  # a digit of the checksum itself
-        with pytest.raises(CheckpointError):
-            resume(run)
-
-
 def test_edited_manifest_without_a_checksum_is_used(run):
     edit(run / "manifest.json", {"name": "mine"}, seal=False)
     resume(run)
