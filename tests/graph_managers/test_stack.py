@@ -27,18 +27,6 @@ def build(described, num_envs=3):
     return stack
 
 
-def test_a_tick_returns_what_every_simulator_answered_however_many_levels_there_are():
-    plain, deep = build(experiment()), build(experiment("upper", "middle"))
-    for tick in range(1, 31):
-        for stack in (plain, deep):
-            answer = stack.tick()
-            assert answer.rows.tolist() == [0, 1, 2]
-            assert answer.duration.tolist() == [1, 1, 1]
-            assert stack.clock.environment_steps == 3 * tick
-    for stack in (plain, deep):
-        stack.close()
-
-
 def test_a_tick_is_recv_of_the_top_level():
     ticked, received = build(experiment("middle")), build(experiment("middle"))
     for _ in range(40):

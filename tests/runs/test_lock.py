@@ -3,27 +3,16 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.runs import lock as run_lock
 from coach_rl.runs.lock import LOCK, locked
 from tests.waiting import wait_until
-
-HOLD = """
-import sys, time
-from pathlib import Path
-from coach_rl.runs.lock import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(3600)
-"""
 
 
 def left_by(folder: Path, *, host: str | None = None, process: int, age: float = 0.0) -> Path:
@@ -33,28 +22,6 @@ def left_by(folder: Path, *, host: str | None = None, process: int, age: float =
     path.write_text(json.dumps(holder))
     os.utime(path, (time.time() - age,) * 2)
     return path
-
-
-def test_locked_folder_in_use_is_refused_until_it_is_let_go(tmp_path):
-    with locked(tmp_path), pytest.raises(ConfigurationError), locked(tmp_path):
-        pass
-    with locked(tmp_path):
-        pass
-
-
-def test_locked_after_a_killed_process_is_taken_over(tmp_path):
-    child = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    with child:
-        assert child.stdout.readline() == b"held\n"
-        in_use = pytest.raises(ConfigurationError)
-        with in_use, locked(tmp_path):
-            pass
-        child.kill()
-        child.wait()
-    gone = pytest.warns(CoachWarning)
-    with gone, locked(tmp_path):
-        pass
 
 
 def test_locked_file_is_renewed(tmp_path, monkeypatch):
