@@ -3,7 +3,6 @@
 import ast
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,19 +19,19 @@ GUARDS = """# Heading.
 """
 
 
-def test_figures_of_the_source_are_at_most_their_ceilings() -> None:
+def test_figures_of_the_source_are_at_most_their_ceilings():
     assert not measures.above(measures.of_source() | measures.of_classes())
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
-def test_functions_entered_by_ticks_and_learning_are_at_most_their_ceilings() -> None:
+def test_functions_entered_by_ticks_and_learning_are_at_most_their_ceilings():
     assert not measures.above(measures.of_runs(("tick", "improve")))
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
-def test_files_of_the_loop_are_the_reading_list_and_at_most_their_ceilings() -> None:
+def test_files_of_the_loop_are_the_reading_list_and_at_most_their_ceilings():
     lines = measures.of_loop_files()
     page = (measures.ROOT / "docs/architecture.md").read_text()
     section = page.partition("### The loop of flat PPO")[2].partition("\n### ")[0]
@@ -44,11 +43,11 @@ def test_files_of_the_loop_are_the_reading_list_and_at_most_their_ceilings() -> 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="frames are counted on Python 3.11")
-def test_functions_entered_by_resumes_are_at_most_their_ceilings() -> None:
+def test_functions_entered_by_resumes_are_at_most_their_ceilings():
     assert not measures.above(measures.of_runs(("resume",)))
 
 
-def test_every_subject_has_files_and_owns_its_classes() -> None:
+def test_every_subject_has_files_and_owns_its_classes():
     for name, subject in measures.subjects().items():
         owned = [file for file in measures.files() if measures.owner(file) == name]
         assert owned, f"the files of the subject {name} are gone; so is its section"
@@ -67,14 +66,12 @@ def test_every_subject_has_files_and_owns_its_classes() -> None:
         ),
     ],
 )
-def test_figure_above_its_ceiling_gone_or_new_is_reported(
-    now: dict[str, dict[str, int]], expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figure_above_its_ceiling_gone_or_new_is_reported(now, expected, monkeypatch):
     monkeypatch.setattr(measures, "guards", lambda: {"core": {"code lines": 100}})
     assert measures.above(now) == expected
 
 
-def test_ceilings_are_lowered_never_raised() -> None:
+def test_ceilings_are_lowered_never_raised():
     now = {"core": {"code lines": 90}, "tick": {"CartPole_PPO, calls": 30}}
     expected = GUARDS.replace("= 100", "= 90")
     assert measures.lowered(GUARDS, now) == expected
@@ -91,16 +88,16 @@ def test_ceilings_are_lowered_never_raised() -> None:
         ("match x:\n    case None:\n        pass", 1),
     ],
 )
-def test_optionals_are_counted(source: str, expected: int) -> None:
+def test_optionals_are_counted(source, expected):
     assert sum(map(measures.is_optional, ast.walk(ast.parse(source)))) == expected
 
 
-def test_circles_are_groups_that_import_each_other() -> None:
+def test_circles_are_groups_that_import_each_other():
     edges = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": {"e"}, "g": set()}
     assert measures.cyclic(edges) == [["a", "b", "c"], ["e", "f"]]
 
 
-def test_entered_functions_have_calls_and_lines_of_code() -> None:
+def test_entered_functions_have_calls_and_lines_of_code():
     with measures.Entered() as entered:
         EnvironmentSteps(3)
     found = measures.figures(entered.functions())
@@ -109,12 +106,12 @@ def test_entered_functions_have_calls_and_lines_of_code() -> None:
     assert found["lines"] >= 4
 
 
-def test_every_mutant_still_has_its_place() -> None:
+def test_every_mutant_still_has_its_place():
     gone = [each for each in mutants.mutants() if mutants.place(each) is None]
     assert not gone, "write the expression as it is now into mutants.toml, or draw another"
 
 
-def test_mutant_is_written_into_a_checkout(tmp_path: Path) -> None:
+def test_mutant_is_written_into_a_checkout(tmp_path):
     file = tmp_path / "coach_rl" / "sums.py"
     file.parent.mkdir()
     file.write_text("def total(a, b):\n    return a + b * 2\n")

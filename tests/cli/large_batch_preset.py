@@ -5,13 +5,8 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.architectures.actor_critic import ActorCriticParameters
-from coach_rl.architectures.torso import TorsoParameters
+import coach_rl as rl
 from coach_rl.core import LogRecord
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import BasicGraphParameters, GraphManager, ScheduleParameters
 from coach_rl.graph_managers.evaluations import Evaluator, never
 
 ROUND = 40_960
@@ -19,11 +14,11 @@ ROUND = 40_960
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoppedGraphParameters(BasicGraphParameters):
+class StoppedGraphParameters(rl.BasicGraphParameters):
     sigterm_at: int | None = None
 
 
-class StoppedGraphManager(GraphManager):
+class StoppedGraphManager(rl.GraphManager):
     """Sends its own process SIGTERM when it comes to a certain step."""
 
     def __init__(self, parameters: StoppedGraphParameters) -> None:
@@ -57,20 +52,20 @@ def graph_manager(
     """
     return StoppedGraphManager(
         StoppedGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(
-                    rollout=EnvironmentSteps(ROUND), epochs=1, minibatch=ROUND
+            agent=rl.PPOAgentParameters(
+                algorithm=rl.PPOAlgorithmParameters(
+                    rollout=rl.EnvironmentSteps(ROUND), epochs=1, minibatch=ROUND
                 ),
-                network=ActorCriticParameters(torso=TorsoParameters(middleware=(8, 8))),
+                network=rl.ActorCriticParameters(torso=rl.TorsoParameters(middleware=(8, 8))),
                 update_mode="eager",
             ),
-            environment=PointMassParameters(),
+            environment=rl.PointMassParameters(),
             num_envs=1_024,
             threads=threads,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                evaluation_interval=EnvironmentSteps(ROUND),
-                evaluation_episodes=EnvironmentEpisodes(2),
+            schedule=rl.ScheduleParameters(
+                training=rl.EnvironmentSteps(steps),
+                evaluation_interval=rl.EnvironmentSteps(ROUND),
+                evaluation_episodes=rl.EnvironmentEpisodes(2),
             ),
             sigterm_at=sigterm_at,
         )

@@ -6,17 +6,8 @@ from typing import Any
 import numpy as np
 from gymnasium import Env, spaces
 
-from coach_rl import (
-    BasicGraphParameters,
-    BasicRLGraphManager,
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
-    ScheduleParameters,
-)
+import coach_rl as rl
 from coach_rl.core.records import Array
-from coach_rl.environments.gymnasium import GymnasiumParameters
 
 
 class Slow(Env[Array, int]):
@@ -38,7 +29,7 @@ class Slow(Env[Array, int]):
 
 def graph_manager(
     heatup: int = 0, interval: int = 10_000, steps: int = 100_000, mode: str = "eager"
-) -> BasicRLGraphManager:
+) -> rl.BasicRLGraphManager:
     """PPO.
 
     Args:
@@ -47,21 +38,21 @@ def graph_manager(
         steps: Steps in all.
         mode: How to run gradient steps.
     """
-    return BasicRLGraphManager(
-        BasicGraphParameters(
-            agent=PPOAgentParameters(
-                algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(8), minibatch=4),
+    return rl.BasicRLGraphManager(
+        rl.BasicGraphParameters(
+            agent=rl.PPOAgentParameters(
+                algorithm=rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(8), minibatch=4),
                 update_mode=mode,
             ),
-            environment=GymnasiumParameters(
+            environment=rl.GymnasiumParameters(
                 level="slow_preset:Slow", vectorization="subprocess", start_method="fork"
             ),
             num_envs=2,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(steps),
-                heatup=EnvironmentSteps(heatup),
-                evaluation_interval=EnvironmentSteps(interval),
-                evaluation_episodes=EnvironmentEpisodes(1),
+            schedule=rl.ScheduleParameters(
+                training=rl.EnvironmentSteps(steps),
+                heatup=rl.EnvironmentSteps(heatup),
+                evaluation_interval=rl.EnvironmentSteps(interval),
+                evaluation_episodes=rl.EnvironmentEpisodes(1),
             ),
         )
     )

@@ -1,35 +1,26 @@
 """A little stack: PPO above PPO, on the point mass."""
 
-from coach_rl.agents.ppo_agent import PPOAgentParameters, PPOAlgorithmParameters
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.graph_managers import (
-    GraphParameters,
-    HRLGraphManager,
-    LevelParameters,
-    ScheduleParameters,
-)
+import coach_rl as rl
 
-PPO = PPOAgentParameters(
-    algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(16), epochs=1, minibatch=8),
+PPO = rl.PPOAgentParameters(
+    algorithm=rl.PPOAlgorithmParameters(rollout=rl.EnvironmentSteps(16), epochs=1, minibatch=8),
     update_mode="eager",
 )
-PLACES = GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
+PLACES = rl.GoalSpace(low=(-1.0, -1.0), high=(1.0, 1.0), threshold=(0.2, 0.2), elements=(0, 1))
 
 
-def graph_manager() -> HRLGraphManager:
+def graph_manager() -> rl.HRLGraphManager:
     """A stack of two."""
-    low = LevelParameters(name="low", agent=PPO, goal_space=PLACES, horizon=4)
-    return HRLGraphManager(
-        GraphParameters(
-            levels=(LevelParameters(name="top", agent=PPO), low),
-            environment=PointMassParameters(),
+    low = rl.LevelParameters(name="low", agent=PPO, goal_space=PLACES, horizon=4)
+    return rl.HRLGraphManager(
+        rl.GraphParameters(
+            levels=(rl.LevelParameters(name="top", agent=PPO), low),
+            environment=rl.PointMassParameters(),
             num_envs=4,
-            schedule=ScheduleParameters(
-                training=EnvironmentSteps(120),
-                evaluation_interval=EnvironmentSteps(60),
-                evaluation_episodes=EnvironmentEpisodes(2),
+            schedule=rl.ScheduleParameters(
+                training=rl.EnvironmentSteps(120),
+                evaluation_interval=rl.EnvironmentSteps(60),
+                evaluation_episodes=rl.EnvironmentEpisodes(2),
             ),
         )
     )

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import coach_rl
+import coach_rl as rl
 from coach_rl.cli import main as main_module
 from coach_rl.cli.commands import COMMANDS, RUNS, parse_arguments
 from coach_rl.cli.parser import Command, Flag, Given
@@ -23,24 +24,15 @@ from coach_rl.cli.terminal import program, word
 from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.overrides import fitting, parameter_paths
 from coach_rl.configuration.parameters_json import constructor_fields
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.core.errors import CoachWarning
 from coach_rl.core.log_records import LogRecord
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps, Hours
 from coach_rl.extensions.testing import selftest
-from coach_rl.graph_managers.parameters import SourceParameters, ValidationParameters
 from coach_rl.runs.trained import trained_policies
-from coach_rl.sessions.settings import RunPartParameters, RunSettings
+from coach_rl.sessions.settings import RunPartParameters
 from coach_rl.telemetry.console import ConsoleSink
 from tests.cli.commands import coach, only_run
 from tests.sessions.test_run_parts import CountParameters
 from tests.small_runs import FAKE, change_manifest, manifest_of
 from tests.waiting import wait_until
-
-HERE = Path(__file__).parent
-
 
 ALL_OF_TRAIN = (
     "-p x -lvl l -e name -ep some/path --seed 3 -n 4 -cp a=1 -cp b=2 --steps 1e6 -s 60 -ntb "
@@ -52,24 +44,24 @@ ALL_OF_TRAIN = (
 )
 
 
-def test_flags_of_train_make_settings_and_overrides() -> None:
+def test_flags_of_train_make_settings_and_overrides():
     given = parse_arguments(ALL_OF_TRAIN.split())
     assert given.command is COMMANDS["train"]
-    assert settings(given, Runtime) == Runtime(
+    assert settings(given, rl.Runtime) == rl.Runtime(
         seed=3, device="cuda:1", threads=2, matmul_precision="high"
     )
-    assert run_settings(given) == RunSettings(tensorboard=False, message="purpose")
+    assert run_settings(given) == rl.RunSettings(tensorboard=False, message="purpose")
     assert overrides_of(given) == {
         "a": 1,
         "b": 2,
         "environment.level": "l",
         "num_envs": 4,
-        "schedule.training": EnvironmentSteps(1_000_000),
-        "schedule.stop_after": Hours(0.5),
+        "schedule.training": rl.EnvironmentSteps(1_000_000),
+        "schedule.stop_after": rl.Hours(0.5),
         "schedule.until_solved": True,
-        "validation": ValidationParameters(reward=475),
+        "validation": rl.ValidationParameters(reward=475),
         "checkpoints.every_seconds": 60.0,
-        "checkpoints.every_steps": EnvironmentSteps(5_000),
+        "checkpoints.every_steps": rl.EnvironmentSteps(5_000),
         "checkpoints.keep_last": 3,
         "checkpoints.keep_every": 10,
         "checkpoints.best_of": "length_mean",
@@ -81,15 +73,15 @@ def test_flags_of_train_make_settings_and_overrides() -> None:
     assert given.print_networks_summary
 
 
-def test_flags_not_given_leave_the_defaults_of_their_settings() -> None:
+def test_flags_not_given_leave_the_defaults_of_their_settings():
     given = parse_arguments(["train", "x"])
-    assert settings(given, Runtime) == Runtime()
-    assert settings(given, RunSettings) == RunSettings()
+    assert settings(given, rl.Runtime) == rl.Runtime()
+    assert settings(given, rl.RunSettings) == rl.RunSettings()
     assert overrides_of(given) == {}
     assert run_parts(given) == ()
 
 
-def test_flag_requests_the_part_of_a_run_that_it_names() -> None:
+def test_flag_requests_the_part_of_a_run_that_it_names():
     place = "tests.sessions.test_run_parts:CountParameters"
     plain = Flag("--count", "count", sets=place)
     refused = Flag("--count_refused", "refuse", sets=f"{place}.is_refused")
@@ -100,21 +92,21 @@ def test_flag_requests_the_part_of_a_run_that_it_names() -> None:
     assert run_parts(Given(command, both)) == (CountParameters(is_refused=True),)
 
 
-def test_flags_set_fields_and_paths_that_exist() -> None:
+def test_flags_set_fields_and_paths_that_exist():
     of_extensions = {name for each in own_extensions() for name in each.commands}
     check_flags(each for name, each in COMMANDS.items() if name not in of_extensions)
 
 
 def check_flags(commands: Iterable[Command], *more: type) -> None:
     """Args: more: Classes of which flags set fields, beside those of the core."""
-    classes = {each.__name__: each for each in (Runtime, RunSettings, *more)}
+    classes = {each.__name__: each for each in (rl.Runtime, rl.RunSettings, *more)}
     paths = {
         path
         for path, _, _ in parameter_paths(
-            load_preset(find_preset("CartPole_PPO")).build().parameters
+            rl.load_preset(rl.find_preset("CartPole_PPO")).build().parameters
         )
     }
-    for kind in fitting(SourceParameters):
+    for kind in fitting(rl.SourceParameters):
         paths |= {f"source.{each.name}" for each in constructor_fields(kind)}
     for command in commands:
         for flag in command.flags:
@@ -131,7 +123,7 @@ def check_flags(commands: Iterable[Command], *more: type) -> None:
                 assert (field if owner in classes else flag.sets) in known
 
 
-def test_flags_belong_to_commands_that_exist() -> None:
+def test_flags_belong_to_commands_that_exist():
     takers = {name for each in RUNS for name in each.of.split()}
     commands = [each for extension in own_extensions() for each in extension.commands.values()]
     groups = {group for each in commands for group in each.get("flag_group", "").split()}
@@ -163,16 +155,14 @@ def test_flags_belong_to_commands_that_exist() -> None:
         ("describe x", "--plain describe x"),
     ],
 )
-def test_short_flags_and_named_commands_mean_the_same(short: str, named: str) -> None:
+def test_short_flags_and_named_commands_mean_the_same(short, named):
     one, other = (parse_arguments(words.split()) for words in (short, named))
     one.plain, one.debug = other.plain, other.debug
     assert vars(one) == vars(other)
 
 
 @pytest.mark.parametrize("name", [*COMMANDS])
-def test_every_command_takes_plain_and_debug_before_and_after_its_name(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_takes_plain_and_debug_before_and_after_its_name(name, capsys):
     for words in (
         ["--plain", "--debug", *name.split(), "--help"],
         [*name.split(), "--plain", "--debug", "--help"],
@@ -185,9 +175,7 @@ def test_every_command_takes_plain_and_debug_before_and_after_its_name(
 
 
 @pytest.mark.parametrize("words", [["list", "--trained"], ["-l", "--trained"]])
-def test_list_of_trained_agents_shows_their_scores(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_of_trained_agents_shows_their_scores(words, capsys):
     assert coach(*words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(
@@ -196,9 +184,7 @@ def test_list_of_trained_agents_shows_their_scores(
     )
 
 
-def test_selftest_trains_continues_and_plays(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_selftest_trains_continues_and_plays(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     one = [each for each in trained_policies() if each.name == "CartPole_PPO"]
     monkeypatch.setattr(selftest, "trained_policies", lambda: iter(one))
@@ -212,19 +198,19 @@ def test_selftest_trains_continues_and_plays(
     ]
 
 
-def test_preset_file_beside_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preset_file_beside_is_suggested(capsys):
     Path("two_level.py").touch()
     assert coach("-p", "two_level") == 2
     assert "unknown preset 'two_level'; did you mean 'two_level.py'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("text", "steps"), [("100k", 100_000), ("1.1M", 1_100_000), ("2m", 2e6)])
-def test_numbers_may_end_in_k_or_m(text: str, steps: int) -> None:
+def test_numbers_may_end_in_k_or_m(text, steps):
     given = parse_arguments(["-p", "x", "--steps", text])
-    assert given.steps == EnvironmentSteps(int(steps))
+    assert given.steps == rl.EnvironmentSteps(int(steps))
 
 
-def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
+def test_listing_names_every_preset(capsys):
     assert coach("-l") == 0
     assert re.search(r"^CartPole_PPO +\w", capsys.readouterr().out, re.MULTILINE)
     assert coach("list", "cartpole_p") == 0
@@ -232,9 +218,7 @@ def test_listing_names_every_preset(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [["help", "resume"], ["resume", "-h"]])
-def test_help_of_a_command_shows_its_flags_only(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_of_a_command_shows_its_flags_only(words, capsys):
     with pytest.raises(SystemExit):
         coach(*words)
     out = capsys.readouterr().out
@@ -246,9 +230,7 @@ def test_help_of_a_command_shows_its_flags_only(
 @pytest.mark.parametrize(
     "body", ["raise SystemExit(0)", "def graph_manager():\n    raise SystemExit(0)"]
 )
-def test_preset_that_ends_the_process_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str
-) -> None:
+def test_preset_that_ends_the_process_is_refused(tmp_path, capsys, body):
     preset = tmp_path / "leaves.py"
     preset.write_text(body)
     assert coach("-p", preset) == 2
@@ -256,9 +238,7 @@ def test_preset_that_ends_the_process_is_refused(
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit()])
-def test_exit_raised_by_code_of_others_is_no_success(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
-) -> None:
+def test_exit_raised_by_code_of_others_is_no_success(monkeypatch, capsys, error):
     def exits(_: object) -> int:
         raise error
 
@@ -267,13 +247,13 @@ def test_exit_raised_by_code_of_others_is_no_success(
     assert f"coach: error: {type(error).__name__}" in capsys.readouterr().err
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys):
     with pytest.raises(SystemExit):
         coach("--version")
     assert capsys.readouterr().out == f"coach_rl {coach_rl.__version__}\n"
 
 
-def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_its_evaluation_and_more_training(capsys):
     assert coach("-p", FAKE, "-ntb", "--seed", 3, "--steps", 60, "-cp", "agent.layers=[8]") == 0
     run = only_run()
     out = capsys.readouterr().out
@@ -308,7 +288,7 @@ def test_a_run_its_evaluation_and_more_training(capsys: pytest.CaptureFixture[st
     assert "unknown checkpoint" in capsys.readouterr().err
 
 
-def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_runs_stands_for_its_newest(capsys):
     for seed in (7, 3):
         assert coach("-p", FAKE, "-ntb", "--seed", seed, "--steps", 20) == 0
     runs = Path("experiments/fake_preset")
@@ -334,9 +314,7 @@ def test_a_folder_of_runs_stands_for_its_newest(capsys: pytest.CaptureFixture[st
     assert "there are runs of the experiments fake_preset, forked in it" in capsys.readouterr().err
 
 
-def test_where_nothing_can_be_written_an_evaluation_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_where_nothing_can_be_written_an_evaluation_is_shown(capsys):
     assert coach("-p", FAKE, "-ntb", "--steps", 20) == 0
     (only_run() / "evaluations").touch()  # whoever runs this may be allowed to write anywhere
     capsys.readouterr()
@@ -349,7 +327,7 @@ def test_where_nothing_can_be_written_an_evaluation_is_shown(
     assert re.fullmatch(r"coach: warning: the evaluation cannot be written to .*: .*\n", err)
 
 
-def test_shortcuts_go_to_the_panel_or_into_the_parameters() -> None:
+def test_shortcuts_go_to_the_panel_or_into_the_parameters():
     assert coach("-p", f"{FAKE}:ready_made", "-ntb", "-n", 2, "--steps", 40, "-lvl", "hill") == 0
     parameters = json.loads(next(Path().rglob("manifest.json")).read_text())["parameters"]
     assert parameters["num_envs"] == 2
@@ -357,16 +335,14 @@ def test_shortcuts_go_to_the_panel_or_into_the_parameters() -> None:
     assert parameters["environment"]["level"] == "hill"
 
 
-def test_run_has_its_name_its_place_and_tensorboard_and_shows_its_networks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_has_its_name_its_place_and_tensorboard_and_shows_its_networks(tmp_path, capsys):
     place = ("-e", "mine", "-ep", tmp_path / "there")
     assert coach("-p", FAKE, "--steps", 20, *place, "--print_networks_summary") == 0
     assert "3 weights" in capsys.readouterr().out
     assert list(only_run("mine", tmp_path / "there").glob("events.out.tfevents.*"))
 
 
-def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_describe(capsys):
     assert coach("describe", FAKE, "-cp", "learning_rate=0.5") == 0
     out = capsys.readouterr().out
     assert re.search(r"^  learning_rate +float +0\.1", out, re.MULTILINE)
@@ -378,16 +354,14 @@ def test_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(Path().iterdir()) == []
 
 
-def test_evaluating_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluating_before_training(capsys):
     assert coach("-p", FAKE, "--evaluate", 3) == 0
     assert "before any training" in capsys.readouterr().out
     assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize("fail_at", [5, 30])
-def test_failed_run_takes_one_line_that_offers_to_resume_what_was_saved(
-    fail_at: int, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failed_run_takes_one_line_that_offers_to_resume_what_was_saved(fail_at, capsys):
     assert coach("-p", FAKE, "-ntb", "-cp", f"fail_at={fail_at}") == 1
     said, run = capsys.readouterr().err, only_run()
     done = f"coach: error: the loss is NaN. The run had done {fail_at} environment steps; "
@@ -400,18 +374,14 @@ def test_failed_run_takes_one_line_that_offers_to_resume_what_was_saved(
     assert (said == done + offer) == ("resume with" in said) == (fail_at == 30)
 
 
-def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_that_cannot_be_resumed_is_not_offered_to_be(capsys):
     assert coach("-p", FAKE, "-ntb", "--no_checkpoints") == 0
     assert coach("-crd", only_run(), "--steps", 1_000) == 1
     said = capsys.readouterr().err
     assert "so it cannot be resumed; start a new run\n" in said
 
 
-def test_resumed_run_shows_the_best_evaluation_of_before(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_resumed_run_shows_the_best_evaluation_of_before(capsys):
     assert coach("-p", FAKE, "-ntb", "--plain", "--steps", 80) == 0
     before = re.findall(r"\(best (.*?)\)", capsys.readouterr().out)
     assert before[-1] == "1.13"  # of an evaluation that was not the last
@@ -421,9 +391,7 @@ def test_resumed_run_shows_the_best_evaluation_of_before(
     assert after[0][1] == "1.13"
 
 
-def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(capsys, monkeypatch):
     def interrupted(sink: ConsoleSink, record: LogRecord) -> None:
         if record.environment_steps == 30:
             raise KeyboardInterrupt
@@ -438,9 +406,7 @@ def test_a_second_ctrl_c_says_where_the_run_can_be_resumed(
     )
 
 
-def test_the_unexpected_takes_one_line_unless_debugging(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_unexpected_takes_one_line_unless_debugging(capsys):
     broken = Path("broken.py")
     source = FAKE.read_text().replace('raise NonFiniteError("the loss is NaN")', "[][3]")
     broken.write_text(source)
@@ -464,7 +430,7 @@ def start(*words: Any, **more: Any) -> subprocess.Popen[str]:
 
 @pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGXCPU, 152)])
-def test_stopping_says_how_to_resume(number: signal.Signals, exit_code: int) -> None:
+def test_stopping_says_how_to_resume(number, exit_code):
     panel = "steps=1_000_000; seconds_per_step=0.001"
     process = start("-p", FAKE, "-ntb", "-cp", panel)
     saved = "experiments/*/*/checkpoints/step_20"  # a new run's folder is renamed meanwhile
@@ -478,19 +444,8 @@ def test_stopping_says_how_to_resume(number: signal.Signals, exit_code: int) -> 
     assert (run / "checkpoints" / "last").is_file()
 
 
-def test_a_run_is_rebuilt_where_its_preset_file_is_gone(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.py"
-    mine.write_text(FAKE.read_text() + "\n# another module than the one already loaded\n")
-    assert coach("-p", mine, "-ntb", "--steps", 40) == 0
-    mine.unlink()
-    process = start("-crd", only_run(name="mine"), "--steps", 60, "-ntb")
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert re.search(r"environment steps +. 60 ", out)
-
-
 @pytest.mark.parametrize("words", ["--help", "-l", "-p no_such_preset", "--no_such_flag"])
-def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
+def test_quick_answers_do_not_wait_for_torch(words):
     code = (
         "import sys\nfrom coach_rl.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
@@ -504,11 +459,9 @@ def test_quick_answers_do_not_wait_for_torch(words: str) -> None:
     )
 
 
-def test_only_our_own_warnings_are_lines_of_ours(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_our_own_warnings_are_lines_of_ours(capsys, monkeypatch):
     def warned() -> list[tuple[str, str]]:
-        warnings.warn("ours", CoachWarning, stacklevel=1)
+        warnings.warn("ours", rl.CoachWarning, stacklevel=1)
         warnings.warn("theirs", UserWarning, stacklevel=1)
         return []
 

@@ -1,6 +1,5 @@
 """A stack from the command line."""
 
-import pytest
 import torch
 
 from coach_rl.runs.checkpoint import read_checkpoint
@@ -8,9 +7,7 @@ from tests.cli.commands import coach, only_run
 from tests.small_runs import STACK
 
 
-def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkpoint(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_level_that_diverges_ends_the_run_with_a_diagnosis_and_the_last_checkpoint(capsys):
     override = "levels.1.agent.optimizer.learning_rate=1e38"
     words = ("-p", STACK, "-ntb", "-c", "-e", "nan", "--plain", "-s", "1e-9", "-cp", override)
     assert coach(*words) == 1

@@ -30,9 +30,7 @@ def learned(run: Path) -> list[Any]:
     return [line["scalars"] for line in log_of(run) if line["kind"] == "train"]
 
 
-def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(capsys):
     whole, one = train("whole", "--threads", 2), train("one", "--steps", ROUND)
     assert learned(one) != learned(whole)[:1], "threads change no number here"
     words = ("--threads", 2, "-cp", f"sigterm_at={ROUND}")
@@ -47,7 +45,7 @@ def test_two_threads_stopped_by_sigterm_and_resumed_equal_never_stopped(
 
 
 @pytest.mark.filterwarnings("ignore::coach_rl.core.errors.CoachWarning")
-def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
+def test_a_fork_has_the_threads_of_its_run_unless_others_are_given():
     assert coach("-p", FAKE, *FLAGS, "-e", "parent", "--steps", 20, "-cp", "threads=2") == 0
     run = only_run("parent")
     for name, words, threads in (
@@ -60,7 +58,7 @@ def test_a_fork_has_the_threads_of_its_run_unless_others_are_given() -> None:
         assert task_of(only_run(name))["threads"] == threads
 
 
-def test_resuming_with_other_threads_warns_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resuming_with_other_threads_warns_in_one_line(capsys):
     assert coach("-p", FAKE, "-ntb", "--steps", 20, "--threads", 2) == 0
     run = only_run()
     capsys.readouterr()

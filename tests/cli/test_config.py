@@ -17,7 +17,7 @@ from tests.small_runs import FAKE, manifest_of, preset
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -31,7 +31,7 @@ def written(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 @pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", sorted(shipped_presets()))
-def test_written_file_leaves_a_preset_as_it_is(name: str) -> None:
+def test_written_file_leaves_a_preset_as_it_is(name):
     loaded = load_preset(find_preset(name))
     usual = loaded.build().parameters
     Path("file.toml").write_text(config_text(loaded, usual, {}))
@@ -40,7 +40,7 @@ def test_written_file_leaves_a_preset_as_it_is(name: str) -> None:
     assert loaded.configure(config.values).parameters == usual
 
 
-def test_every_line_of_a_written_file_can_be_set(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_line_of_a_written_file_can_be_set(capsys):
     text = written(capsys, "CartPole_PPO")
     above, _, below = text.partition("# all other parameters: without the '# ' a line sets one\n")
     below = "\n".join(line.removeprefix("# ") for line in below.splitlines())
@@ -51,9 +51,7 @@ def test_every_line_of_a_written_file_can_be_set(capsys: pytest.CaptureFixture[s
     assert loaded.configure(values).parameters == loaded.build().parameters
 
 
-def test_training_with_a_written_file_equals_training_without(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_training_with_a_written_file_equals_training_without(capsys):
     changes = ("-cp", "learning_rate=0.5; agent.layers=(3, 4)", "--steps", 20)
     written(capsys, FAKE, *changes)
     assert coach("-p", FAKE, "-ntb", "-e", "plain", *changes) == 0
@@ -63,7 +61,7 @@ def test_training_with_a_written_file_equals_training_without(
         assert file[part] == plain[part]
 
 
-def test_flags_win_over_a_file() -> None:
+def test_flags_win_over_a_file():
     Path("file.toml").write_text("learning_rate = 0.5\nsteps = 40\n[agent]\nlayers = [3]\n")
     words = ("--config", "file.toml", "-cp", "learning_rate=0.25", "--steps", 20)
     assert coach("-p", FAKE, "-ntb", *words) == 0
@@ -73,7 +71,7 @@ def test_flags_win_over_a_file() -> None:
     assert parameters["agent"]["layers"] == [3]
 
 
-def test_texts_are_read_as_on_the_command_line() -> None:
+def test_texts_are_read_as_on_the_command_line():
     Path("file.toml").write_text(
         "a = 'word'\nb = 'None'\nc = 'EnvironmentEpisodes(5)'\nd = 'two words'\ne = [1, 'None']\n"
         "f = \"'None'\"\n"
@@ -83,7 +81,7 @@ def test_texts_are_read_as_on_the_command_line() -> None:
     assert values == {"a": "word", "b": None, "d": "two words", "e": (1, None), "f": "None"}
 
 
-def test_step_units_and_components_are_written_as_calls() -> None:
+def test_step_units_and_components_are_written_as_calls():
     loaded = preset("CartPole_PPO")
     changes = {"schedule.training": EnvironmentEpisodes(5), "load": "None"}
     text = config_text(loaded, loaded.configure(changes).parameters, changes)
@@ -111,11 +109,17 @@ def test_step_units_and_components_are_written_as_calls() -> None:
         ("learning_rat = 1", "file.toml, line 1: unknown parameter 'learning_rat'; did you mean"),
         ("learning_rate = -1.0", "file.toml, line 1: "),
         ("learning_rate = 2026-01-01", "file.toml, line 1: learning_rate is a date"),
+        (
+            'agent.layers = [1]\n\n"agent.layers" = [2]',
+            "file.toml, lines 1 and 3: agent.layers is given twice; give one",
+        ),
+        (
+            "steps = 300\nschedule.training = 400",
+            "file.toml, lines 1 and 2: steps and schedule.training set the same parameter",
+        ),
     ],
 )
-def test_config_invalid_file_error(
-    text: str | None, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_config_invalid_file_error(text, message, capsys):
     if text is not None:
         Path("file.toml").write_text(text, encoding="latin-1")
     assert coach("-p", FAKE, "--config", "file.toml") == 2
@@ -124,28 +128,15 @@ def test_config_invalid_file_error(
     assert not Path("experiments").exists()
 
 
-def test_mistake_on_the_command_line_is_not_blamed_on_the_file(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_mistake_on_the_command_line_is_not_blamed_on_the_file(capsys):
     Path("file.toml").write_text("learning_rate = 0.5")
     assert coach("-p", FAKE, "--config", "file.toml", "-cp", "agent.layrs=3") == 2
     assert "file.toml" not in capsys.readouterr().err
 
 
-def test_length_given_twice_in_a_file_is_refused_with_both_lines(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    Path("twice.toml").write_text("steps = 300\nschedule.training = 400\n")
-    assert coach("describe", "CartPole_PPO", "--config", "twice.toml") == 2
-    message = "twice.toml, lines 1 and 2: steps and schedule.training set the same parameter"
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("text", ["steps = 300", "schedule.training = 300"])
 @pytest.mark.parametrize("given", [("--steps", "500"), ("-cp", "schedule.training=500")])
-def test_length_of_the_command_line_replaces_that_of_a_file(
-    text: str, given: tuple[str, str]
-) -> None:
+def test_length_of_the_command_line_replaces_that_of_a_file(text, given):
     Path("file.toml").write_text(f"{text}\n")
     words = ("-p", FAKE, "-ntb", "--plain", "-e", "run", "--config", "file.toml", *given)
     assert coach(*words) == 0
@@ -159,9 +150,7 @@ def test_length_of_the_command_line_replaces_that_of_a_file(
         ('schedule = "Schedule(training=300)"', ("--steps", "500")),
     ],
 )
-def test_part_on_the_command_line_of_a_whole_value_in_a_file_is_refused(
-    text: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_part_on_the_command_line_of_a_whole_value_in_a_file_is_refused(text, words, capsys):
     Path("file.toml").write_text(f"{text}\n")
     assert coach("describe", "CartPole_PPO", "--config", "file.toml", *words) == 2
     message = capsys.readouterr().err
@@ -169,9 +158,7 @@ def test_part_on_the_command_line_of_a_whole_value_in_a_file_is_refused(
     assert "give one" in message
 
 
-def test_written_file_with_a_length_by_its_path_sets_the_same(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_written_file_with_a_length_by_its_path_sets_the_same(capsys):
     written(capsys, "CartPole_PPO", "-cp", "schedule.training=1000")
     preset = load_preset(find_preset("CartPole_PPO"))
     read = preset.configure(read_config(Path("file.toml")).values)
@@ -200,9 +187,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_config_hostile_file_is_refused_in_one_line_that_names_it(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_config_hostile_file_is_refused_in_one_line_that_names_it(text, capsys):
     Path("file.toml").write_text(text)
     assert coach("-p", FAKE, "--config", "file.toml") == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -213,9 +198,7 @@ def test_config_hostile_file_is_refused_in_one_line_that_names_it(
 @pytest.mark.parametrize(
     "name", ["/dev/zero", "pipe", "folder", "a\0b.toml", "~no_such_user/a", "a" * 300]
 )
-def test_config_that_is_no_file_is_refused_in_one_line(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_config_that_is_no_file_is_refused_in_one_line(name, capsys):
     os.mkfifo("pipe")
     Path("folder").mkdir()
     assert coach("-p", FAKE, "--config", name) == 2
@@ -223,16 +206,7 @@ def test_config_that_is_no_file_is_refused_in_one_line(
     assert printable(name) in line
 
 
-def test_same_path_twice_in_a_file_is_refused_with_both_lines(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    Path("file.toml").write_text('agent.layers = [1]\n\n"agent.layers" = [2]\n')
-    assert coach("-p", FAKE, "--config", "file.toml") == 2
-    message = "file.toml, lines 1 and 3: agent.layers is given twice; give one"
-    assert message in capsys.readouterr().err
-
-
-def test_blamed_finds_all_lines_of_an_error_with_few_builds() -> None:
+def test_blamed_finds_all_lines_of_an_error_with_few_builds():
     Path("file.toml").write_text("".join(f"k{number} = {number}\n" for number in range(500)))
     config, built = read_config(Path("file.toml")), []
 

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -54,7 +53,7 @@ def returns(words):
 
 
 @pytest.fixture(autouse=True)
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path, monkeypatch):
     """An installed package, whose `__init__` fails where anything imports it too early."""
     site = tmp_path / "site"
     presets = site / "gaits" / "presets"
@@ -69,9 +68,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site / "gaits"
 
 
-def test_list_names_presets_and_commands_with_their_package(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_list_names_presets_and_commands_with_their_package(capsys):
     assert coach("-l") == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     (walk,) = (line for line in lines if line.startswith("Walk "))
@@ -89,7 +86,7 @@ def test_list_names_presets_and_commands_with_their_package(
     assert "gaits" not in sys.modules
 
 
-def test_preset_of_a_package_is_trained_and_resumed() -> None:
+def test_preset_of_a_package_is_trained_and_resumed():
     assert coach("train", "walk", "-ntb", "--steps", 20) == 0
     run = only_run("Walk")
     assert manifest_of(run)["preset"]["name"] == "Walk"
@@ -99,13 +96,13 @@ def test_preset_of_a_package_is_trained_and_resumed() -> None:
     assert find_preset("CartPole_PPO").path.name == "CartPole_PPO.py"
 
 
-def test_broken_metadata_of_a_package_leaves_shipped_presets_alone(package: Path) -> None:
+def test_broken_metadata_of_a_package_leaves_shipped_presets_alone(package):
     (package / "presets" / "walk.py").write_text("def graph_manager(:\n")
     assert coach("describe", "CartPole_PPO", "--toml") == 0
     assert coach("-l") == 0
 
 
-def test_command_of_a_package_gets_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_of_a_package_gets_its_words(capsys):
     assert coach("gait", "--fast", "3") == 0
     assert capsys.readouterr().out == "gait --fast 3\n"
 
@@ -124,9 +121,7 @@ def test_command_of_a_package_gets_its_words(capsys: pytest.CaptureFixture[str])
         (("returns", "'text'"), 0, ""),
     ],
 )
-def test_command_of_a_package_ends_with_its_exit_code(
-    words: tuple[str, ...], code: int, printed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_of_a_package_ends_with_its_exit_code(words, code, printed, capsys):
     assert coach(*words) == code
     assert capsys.readouterr().err == printed
 
@@ -152,9 +147,7 @@ MALFORMED = {
 @pytest.mark.drawn(one_of=2, each="line")
 @pytest.mark.parametrize("group", ["coach.presets", "coach.commands"])
 @pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_entry_point_is_a_line_of_the_list(
-    line: bytes, group: str, package: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_malformed_entry_point_is_a_line_of_the_list(line, group, package, capsys):
     broken = package.parent / "broken-0.1.dist-info"
     broken.mkdir()
     (broken / "entry_points.txt").write_bytes(b"[%s]\n%s\n" % (group.encode(), line))
@@ -168,9 +161,7 @@ def test_malformed_entry_point_is_a_line_of_the_list(
     assert coach("describe", "CartPole_PPO", "--toml") == 0
 
 
-def test_entry_points_that_are_no_file_are_left_out(
-    package: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_entry_points_that_are_no_file_are_left_out(package, capsys):
     for name in ("pipe", "folder", "link"):
         (package.parent / f"{name}-1.dist-info").mkdir()
     os.mkfifo(package.parent / "pipe-1.dist-info" / "entry_points.txt")
@@ -180,9 +171,7 @@ def test_entry_points_that_are_no_file_are_left_out(
     assert "coach gait" in capsys.readouterr().out
 
 
-def test_list_preset_of_a_package_that_cannot_be_read_is_a_line(
-    package: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_preset_of_a_package_that_cannot_be_read_is_a_line(package, capsys):
     walk = package / "presets" / "walk.py"
     for text in ("x = " + "-" * 100_000 + "1", '"""Walk\x1b[2J."""', "\x00"):
         walk.write_text(text)
@@ -205,9 +194,7 @@ def test_list_preset_of_a_package_that_cannot_be_read_is_a_line(
         ("gati", 2, "unknown command 'gati'"),
     ],
 )
-def test_entry_point_invalid_error(
-    words: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_entry_point_invalid_error(words, code, message, capsys):
     assert coach(*words.split()) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line

@@ -55,13 +55,6 @@ OF_FLAGS = [
     ("-p FAKE -cp a=1 b=2", "separated by ';': -cp \"a=1; b=2\""),
     ("train FAKE other", "unexpected argument 'other'"),
     ("list nonsense", "no preset's name contains 'nonsense'; `coach -l` lists them all"),
-    ("-p CartPole_PP", "unknown preset 'CartPole_PP'; did you mean 'CartPole_PPO'"),
-    ("-p nothing.py", "there is no preset file 'nothing.py'"),
-    ("-p FAKE:grph_manager", "did you mean 'graph_manager'"),
-    ("-p FAKE -cp learning_rat=1", "'learning_rat'; did you mean 'learning_rate'"),
-    ("-p FAKE -cp learning_rate=fast", "learning_rate must be float, got 'fast'"),
-    ("-p FAKE -cp learning_rate=-1", "learning_rate must be above 0, got -1.0"),
-    ("-p FAKE -cp agent.layrs=1", "unknown parameter 'layrs' of 'agent'; did you mean 'layers'"),
     ("-p FAKE -cp learning_rate", "cannot read the override 'learning_rate'"),
     ("-p FAKE -lvl moon", "unknown level 'moon'"),
     (
@@ -126,9 +119,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("words", "message"), OF_FLAGS)
-def test_mistake_in_flags_is_one_line(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistake_in_flags_is_one_line(words, message, capsys):
     check_one_line(words, message, capsys)
 
 
@@ -139,9 +130,7 @@ def check_one_line(words: str, message: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(("override", "message"), OF_LEVELS)
-def test_mistake_in_levels_is_one_line(
-    override: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistake_in_levels_is_one_line(override, message, capsys):
     (line,) = refused(capsys, "-p", STACK, "-ntb", "-c", "-cp", override)
     assert message in line
 
@@ -161,9 +150,7 @@ def test_mistake_in_levels_is_one_line(
         ),
     ],
 )
-def test_several_problems_are_a_line_each(
-    words: list[str], messages: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_problems_are_a_line_each(words, messages, capsys):
     lines = refused(capsys, "-p", FAKE, *words)
     assert len(lines) == len(messages)
     assert all(message in line for message, line in zip(messages, lines, strict=True))

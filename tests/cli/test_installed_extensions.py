@@ -94,7 +94,7 @@ tableless = tableless
 
 
 @pytest.fixture(autouse=True)
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path, monkeypatch):
     site = tmp_path / "site"
     for name, table in {"gaits": TABLE, "broken": "summary =", "tableless": None}.items():
         (site / name).mkdir(parents=True)
@@ -108,9 +108,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site / "gaits"
 
 
-def test_list_has_extensions_their_commands_and_problems(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_list_has_extensions_their_commands_and_problems(capsys):
     assert coach("-l") == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for line in (
@@ -126,9 +124,7 @@ def test_list_has_extensions_their_commands_and_problems(
     assert "gaits" not in sys.modules
 
 
-def test_commands_of_an_extension_have_flags_help_and_errors(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_of_an_extension_have_flags_help_and_errors(capsys):
     assert coach("gait", "here", "--fast") == 3
     assert capsys.readouterr().out == "gait here True\n"
     assert coach("gait", "table") == 0
@@ -140,9 +136,7 @@ def test_commands_of_an_extension_have_flags_help_and_errors(
     assert "Print the gait of a run." in capsys.readouterr().out
 
 
-def test_component_of_an_extension_is_found_and_recorded(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_component_of_an_extension_is_found_and_recorded(capsys):
     changes = "agent=CalmAgent(calm=0.25)"
     assert coach("train", FAKE, "-ntb", "--steps", 20, "-cp", changes) == 0
     agent = manifest_of(only_run())["parameters"]["agent"]
@@ -155,7 +149,7 @@ def test_component_of_an_extension_is_found_and_recorded(
     assert "unknown component 'no_component'" in capsys.readouterr().err
 
 
-def test_tasks_of_an_extension_are_found_by_name() -> None:
+def test_tasks_of_an_extension_are_found_by_name():
     assert {"trot", "walk", "pace"} <= set(level_names())
     assert parameters("trot", slope=0.5) == sys.modules["gaits.worlds"].GaitParameters(
         level="trot", slope=0.5
@@ -172,9 +166,7 @@ def forget(package: Path) -> None:
     shutil.rmtree(package / "__pycache__", ignore_errors=True)
 
 
-def test_flag_of_an_extension_changes_the_experiment(
-    package: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flag_of_an_extension_changes_the_experiment(package, capsys):
     assert coach("train", FAKE, "-ntb", "--steps", 20, "--gait", 0.5) == 0
     manifest = manifest_of(only_run())
     assert manifest["parameters"]["agent"]["learning_rate"] == 0.5

@@ -10,7 +10,7 @@ from tests.cli.commands import coach
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -21,7 +21,7 @@ def run(*words: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_written_files_pass_their_tests(capsys: pytest.CaptureFixture[str]) -> None:
+def test_written_files_pass_their_tests(capsys):
     expected = set()
     for kind, name, module in (
         ("preset", "Docking_PPO", "Docking_PPO"),
@@ -39,7 +39,7 @@ def test_written_files_pass_their_tests(capsys: pytest.CaptureFixture[str]) -> N
     run("ruff", "format", "--check", "--no-cache", "--config", config, *files)
 
 
-def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_written_environment_is_checked(capsys):
     assert coach("new", "environment", "Docking", "--to", "there") == 0
     assert Path("there/docking.py").exists()
     assert "check docking:Docking" in capsys.readouterr().out
@@ -72,9 +72,7 @@ def test_written_environment_is_checked(capsys: pytest.CaptureFixture[str]) -> N
         ("preset Other --to Mine.py", "cannot write to Mine.py: "),
     ],
 )
-def test_new_invalid_input_error(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_new_invalid_input_error(words, message, capsys):
     Path("Mine.py").touch()
     Path("test_tested.py").touch()
     for link in ("link.py", "test_linked.py"):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -73,7 +72,7 @@ class Run:
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Iterator[list[Run]]:
+def runs(tmp_path):
     """Runs to be gone in the end, whatever happens."""
     started: list[Run] = []
     yield started
@@ -99,8 +98,8 @@ PHASES = [
 @pytest.mark.parametrize(("changes", "begun"), PHASES, ids=["heatup", "training", "test", "final"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2])
 def test_a_signal_to_the_whole_group_saves_and_ends_a_run_in_any_phase(
-    runs: list[Run], tmp_path: Path, number: signal.Signals, changes: str, begun: str
-) -> None:
+    runs, tmp_path, number, changes, begun
+):
     run = start(runs, tmp_path, changes)
     run.wait_for(begun)
     run.kill(number, group=True)
@@ -113,9 +112,7 @@ def test_a_signal_to_the_whole_group_saves_and_ends_a_run_in_any_phase(
 
 
 @pytest.mark.skipif(not compiler_present(), reason="torch.compile needs a C++ compiler")
-def test_a_run_that_compiles_is_left_at_once_and_begins_anew(
-    runs: list[Run], tmp_path: Path
-) -> None:
+def test_a_run_that_compiles_is_left_at_once_and_begins_anew(runs, tmp_path):
     run = start(runs, tmp_path, "mode=compiled")
     time.sleep(3)
     run.wait_for('"phase": "train"')
@@ -129,9 +126,7 @@ def test_a_run_that_compiles_is_left_at_once_and_begins_anew(
     again.wait_for("running:")
 
 
-def test_the_second_signal_leaves_at_once_and_says_how_to_go_on(
-    runs: list[Run], tmp_path: Path
-) -> None:
+def test_the_second_signal_leaves_at_once_and_says_how_to_go_on(runs, tmp_path):
     run = start(runs, tmp_path)
     run.wait_for('"kind": "train"')
     run.kill(signal.SIGINT, group=True)
@@ -143,7 +138,7 @@ def test_the_second_signal_leaves_at_once_and_says_how_to_go_on(
     assert (f"resume with: {Path(sys.executable).with_name('coach')} -crd" in run.said) == is_saved
 
 
-def test_sigusr1_saves_and_the_run_goes_on(runs: list[Run], tmp_path: Path) -> None:
+def test_sigusr1_saves_and_the_run_goes_on(runs, tmp_path):
     run = start(runs, tmp_path)
     run.wait_for('"kind": "train"')
     run.kill(signal.SIGUSR1, group=True)
@@ -158,7 +153,7 @@ def test_sigusr1_saves_and_the_run_goes_on(runs: list[Run], tmp_path: Path) -> N
     assert int(re.findall(r"stopped by SIG\w+ after (\d+)", run.said)[0]) > saved
 
 
-def test_workers_do_not_outlive_a_killed_run(runs: list[Run], tmp_path: Path) -> None:
+def test_workers_do_not_outlive_a_killed_run(runs, tmp_path):
     run = start(runs, tmp_path)
     run.wait_for('"kind": "train"')
     run.kill(signal.SIGKILL)

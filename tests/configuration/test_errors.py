@@ -10,19 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import coach_rl as rl
 from coach_rl.configuration.overrides import apply_overrides, component_type, parse_overrides
 from coach_rl.configuration.parameters_json import encode, spaces_from_json
 from coach_rl.configuration.strict_json import from_json, read_json, write_json
 from coach_rl.configuration.trust import users_trust
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    ParameterError,
-    UnknownNameError,
-)
+from coach_rl.core.errors import CheckpointError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.core.steps import EnvironmentSteps
 from tests.configuration.test_components import resolved
 from tests.configuration.test_overrides import Level, Parameters
 from tests.configuration.test_parameters_json import Changeable, Leaf, Tree, decode, make_local
@@ -30,7 +24,7 @@ from tests.configuration.test_presets import FAKE, PANEL, PARTS, load
 from tests.configuration.test_user_modules import ElsewhereParameters, run_of_script
 from tests.refusals import check_refused
 
-C, D, P, U = ConfigurationError, CheckpointError, ParameterError, UnknownNameError
+C, D, P, U = rl.ConfigurationError, CheckpointError, rl.ParameterError, rl.UnknownNameError
 Case = tuple[Callable[[], object], type[Exception], str]
 
 
@@ -59,14 +53,8 @@ def configure(name: str | Path, **values: object) -> Callable[[], object]:
     return lambda: load(name).configure(values)
 
 
-def unused_steps() -> None:
-    source = parts(schedule="training=500")
-    Path("mine.py").write_text(source.replace("graph_manager()", "graph_manager(steps: int = 500)"))
-    load("mine.py").configure({"steps": 600})
-
-
 def without_count() -> None:
-    document = encode(EnvironmentSteps(5))
+    document = encode(rl.EnvironmentSteps(5))
     del document["count"]
     decode(document)
 
@@ -166,7 +154,6 @@ PRESETS: list[Case] = [
     (configure(FAKE, **{"agent.learning_rat": 1}), U, "'learning_rat' of 'agent'"),
     (configure(FAKE, learning_rate=-1), C, "learning_rate must be above 0, got -1.0"),
     (configure(f"{FAKE}:ready_made", **{"agnt.learning_rate": 1}), U, "did you mean 'agent"),
-    (unused_steps, C, "does not use its argument 'steps'"),
     *(
         (partial(preset, source), kind, message)
         for source, kind, message in [
@@ -228,7 +215,7 @@ DOCUMENTS: list[Case] = [
         C,
         f"{NO_OTHER} ... or leave out elsewhere",
     ),
-    (lambda: run_of_script(Path("runs")), CoachWarning, f"{NO_OTHER} ... `coach` cannot resume"),
+    (lambda: run_of_script(Path("runs")), rl.CoachWarning, f"{NO_OTHER} ... `coach` cannot resume"),
     (partial(encode, Tree(anything=object())), C, "parameters.anything is a object"),
     (partial(encode, Tree(anything=lambda: None)), C, "cannot be imported"),
     (partial(encode, make_local()), C, "cannot be imported"),
@@ -288,13 +275,7 @@ DOCUMENTS: list[Case] = [
 @pytest.mark.parametrize(
     ("call", "kind", "message"), [*OVERRIDES, *COMPONENTS, *PRESETS, *DOCUMENTS]
 )
-def test_configuration_invalid_input_error(
-    call: Callable[[], object],
-    kind: type[Exception],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_configuration_invalid_input_error(call, kind, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     modules = set(sys.modules)
     check_refused(call, kind, message)

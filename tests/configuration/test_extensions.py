@@ -39,7 +39,7 @@ PROGRAM = runpy.run_path(str(CHECKOUT / ".ci/public_names.py"))
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)
-def test_what_a_table_lists_is_there(name: str) -> None:
+def test_what_a_table_lists_is_there(name):
     extension = EXTENSIONS[name]
     assert set(extension.needs) <= EXTENSIONS.keys() - {name}
     assert set(extension.presets) <= shipped_presets().keys()
@@ -63,7 +63,7 @@ def test_what_a_table_lists_is_there(name: str) -> None:
             assert callable(command.function())
 
 
-def test_variants_that_a_table_lists_are_there() -> None:
+def test_variants_that_a_table_lists_are_there():
     listed = [(each, kinds) for each in EXTENSIONS.values() for kinds in each.variants.values()]
     assert listed
     for extension, kinds in listed:
@@ -73,14 +73,14 @@ def test_variants_that_a_table_lists_are_there() -> None:
             assert callable(getattr(importlib.import_module(module), name))
 
 
-def test_two_variants_for_one_kind_of_space_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_variants_for_one_kind_of_space_are_refused(monkeypatch):
     other = replace(EXTENSIONS["choices"], name="other")
     monkeypatch.setattr(extensions, "installed_extensions", lambda: ([other], {}))
     with pytest.raises(ConfigurationError, match="'choices' and 'other' both have a variant of"):
         extensions.variants_of("SACAgentParameters")
 
 
-def test_needs_are_what_the_files_import() -> None:
+def test_needs_are_what_the_files_import():
     found: dict[str, set[str]] = {name: set() for name in EXTENSIONS}
     for file in measures.files():
         name = extension_of(file)
@@ -97,7 +97,7 @@ IN_RUNNING = {"describe": "coach_rl/cli/describe.py"}
 
 
 @pytest.mark.parametrize("name", [name for name, each in EXTENSIONS.items() if each.offers])
-def test_what_an_extension_offers_is_imported_by_the_other_alone(name: str) -> None:
+def test_what_an_extension_offers_is_imported_by_the_other_alone(name):
     for user, modules in EXTENSIONS[name].offers.items():
         if user not in (*EXTENSIONS, *IN_RUNNING):
             assert user in EVERY_ONE  # deleted
@@ -164,7 +164,7 @@ def found_imports(file: str) -> Iterator[str]:
                 yield from [home] if home else []
 
 
-def test_needs_have_no_circle() -> None:
+def test_needs_have_no_circle():
     left = dict(EXTENSIONS)
     while left:
         free = [name for name, each in left.items() if not set(each.needs) & left.keys()]
@@ -173,7 +173,7 @@ def test_needs_have_no_circle() -> None:
             del left[name]
 
 
-def test_a_preset_name_page_and_command_belong_to_one_extension() -> None:
+def test_a_preset_name_page_and_command_belong_to_one_extension():
     for attribute in ("presets", "environments", "pages", "tests", "commands"):
         listed = [item for each in EXTENSIONS.values() for item in getattr(each, attribute)]
         assert len(listed) == len(set(listed))
@@ -183,12 +183,12 @@ def test_a_preset_name_page_and_command_belong_to_one_extension() -> None:
     assert not core.keys() & set(names)
 
 
-def test_the_names_for_type_checkers_are_those_of_today() -> None:
+def test_the_names_for_type_checkers_are_those_of_today():
     """After a change: `python .ci/public_names.py`."""
     assert PROGRAM["FILE"].read_text() == PROGRAM["stub"]()
 
 
-def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None:
+def test_names_of_the_package_are_those_of_the_core_and_the_extensions():
     core = imports_for_type_checkers(Path(coach_rl.__file__).read_text())
     assert set(coach_rl.__all__) == {*core, *public_names(), "__version__"}
     assert set(coach_rl.__all__) <= set(dir(coach_rl))
@@ -226,9 +226,7 @@ def test_names_of_the_package_are_those_of_the_core_and_the_extensions() -> None
         ("#" * 100_001, "it has more than 100,000 bytes"),
     ],
 )
-def test_wrong_table_error_names_the_file_and_the_entry(
-    text: str, problem: str, tmp_path: Path
-) -> None:
+def test_wrong_table_error_names_the_file_and_the_entry(text, problem, tmp_path):
     file = tmp_path / TABLE
     file.write_text(text)
     with pytest.raises(ConfigurationError) as caught:
@@ -239,7 +237,7 @@ def test_wrong_table_error_names_the_file_and_the_entry(
     assert "\n" not in message
 
 
-def test_tables_are_kept_until_one_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_kept_until_one_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(extensions, "FOLDER", tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for name in ("one", "two"):
@@ -269,6 +267,6 @@ def test_tables_are_kept_until_one_changes(tmp_path: Path, monkeypatch: pytest.M
     assert not cache.exists()
 
 
-def test_missing_table_error(tmp_path: Path) -> None:
+def test_missing_table_error(tmp_path):
     with pytest.raises(ConfigurationError, match="No such file"):
         read_extension("mine", tmp_path / TABLE)

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ class MyEnv(CartPoleEnv):
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "my_env.py").write_text(ENVIRONMENT)
@@ -35,13 +34,13 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def search_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def search_path(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
-def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+def forget(monkeypatch):
     """What makes imports and search path those of a new process in a folder."""
     searched = [each for each in sys.path if each]
 
@@ -56,9 +55,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
 
 
 @pytest.mark.filterwarnings("ignore:.*would learn nothing")
-def test_module_in_working_directory_trains_and_is_found_from_elsewhere(
-    project: Path, tmp_path: Path, forget: Callable[[Path], None]
-) -> None:
+def test_module_in_working_directory_trains_and_is_found_from_elsewhere(project, tmp_path, forget):
     forget(project)
     words = ("-lvl", "my_env:MyEnv", "--steps", "300", "-ntb", "--plain")
     assert main(["-p", "CartPole_PPO", *words]) == 0
@@ -78,7 +75,7 @@ def test_module_in_working_directory_trains_and_is_found_from_elsewhere(
         coach_rl.resume_experiment(run, steps=coach_rl.EnvironmentSteps(900))
 
 
-def test_recorded_folder_is_searched_only_if_own_runs_have_used_it(project: Path) -> None:
+def test_recorded_folder_is_searched_only_if_own_runs_have_used_it(project):
     before = list(sys.path)
     let_import_recorded({str(project): {}})
     assert sys.path == before
@@ -98,9 +95,7 @@ def test_recorded_folder_is_searched_only_if_own_runs_have_used_it(project: Path
         ("coach_rl.environments:make", False),
     ],
 )
-def test_folder_is_searched_if_it_has_the_named_module(
-    project: Path, name: str, is_found: bool
-) -> None:
+def test_folder_is_searched_if_it_has_the_named_module(project, name, is_found):
     for package in ("package", "gymnasium", "coach_rl"):
         (project / package).mkdir()
         (project / package / "module.py").touch()

@@ -64,13 +64,11 @@ class Parameters:
         ('a=["x;", "y"]', {"a": ["x;", "y"]}),
     ],
 )
-def test_parse_overrides_values_are_literals_or_words(
-    text: str, expected: dict[str, object]
-) -> None:
+def test_parse_overrides_values_are_literals_or_words(text, expected):
     assert parse_overrides(text) == expected
 
 
-def test_apply_overrides_original_stays() -> None:
+def test_apply_overrides_original_stays():
     before = Parameters()
     after = apply_overrides(
         before,
@@ -95,12 +93,12 @@ def test_apply_overrides_original_stays() -> None:
     assert before == Parameters()
 
 
-def test_apply_overrides_element_of_a_tuple_is_set() -> None:
+def test_apply_overrides_element_of_a_tuple_is_set():
     after = apply_overrides(Parameters(), {"levels.0.algorithm.layers.1": 16})
     assert after.levels[0].algorithm.layers == (64, 16)
 
 
-def test_elements_in_place_of_those_of_their_class_leave_the_others() -> None:
+def test_elements_in_place_of_those_of_their_class_leave_the_others():
     before = Parameters(pair=(Level(), 0.5))
     other = Level(horizon=3)
     both = InPlaceOf({Level: (other,)}) | InPlaceOf({float: (0.25,)})
@@ -109,12 +107,12 @@ def test_elements_in_place_of_those_of_their_class_leave_the_others() -> None:
     assert several == (1, Level())
 
 
-def test_apply_overrides_coupled_values_change_together() -> None:
+def test_apply_overrides_coupled_values_change_together():
     change = {"levels.0.algorithm.low": 5, "levels.0.algorithm.high": 6}
     assert apply_overrides(Parameters(), change).levels[0].algorithm == Algorithm(low=5, high=6)
 
 
-def test_changes_may_be_an_object_of_json() -> None:
+def test_changes_may_be_an_object_of_json():
     first = (
         '{"lr": 1e-3, "a.b": [64, 64], "c": null, "d": true, "e": "x:y z", "f": "ran", "g": "2"}'
     )
@@ -141,6 +139,6 @@ def test_changes_may_be_an_object_of_json() -> None:
         ('a=1; {"a": 2}', "the override 'a' is given twice"),
     ],
 )
-def test_object_of_json_that_cannot_be_read_error(text: str, problem: str) -> None:
+def test_object_of_json_that_cannot_be_read_error(text, problem):
     with pytest.raises(ConfigurationError, match=problem):
         parse_overrides(text)

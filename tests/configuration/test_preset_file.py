@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,14 +67,14 @@ def forget(folder: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _forgotten(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yield
     forget(Path.cwd())
 
 
 @pytest.fixture
-def docking(tmp_path: Path) -> Path:
+def docking(tmp_path):
     """A folder with a preset, its environment, and a file that the environment imports."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -91,9 +90,7 @@ def coach(*words: object) -> int:
 
 
 @pytest.mark.filterwarnings("always::coach_rl.core.errors.CoachWarning")
-def test_neighbours_are_found_in_training_resuming_evaluating_and_in_workers(
-    docking: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_neighbours_are_found_in_training_resuming_evaluating_and_in_workers(docking, capsys):
     words = ("-p", docking / "docking.py", "--plain", "-ntb", "-c")
     assert coach(*words, "-cp", "vectorization=subprocess") == 0
     (run,) = Path("experiments/docking").iterdir()
@@ -123,12 +120,8 @@ def test_neighbours_are_found_in_training_resuming_evaluating_and_in_workers(
     ],
 )
 def test_changed_neighbours_of_a_file_that_is_gone_compares_the_one_imported_in_its_place(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    here: str | None,
-    elsewhere: str | None,
-    changed: list[str],
-) -> None:
+    tmp_path, monkeypatch, here, elsewhere, changed
+):
     for name, source in (("here", here), ("elsewhere", elsewhere)):
         (tmp_path / name).mkdir()
         if source is not None:
@@ -138,7 +131,7 @@ def test_changed_neighbours_of_a_file_that_is_gone_compares_the_one_imported_in_
     assert changed_neighbours(tmp_path / "here", recorded) == changed
 
 
-def test_class_of_a_preset_is_sent_to_workers(docking: Path) -> None:
+def test_class_of_a_preset_is_sent_to_workers(docking):
     preset = PRESET.format(line="from docking_env import Docking")
     preset = preset.replace('"docking_env:Docking"', 'f"{__name__}:Docking"')
     (docking / "docking.py").write_text(preset)
@@ -148,18 +141,14 @@ def test_class_of_a_preset_is_sent_to_workers(docking: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:can't resolve package:ImportWarning")
-def test_relative_import_error_says_how_to_import(
-    docking: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_relative_import_error_says_how_to_import(docking, capsys):
     preset = PRESET.format(line="from .docking_env import Docking")
     (docking / "docking.py").write_text(preset)
     assert coach("describe", docking / "docking.py") == 2
     assert "write `import neighbour` for a file beside the preset" in capsys.readouterr().err
 
 
-def test_load_preset_other_neighbour_of_the_same_name_is_refused(
-    docking: Path, tmp_path: Path
-) -> None:
+def test_load_preset_other_neighbour_of_the_same_name_is_refused(docking, tmp_path):
     load_preset(find_preset(str(docking / "docking.py")))
     other = tmp_path / "other"
     shutil.copytree(docking, other)
@@ -170,7 +159,7 @@ def test_load_preset_other_neighbour_of_the_same_name_is_refused(
     load_preset(find_preset(str(other / "docking.py")))
 
 
-def test_load_preset_again_searches_its_folder_first(docking: Path, tmp_path: Path) -> None:
+def test_load_preset_again_searches_its_folder_first(docking, tmp_path):
     for _ in range(2):
         load_preset(find_preset(str(docking / "docking.py")))
         assert sys.path[0] == str(docking)

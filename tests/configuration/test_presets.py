@@ -1,25 +1,18 @@
 """Presets are found by name or file, loaded with their panel; their faults fit in one line."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from coach_rl.configuration.preset_file import REQUIRED, Preset, load_preset
-from coach_rl.configuration.presets import (
-    any_task_presets,
-    describe_presets,
-    find_preset,
-    shipped_presets,
-)
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.steps import EnvironmentSteps
+import coach_rl as rl
+from coach_rl.configuration.preset_file import REQUIRED, Preset
+from coach_rl.configuration.presets import any_task_presets, describe_presets, shipped_presets
 
 FAKE = Path(__file__).parent.parent / "fake_preset.py"
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str], Path]:
+def write(tmp_path):
     def write(source: str) -> Path:
         path = tmp_path / "mine.py"
         path.write_text(source)
@@ -29,26 +22,26 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def load(text: str | Path) -> Preset:
-    return load_preset(find_preset(str(text)))
+    return rl.load_preset(rl.find_preset(str(text)))
 
 
-def test_find_preset_name_in_any_case_is_found() -> None:
+def test_find_preset_name_in_any_case_is_found():
     for name, preset in shipped_presets().items():
         assert preset.name == name
-        assert find_preset(name.upper()) == find_preset(name.lower()) == preset
+        assert rl.find_preset(name.upper()) == rl.find_preset(name.lower()) == preset
 
 
-def test_describe_presets_all_have_a_docstring() -> None:
+def test_describe_presets_all_have_a_docstring():
     for name, description in describe_presets():
         assert description, f"preset {name} has no docstring"
 
 
-def test_find_preset_file_and_function_name() -> None:
-    assert find_preset(str(FAKE)).name == "fake_preset"
-    assert find_preset(f"{FAKE}:needs").name == "fake_preset_needs"
+def test_find_preset_file_and_function_name():
+    assert rl.find_preset(str(FAKE)).name == "fake_preset"
+    assert rl.find_preset(f"{FAKE}:needs").name == "fake_preset_needs"
 
 
-def test_panel_has_types_and_defaults() -> None:
+def test_panel_has_types_and_defaults():
     panel = load(FAKE).panel
     assert panel["learning_rate"].annotation is float
     assert panel["learning_rate"].default == 0.1
@@ -81,7 +74,7 @@ def plain(panel: EnvironmentSteps = EnvironmentSteps(1), more: int = 2): ...
 """
 
 
-def test_panel_of_a_dataclass_has_its_fields(write: Callable[[str], Path]) -> None:
+def test_panel_of_a_dataclass_has_its_fields(write):
     path = write(PANEL.format(frozen="frozen=True, kw_only=True"))
     preset = load(path)
     assert {name: argument.default for name, argument in preset.panel.items()} == {
@@ -114,12 +107,10 @@ def graph_manager():
 """
 
 
-def test_configure_unused_steps_of_their_default_are_accepted(
-    write: Callable[[str], Path],
-) -> None:
+def test_configure_unused_steps_of_their_default_are_accepted(write):
     source = PARTS.format(line="", schedule="training=500", algorithm="")
     preset = load(write(source.replace("graph_manager()", "graph_manager(steps: int = 500)")))
-    assert preset.configure({"steps": 500}).parameters.schedule.training == EnvironmentSteps(500)
+    assert preset.configure({"steps": 500}).parameters.schedule.training == rl.EnvironmentSteps(500)
 
 
 @pytest.mark.parametrize(
@@ -132,70 +123,60 @@ def test_configure_unused_steps_of_their_default_are_accepted(
         ("PPO", "half_cheetah", 1_000_000),
     ],
 )
-def test_configure_the_length_that_none_stands_for_is_accepted(
-    algorithm: str, level: str, usual: int
-) -> None:
-    preset = load_preset(any_task_presets()[algorithm])
+def test_configure_the_length_that_none_stands_for_is_accepted(algorithm, level, usual):
+    preset = rl.load_preset(any_task_presets()[algorithm])
     given = preset.configure({"level": level, "steps": usual})
     assert given.parameters == preset.configure({"level": level}).parameters
-    assert given.parameters.schedule.training == EnvironmentSteps(usual)
+    assert given.parameters.schedule.training == rl.EnvironmentSteps(usual)
 
 
 @pytest.mark.parametrize("default", ["int", "int | None = None", "int = 500"])
-def test_configure_unused_steps_are_refused_whatever_their_default(
-    write: Callable[[str], Path], default: str
-) -> None:
+def test_configure_unused_steps_are_refused_whatever_their_default(write, default):
     source = PARTS.format(line="", schedule="training=500", algorithm="")
     preset = load(write(source.replace("graph_manager()", f"graph_manager(*, steps: {default})")))
-    with pytest.raises(ConfigurationError, match="does not use its argument 'steps'"):
+    with pytest.raises(rl.ConfigurationError, match="does not use its argument 'steps'"):
         preset.configure({"steps": 600})
 
 
 @pytest.mark.parametrize(
     "used", ["steps // 2048 * 2048", "min(steps, 50_000)", "max(steps, 150_000)", "int(steps)"]
 )
-def test_configure_steps_that_are_rounded_or_bounded_are_accepted(
-    write: Callable[[str], Path], used: str
-) -> None:
+def test_configure_steps_that_are_rounded_or_bounded_are_accepted(write, used):
     source = PARTS.format(line="", schedule=f"training={used}", algorithm="")
     preset = load(write(source.replace("graph_manager()", "graph_manager(*, steps: int = 10)")))
     training = preset.configure({"steps": 100_000}).parameters.schedule.training
-    assert training == EnvironmentSteps(eval(used, {"steps": 100_000}))
+    assert training == rl.EnvironmentSteps(eval(used, {"steps": 100_000}))
 
 
-def test_configure_panel_name_that_begins_a_path_is_a_setting_of_its_own(
-    write: Callable[[str], Path],
-) -> None:
+def test_configure_panel_name_that_begins_a_path_is_a_setting_of_its_own(write):
     source = PARTS.format(line="", schedule="", algorithm="")
     preset = load(write(source.replace("graph_manager()", "graph_manager(*, agent: str = 'a')")))
     built = preset.configure({"agent": "b", "agent.algorithm.clip": 0.1})
     assert built.parameters.levels[0].agent.algorithm.clip == 0.1
 
 
-def test_build_lossless_values_are_converted(
-    write: Callable[[str], Path],
-) -> None:
+def test_build_lossless_values_are_converted(write):
     given = "epochs=np.int64(3), rollout=256, normalise_advantage=np.bool_(True)"
     algorithm = load(write(PARTS.format(algorithm=given, line="", schedule=""))).build()
     algorithm = algorithm.parameters.agent.algorithm
     assert type(algorithm.epochs) is int
     assert algorithm.normalise_advantage is True
-    assert algorithm.rollout == EnvironmentSteps(256)
+    assert algorithm.rollout == rl.EnvironmentSteps(256)
 
 
-def test_configure_sets_panel_and_parameters() -> None:
+def test_configure_sets_panel_and_parameters():
     preset = load(FAKE)
     manager = preset.configure(
         {"learning_rate": 1, "steps": 1e3, "agent.layers": [8], "num_envs": 2, "schedule.heatup": 5}
     )
     assert manager.parameters.agent.learning_rate == 1.0
     assert manager.parameters.agent.layers == (8,)
-    assert manager.parameters.schedule.training == EnvironmentSteps(1000)
-    assert manager.parameters.schedule.heatup == EnvironmentSteps(5)
+    assert manager.parameters.schedule.training == rl.EnvironmentSteps(1000)
+    assert manager.parameters.schedule.heatup == rl.EnvironmentSteps(5)
     assert manager.parameters.num_envs == 2
 
 
-def test_build_ready_made_graph_manager_is_new_each_time() -> None:
+def test_build_ready_made_graph_manager_is_new_each_time():
     preset = load(f"{FAKE}:ready_made")
     assert preset.panel == {}
     first, second = preset.build(), preset.build()
@@ -204,13 +185,13 @@ def test_build_ready_made_graph_manager_is_new_each_time() -> None:
     assert preset.configure({"agent.learning_rate": 1}).parameters.agent.learning_rate == 1.0
 
 
-def test_panel_untyped_argument_has_the_type_of_its_default(write: Callable[[str], Path]) -> None:
+def test_panel_untyped_argument_has_the_type_of_its_default(write):
     path = write("def graph_manager(a=1, b=None, c: 'int | None' = None): ...\n")
     panel = load(path).panel
     assert [argument.annotation for argument in panel.values()][::2] == [int, int | None]
 
 
-def test_load_preset_same_content_is_the_same_module(tmp_path: Path) -> None:
+def test_load_preset_same_content_is_the_same_module(tmp_path):
     copy = tmp_path / "fake_preset.py"
     copy.write_text(FAKE.read_text())
     one, other = load(copy).build().parameters, load(FAKE).build().parameters

@@ -12,28 +12,17 @@ from typing import Any
 import pytest
 
 import coach_rl
-from coach_rl.agents.dqn_agent import DQNAgentParameters
-from coach_rl.agents.off_policy_agent import LearningParameters
+import coach_rl as rl
 from coach_rl.cli.main import main
 from coach_rl.configuration.file_writing import sha256_of_file
 from coach_rl.configuration.parameters_json import encode
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
 from coach_rl.configuration.trust import (
     Trust,
     is_own_preset,
     remember_own_code,
 )
-from coach_rl.core.errors import CoachError, CoachWarning, ConfigurationError
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.extensions.own_modules import ModuleParameters
-from coach_rl.extensions.scripts.scripted_agent import ScriptedAgentParameters
-from coach_rl.memories.replay_parameters import ReplayMemoryParameters
 from coach_rl.runs.folder import RunFolder, write_manifest
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.session import resume_experiment, run_experiment
 from tests.small_runs import QUIET, change_manifest, experiment, manifest_of
 
 SHELL = {"command": "touch SENTINEL"}
@@ -41,16 +30,16 @@ Manifest = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    agent = DQNAgentParameters(
-        learning=LearningParameters(batch=8, learning_starts=8),
-        memory=ReplayMemoryParameters(capacity=100),
+def original(tmp_path_factory):
+    agent = rl.DQNAgentParameters(
+        learning=rl.LearningParameters(batch=8, learning_starts=8),
+        memory=rl.ReplayMemoryParameters(capacity=100),
         update_mode="eager",
     )
-    manager = experiment(agent, GymnasiumParameters(level="CartPole-v1"), training=20)
+    manager = experiment(agent, rl.GymnasiumParameters(level="CartPole-v1"), training=20)
     root = tmp_path_factory.mktemp("runs")
-    return run_experiment(
-        manager, Runtime(device="cpu"), name="short", root=root, settings=QUIET
+    return rl.run_experiment(
+        manager, rl.Runtime(device="cpu"), name="short", root=root, settings=QUIET
     ).folder.path
 
 
@@ -73,11 +62,13 @@ def evaluated_in(**changes: Any) -> Callable[[Manifest], None]:
 
 
 def torso(module: Any) -> Callable[[Manifest], None]:
-    return network(torso={**encode(ModuleParameters(module="a:B")), "module": module})
+    return network(torso={**encode(rl.ModuleParameters(module="a:B")), "module": module})
 
 
 def script(policy: Any) -> Callable[[Manifest], None]:
-    return parameters(agent={**encode(ScriptedAgentParameters(policy="still")), "policy": policy})
+    return parameters(
+        agent={**encode(rl.ScriptedAgentParameters(policy="still")), "policy": policy}
+    )
 
 
 def preset(file: str = "FOLDER/preset.py", **names: str) -> Callable[[Manifest], None]:
@@ -159,7 +150,7 @@ HOSTILE = {
 
 
 @pytest.fixture
-def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def evil(tmp_path, monkeypatch):
     """The sentinel that every hostile module writes when it is imported or called."""
     sentinel = tmp_path / "SENTINEL"
     source = f"open({str(sentinel)!r}, 'w').close()\n"
@@ -180,7 +171,7 @@ def hostile_copy(original: Path, evil: Path, change: Callable[[Manifest], None])
     manifest["module_folders"] = {str(folder): {}, str(evil.parent / "modules"): {}}
     change(manifest)
     text = json.dumps(manifest).replace("SENTINEL", str(evil)).replace("FOLDER", str(folder))
-    known = load_preset(find_preset("CartPole_PPO"))
+    known = rl.load_preset(rl.find_preset("CartPole_PPO"))
     text = text.replace("KNOWN", str(known.reference.path)).replace("MODULE", known.module_name)
     write_manifest(RunFolder(folder), json.loads(text))
     return with_checksum(folder)
@@ -194,11 +185,11 @@ def with_checksum(folder: Path) -> Path:
 
 
 def resume(folder: Path) -> None:
-    resume_experiment(folder, steps=EnvironmentSteps(30), settings=QUIET)
+    rl.resume_experiment(folder, steps=rl.EnvironmentSteps(30), settings=QUIET)
 
 
 def evaluate(folder: Path) -> None:
-    coach_rl.evaluate_run(folder, episodes=EnvironmentEpisodes(1))
+    coach_rl.evaluate_run(folder, episodes=rl.EnvironmentEpisodes(1))
 
 
 def load(folder: Path) -> None:
@@ -208,7 +199,7 @@ def load(folder: Path) -> None:
 @pytest.mark.drawn(one_of=3, each="name")
 @pytest.mark.parametrize("use", [resume, evaluate, load])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_manifest_runs_nothing(original: Path, evil: Path, name: str, use: Any) -> None:
+def test_hostile_manifest_runs_nothing(original, evil, name, use):
     check_runs_nothing(original, evil, HOSTILE[name], use, is_trained=not name.startswith("eval"))
 
 
@@ -225,7 +216,7 @@ def check_runs_nothing(
     before = list(sys.path)
     try:
         use(folder)
-    except CoachError as error:
+    except rl.CoachError as error:
         assert "\n" not in str(error)  # noqa: PT017 - evaluating leaves out what is not needed
     else:
         assert use is load or (use is evaluate and is_trained)
@@ -235,17 +226,15 @@ def check_runs_nothing(
 
 
 @pytest.mark.parametrize("use", [resume, evaluate, load])
-def test_unknown_preset_that_nothing_needs_is_not_run(original: Path, evil: Path, use: Any) -> None:
+def test_unknown_preset_that_nothing_needs_is_not_run(original, evil, use):
     use(hostile_copy(original, evil, preset()))
     assert not evil.exists()
 
 
 @pytest.mark.parametrize("use", [resume, evaluate, load])
-def test_known_preset_text_does_not_open_the_folder_of_its_manifest(
-    original: Path, evil: Path, use: Any
-) -> None:
+def test_known_preset_text_does_not_open_the_folder_of_its_manifest(original, evil, use):
     """Python would find the modules beside it before any other of their names."""
-    known = load_preset(find_preset("CartPole_PPO"))
+    known = rl.load_preset(rl.find_preset("CartPole_PPO"))
     file = str(evil.parent / "modules" / "CartPole_PPO.py")
     folder = hostile_copy(original, evil, preset(file=file, module=known.module_name))
     (folder / "preset.py").write_text(known.source)
@@ -286,7 +275,7 @@ class Env(CartPoleEnv):
 
 
 @pytest.fixture
-def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_run(tmp_path, monkeypatch):
     """A run of the user's own preset, with a class of its own and an environment beside it."""
     home = tmp_path / "home"
     home.mkdir()
@@ -296,10 +285,10 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in [name for name in sys.modules if "coach_preset_walk" in name or "beside" in name]:
         monkeypatch.delitem(sys.modules, name)
-    loaded = load_preset(find_preset(str(home / "walk.py")))
-    return run_experiment(
+    loaded = rl.load_preset(rl.find_preset(str(home / "walk.py")))
+    return rl.run_experiment(
         loaded.build(),
-        Runtime(device="cpu"),
+        rl.Runtime(device="cpu"),
         name="walk",
         root=tmp_path,
         origin=Origin(preset=loaded),
@@ -307,7 +296,7 @@ def own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ).folder.path
 
 
-def test_own_run_needs_no_trust(own_run: Path) -> None:
+def test_own_run_needs_no_trust(own_run):
     module = manifest_of(own_run)["preset"]["module"]
     del sys.modules[module], sys.modules["beside_trust_test"]
     load(own_run)
@@ -316,9 +305,7 @@ def test_own_run_needs_no_trust(own_run: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default::coach_rl.core.errors.CoachWarning")
-def test_run_from_elsewhere_error_has_the_flag_to_add(
-    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_run_from_elsewhere_error_has_the_flag_to_add(own_run, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     module = manifest_of(own_run)["preset"]["module"]
     words = ["-crd", str(own_run), "--evaluate", "1", "--plain"]
@@ -329,37 +316,33 @@ def test_run_from_elsewhere_error_has_the_flag_to_add(
     assert "(in Python trust=('beside_trust_test', 'coach_preset_walk_" in said
     assert main([*words, *asked.split()]) == 0
     assert f"running {own_run / 'preset.py'}, which is trusted" in capsys.readouterr().err
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         coach_rl.load(own_run, trust=(module,))
-    asks = pytest.raises(ConfigurationError)
-    with pytest.warns(CoachWarning), asks:
-        resume_experiment(own_run, steps=EnvironmentSteps(30), trust=(module,))
+    asks = pytest.raises(rl.ConfigurationError)
+    with pytest.warns(rl.CoachWarning), asks:
+        rl.resume_experiment(own_run, steps=rl.EnvironmentSteps(30), trust=(module,))
 
 
-def test_trusted_preset_with_other_text_is_refused(
-    own_run: Path, evil: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trusted_preset_with_other_text_is_refused(own_run, evil, monkeypatch):
     module = manifest_of(own_run)["preset"]["module"]
     monkeypatch.delitem(sys.modules, module)
     (own_run / "preset.py").write_text(f"open({str(evil)!r}, 'w').close()\n")
     with_checksum(own_run)
-    with pytest.raises(CoachError):
+    with pytest.raises(rl.CoachError):
         coach_rl.load(own_run)
-    with pytest.raises(CoachError):
+    with pytest.raises(rl.CoachError):
         coach_rl.load(own_run, trust=(module,))
     assert not evil.exists()
 
 
-def test_home_that_cannot_be_written_needs_trust(
-    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_home_that_cannot_be_written_needs_trust(own_run, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(rl.ConfigurationError):
         load(own_run)
 
 
-def test_untrusted_modules_below_a_trusted_one_are_trusted() -> None:
+def test_untrusted_modules_below_a_trusted_one_are_trusted():
     trust = Trust(modules=frozenset({"mine"}))
     assert trust.untrusted(["mine:A", "mine.deep:B", "mines:C", "coach_rl.core:D"]) == ["mines:C"]
 
@@ -368,12 +351,12 @@ def test_untrusted_modules_below_a_trusted_one_are_trusted() -> None:
     "name",
     ["gymnasium.wrappers:TimeLimit", "gymnasium.envs.classic_control:CartPoleEnv"],
 )
-def test_untrusted_classes_of_adapted_packages_are_trusted(name: str) -> None:
+def test_untrusted_classes_of_adapted_packages_are_trusted(name):
     assert Trust().untrusted([name]) == []
 
 
-def test_shipped_preset_that_a_run_used_stays_own_code_when_its_text_changes() -> None:
-    source, file = find_preset("CartPole_PPO").path.read_text(), "/installed/CartPole_PPO.py"
+def test_shipped_preset_that_a_run_used_stays_own_code_when_its_text_changes():
+    source, file = rl.find_preset("CartPole_PPO").path.read_text(), "/installed/CartPole_PPO.py"
     assert not is_own_preset(source, file)
     remember_own_code([], (source, file))
     assert is_own_preset(source, file)

@@ -10,34 +10,12 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from coach_rl import (
-    ActorCriticParameters,
-    ActorParameters,
-    BasicRLGraphManager,
-    CriticParameters,
-    DDPGAgentParameters,
-    DQNAgentParameters,
-    EnvironmentSteps,
-    GymnasiumParameters,
-    LearningParameters,
-    ModuleParameters,
-    PPOAgentParameters,
-    PPOAlgorithmParameters,
-    QNetworkParameters,
-    ReplayMemoryParameters,
-    Runtime,
-    SACAgentParameters,
-    TD3AgentParameters,
-    resume_experiment,
-    run_experiment,
-)
+import coach_rl as rl
 from coach_rl.architectures.update_modes import UnableToRun
 from coach_rl.configuration.parameters_json import decode, encode
 from coach_rl.configuration.trust import Trust
-from coach_rl.core.errors import CoachWarning, ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
-from coach_rl.environments.toy import PointMassParameters
-from coach_rl.sessions import RunPart, RunPartParameters, RunSettings
+from coach_rl.sessions import RunPart, RunPartParameters
 from coach_rl.sessions.settings import RunResult
 from tests.small_runs import QUIET, experiment, manifest_of
 
@@ -60,41 +38,43 @@ class Net(nn.Module):
         return features
 
 
-OWN = ModuleParameters(module=Net, arguments={"width": 8})
+OWN = rl.ModuleParameters(module=Net, arguments={"width": 8})
 OFF_POLICY: dict[str, Any] = {
-    "learning": LearningParameters(batch=8, learning_starts=8),
-    "memory": ReplayMemoryParameters(capacity=200),
+    "learning": rl.LearningParameters(batch=8, learning_starts=8),
+    "memory": rl.ReplayMemoryParameters(capacity=200),
 }
 ACTING: dict[str, Any] = {
-    "actor": ActorParameters(torso=OWN),
-    "critic": CriticParameters(torso=OWN),
+    "actor": rl.ActorParameters(torso=OWN),
+    "critic": rl.CriticParameters(torso=OWN),
 }
 AGENTS: dict[str, tuple[str, Any]] = {
     "PPO": (
         "Pendulum-v1",
-        PPOAgentParameters(
-            algorithm=PPOAlgorithmParameters(rollout=EnvironmentSteps(16), minibatch=8, epochs=2),
-            network=ActorCriticParameters(torso=OWN),
+        rl.PPOAgentParameters(
+            algorithm=rl.PPOAlgorithmParameters(
+                rollout=rl.EnvironmentSteps(16), minibatch=8, epochs=2
+            ),
+            network=rl.ActorCriticParameters(torso=OWN),
         ),
     ),
     "DQN": (
         "CartPole-v1",
-        DQNAgentParameters(network=QNetworkParameters(torso=OWN, dueling=True), **OFF_POLICY),
+        rl.DQNAgentParameters(network=rl.QNetworkParameters(torso=OWN, dueling=True), **OFF_POLICY),
     ),
-    "DDPG": ("Pendulum-v1", DDPGAgentParameters(**ACTING, **OFF_POLICY)),
-    "TD3": ("Pendulum-v1", TD3AgentParameters(**ACTING, **OFF_POLICY)),
-    "SAC": ("Pendulum-v1", SACAgentParameters(**ACTING, **OFF_POLICY)),
+    "DDPG": ("Pendulum-v1", rl.DDPGAgentParameters(**ACTING, **OFF_POLICY)),
+    "TD3": ("Pendulum-v1", rl.TD3AgentParameters(**ACTING, **OFF_POLICY)),
+    "SAC": ("Pendulum-v1", rl.SACAgentParameters(**ACTING, **OFF_POLICY)),
 }
 
 
-def described(name: str, steps: int) -> BasicRLGraphManager:
+def described(name: str, steps: int) -> rl.BasicRLGraphManager:
     level, agent = AGENTS[name]
-    return experiment(agent, GymnasiumParameters(level=level), training=steps)
+    return experiment(agent, rl.GymnasiumParameters(level=level), training=steps)
 
 
 def run(root: Path, name: str, steps: int) -> Path:
-    manager, task = described(name, steps), Runtime(seed=3, device="cpu")
-    return run_experiment(manager, task, name=name, root=root, settings=QUIET).folder.path
+    manager, task = described(name, steps), rl.Runtime(seed=3, device="cpu")
+    return rl.run_experiment(manager, task, name=name, root=root, settings=QUIET).folder.path
 
 
 def tensors_of(folder: Path) -> bytes:
@@ -104,14 +84,14 @@ def tensors_of(folder: Path) -> bytes:
 
 @pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", AGENTS)
-def test_resumed_run_with_own_modules_is_exact(tmp_path: Path, name: str) -> None:
+def test_resumed_run_with_own_modules_is_exact(tmp_path, name):
     whole = run(tmp_path / "whole", name, 60)
     part = run(tmp_path / "part", name, 37)
-    resume_experiment(part, steps=EnvironmentSteps(60), settings=QUIET)
+    rl.resume_experiment(part, steps=rl.EnvironmentSteps(60), settings=QUIET)
     assert tensors_of(part) == tensors_of(whole)
 
 
-def test_own_modules_are_rebuilt_from_the_manifest() -> None:
+def test_own_modules_are_rebuilt_from_the_manifest():
     for name in AGENTS:
         parameters = described(name, 60).parameters
         document = json.loads(json.dumps(encode(parameters)))
@@ -128,45 +108,41 @@ class Reading(Net):
         return features if float(features.detach().sum()) > -1e9 else -features
 
 
-def _reading(update_mode: str) -> BasicRLGraphManager:
-    own = ModuleParameters(module=Reading, arguments={"width": 8})
-    agent = DDPGAgentParameters(
+def _reading(update_mode: str) -> rl.BasicRLGraphManager:
+    own = rl.ModuleParameters(module=Reading, arguments={"width": 8})
+    agent = rl.DDPGAgentParameters(
         **OFF_POLICY,
-        actor=ActorParameters(torso=own),
-        critic=CriticParameters(torso=own),
+        actor=rl.ActorParameters(torso=own),
+        critic=rl.CriticParameters(torso=own),
         update_mode=update_mode,
     )
     return experiment(
-        agent, GymnasiumParameters(level="Pendulum-v1"), training=40, evaluation_interval=40
+        agent, rl.GymnasiumParameters(level="Pendulum-v1"), training=40, evaluation_interval=40
     )
 
 
 @pytest.mark.gpu
-def test_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(
-    tmp_path: Path,
-) -> None:
-    task = Runtime(device="cuda")
-    with pytest.warns(CoachWarning):
-        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+def test_network_that_cannot_be_captured_is_eager_with_the_reason_in_the_manifest(tmp_path):
+    task = rl.Runtime(device="cuda")
+    with pytest.warns(rl.CoachWarning):
+        run = rl.run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
     updates = manifest_of(run)["updates"]
     reason = updates["main/agent"]
     assert reason.startswith("eager (cannot be captured: ")
     assert "in forward, test_user_modules.py:" in reason
-    resume_experiment(run.folder.path, steps=EnvironmentSteps(60), settings=QUIET)
+    rl.resume_experiment(run.folder.path, steps=rl.EnvironmentSteps(60), settings=QUIET)
     assert manifest_of(run)["updates"] == updates
-    with pytest.raises(ConfigurationError):
-        run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=QUIET)
+    with pytest.raises(rl.ConfigurationError):
+        rl.run_experiment(_reading("captured"), task, name="own", root=tmp_path, settings=QUIET)
 
 
-def test_manifest_has_the_update_modes(tmp_path: Path) -> None:
-    task = Runtime(device="cpu")
-    run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+def test_manifest_has_the_update_modes(tmp_path):
+    task = rl.Runtime(device="cpu")
+    run = rl.run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
     assert manifest_of(run)["updates"] == {"main/agent": "eager"}
 
 
-def test_step_that_cannot_be_captured_changes_the_manifest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_step_that_cannot_be_captured_changes_the_manifest(tmp_path, monkeypatch):
     """On the CPU: `auto` means captured, and capturing fails as it does on a GPU."""
 
     def captured(*_: object) -> Any:
@@ -179,16 +155,16 @@ def test_step_that_cannot_be_captured_changes_the_manifest(
     monkeypatch.setattr(f"{architectures}.update_engine.resolved_mode", lambda *_, **__: "captured")
     monkeypatch.setattr(f"{architectures}.update_modes.cannot_run", lambda *_: None)
     monkeypatch.setattr("coach_rl.extensions.update_modes.recorded_steps.captured", captured)
-    task = Runtime(device="cpu")
-    with pytest.warns(CoachWarning):
-        run = run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
+    task = rl.Runtime(device="cpu")
+    with pytest.warns(rl.CoachWarning):
+        run = rl.run_experiment(_reading("auto"), task, name="own", root=tmp_path, settings=QUIET)
     assert manifest_of(run)["updates"] == {
         "main/agent": "eager (cannot be captured: it reads a number (in forward, net.py:7))"
     }
 
 
 @parameter_class
-class OfTheScript(PointMassParameters):
+class OfTheScript(rl.PointMassParameters):
     """An environment as a script would define it."""
 
 
@@ -201,7 +177,7 @@ class ElsewhereParameters(RunPartParameters):
 
     name: ClassVar[str] = "elsewhere"
 
-    def build(self, settings: RunSettings) -> RunPart:
+    def build(self, settings: rl.RunSettings) -> RunPart:
         part = RunPart()
         part.is_rebuilt_elsewhere = True
         return part
@@ -211,14 +187,4 @@ def run_of_script(root: Path, **changes: Any) -> RunResult:
     """A run in an environment of a class that only its own program has."""
     manager = experiment(None, OfTheScript(), num_envs=4, training=64)
     settings = replace(QUIET, **changes)
-    return run_experiment(manager, name="script", root=root, settings=settings)
-
-
-def test_classes_of_a_script_warn_or_are_refused_for_other_processes(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(ConfigurationError):
-        run_of_script(tmp_path, parts=(ElsewhereParameters(),))
-    assert not list(tmp_path.iterdir())
-    with pytest.warns(CoachWarning):
-        assert run_of_script(tmp_path).environment_steps == 64
+    return rl.run_experiment(manager, name="script", root=root, settings=settings)

@@ -10,47 +10,29 @@ import torch
 from gymnasium import spaces
 
 import coach_rl
-from coach_rl.core.agents import AgentParameters, require_whole_policies
-from coach_rl.core.clock import (
-    ConstantSchedule,
-    LinearSchedule,
-    Phase,
-    PiecewiseSchedule,
-)
+import coach_rl as rl
+from coach_rl.core.agents import require_whole_policies
+from coach_rl.core.clock import Phase
 from coach_rl.core.errors import (
     ActionError,
     CheckpointError,
-    CoachError,
-    ConfigurationError,
     EnvironmentFault,
     NonFiniteError,
-    ParameterError,
     ProblemsError,
     RunError,
     SpaceError,
-    UnknownNameError,
     problems_of,
     require,
     require_no_problems,
     suggestion,
 )
-from coach_rl.core.goals import GoalSpace
-from coach_rl.core.options import OptionSpace
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.ranges import Positive
 from coach_rl.core.running_statistics import RunningStatistics
 from coach_rl.core.saved import Saved
 from coach_rl.core.seeding import generator
 from coach_rl.core.spaces import check_actions
-from coach_rl.core.steps import (
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    Hours,
-    RunLength,
-    StepUnit,
-    TrainingSteps,
-    require_unit,
-)
+from coach_rl.core.steps import RunLength, StepUnit, require_unit
 from coach_rl.core.typed_values import declared_types, fit
 from tests.core.test_goals import TURNED, Farther
 from tests.core.test_options import height, is_high, one_too_many
@@ -61,16 +43,18 @@ from tests.core.test_saved import Box, Inline, Optional
 from tests.core.test_spaces import DICT
 from tests.refusals import check_refused
 
-C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError
-PLANE = partial(GoalSpace, low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.1, 0.1), elements=(0, 1))
-FIRST = GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))
+C, P, S, U = rl.ConfigurationError, rl.ParameterError, SpaceError, rl.UnknownNameError
+PLANE = partial(
+    rl.GoalSpace, low=(-1.0, -2.0), high=(1.0, 2.0), threshold=(0.1, 0.1), elements=(0, 1)
+)
+FIRST = rl.GoalSpace(low=(0.0,), high=(1.0,), threshold=(0.1,))
 SEEN = spaces.Dict({"observation": spaces.Box(-9, 9, (3,), np.float32)})
 PLACE = spaces.Dict({"position": spaces.Box(0, 1, (3,))})
 SHORT = spaces.Dict({"observation": spaces.Box(0, 1, (2,))})
 CHOSEN = spaces.Dict({"option": spaces.Box(0, 1, (3,))})
 MOVES = np.zeros((2, 2), np.float32)
-RAMP = LinearSchedule(start=1, end=0)
-STEPS = EnvironmentSteps(1)
+RAMP = rl.LinearSchedule(start=1, end=0)
+STEPS = rl.EnvironmentSteps(1)
 
 
 def typed(value: "Missing") -> None: ...  # noqa: F821
@@ -83,7 +67,7 @@ class Nameless:
 
 
 def rewarded():
-    options, place = OptionSpace(count=1, rewards=(one_too_many,)), {"x": np.zeros(2)}
+    options, place = rl.OptionSpace(count=1, rewards=(one_too_many,)), {"x": np.zeros(2)}
     options.reward(np.ones((2, 1), np.float32), place, place, np.zeros(2))
 
 
@@ -123,15 +107,19 @@ GOALS = [
         S,
         "Farther overrides difference( ... difference_of(",
     ),
-    (partial(OptionSpace(count=3).check, CHOSEN), S, "shows a 'option' of its own"),
-    (partial(OptionSpace, count=2, rewards=(height,)), P, "for each of 2 options, got 1"),
-    (partial(OptionSpace, count=2, ends=(None, height)), P, "ends[1] ... 1 argument, got height"),
+    (partial(rl.OptionSpace(count=3).check, CHOSEN), S, "shows a 'option' of its own"),
+    (partial(rl.OptionSpace, count=2, rewards=(height,)), P, "for each of 2 options, got 1"),
     (
-        partial(OptionSpace, count=2, rewards=(is_high, None)),
+        partial(rl.OptionSpace, count=2, ends=(None, height)),
+        P,
+        "ends[1] ... 1 argument, got height",
+    ),
+    (
+        partial(rl.OptionSpace, count=2, rewards=(is_high, None)),
         P,
         "rewards[0] ... 3 arguments, got is_",
     ),
-    (partial(OptionSpace, count=2, rewards=(3, None)), P, "rewards must be tuple"),
+    (partial(rl.OptionSpace, count=2, rewards=(3, None)), P, "rewards must be tuple"),
     (rewarded, RunError, "rewards[0] (one_too_many) returned an array of shape (3"),
 ]
 FIELDS = [
@@ -143,7 +131,10 @@ FIELDS = [
             ({"limit": 0.5}, "got 0.5; write a whole number, or EnvironmentSteps(3000)"),
             ({"gait": "hop"}, "Walk.gait of 'w' must be 'walk' or 'run', got 'hop'"),
             ({"pace": 0.5}, "Walk.pace of 'w' must be Schedule | None, got 0.5"),
-            ({"pace": ConstantSchedule}, "the class ConstantSchedule; write ConstantSchedule(..."),
+            (
+                {"pace": rl.ConstantSchedule},
+                "the class ConstantSchedule; write ConstantSchedule(...",
+            ),
             ({"stride": -1}, "Walk.stride of 'w' must be float > 0, got -1"),
             ({"legs": (2, 0)}, "Walk.legs of 'w' must be tuple[int > 0, ...], got (2, 0)"),
             ({"gait": "run"}, "only two legs can run"),
@@ -158,19 +149,19 @@ FIELDS = [
     (partial(Hike, height=3), P, "Hike lacks name; write Hike(name=...)"),
     (partial(Walk, name=3), P, "Walk.name must be str, got 3"),
     (partial(Walk, "w"), P, "Walk takes keyword arguments ... , got 'w'"),
-    (partial(PiecewiseSchedule, points=()), P, "strictly rising steps, got []"),
-    (partial(PiecewiseSchedule, points=((5, 1.0), (5, 2.0))), P, "got [5, 5]"),
-    (partial(PiecewiseSchedule, points=((9, 1.0), (5, 2.0))), P, "got [9, 5]"),
+    (partial(rl.PiecewiseSchedule, points=()), P, "strictly rising steps, got []"),
+    (partial(rl.PiecewiseSchedule, points=((5, 1.0), (5, 2.0))), P, "got [5, 5]"),
+    (partial(rl.PiecewiseSchedule, points=((9, 1.0), (5, 2.0))), P, "got [9, 5]"),
     *(
-        (partial(EnvironmentSteps, count), P, "EnvironmentSteps.count must be a whole number")
+        (partial(rl.EnvironmentSteps, count), P, "EnvironmentSteps.count must be a whole number")
         for count in (-1, 1.5, True, "3", None, np.int64(-3), np.True_, float("inf"), float("nan"))
     ),
-    (lambda: TrainingSteps(1) - TrainingSteps(2), P, "got -1"),
+    (lambda: rl.TrainingSteps(1) - rl.TrainingSteps(2), P, "got -1"),
     (partial(require_unit, 5, StepUnit, "length"), P, "got 5; write EnvironmentSteps(3000)"),
-    (partial(require_unit, STEPS, EnvironmentEpisodes, "episodes"), P, "episodes must be Env"),
+    (partial(require_unit, STEPS, rl.EnvironmentEpisodes, "episodes"), P, "episodes must be Env"),
     *(
         (partial(operation, other), TypeError, "EnvironmentSteps and ... are different kinds")
-        for other in (TrainingSteps(1), 1)
+        for other in (rl.TrainingSteps(1), 1)
         for operation in (
             *(STEPS.__add__, STEPS.__sub__),
             *(STEPS.__lt__, STEPS.__le__, STEPS.__gt__, STEPS.__ge__),
@@ -189,18 +180,18 @@ VALUES = [
         (None, float, 0.5, "rate must be float, got None"),
         ("true", bool, False, "rate must be bool, got 'true'; write True"),
         ("none", int | None, 1, "rate must be int | None, got 'none'; write None"),
-        (-1, EnvironmentSteps, STEPS, "rate must be EnvironmentSteps, got -1"),
-        (1.5, EnvironmentSteps, STEPS, "rate must be EnvironmentSteps, got 1.5"),
+        (-1, rl.EnvironmentSteps, STEPS, "rate must be EnvironmentSteps, got -1"),
+        (1.5, rl.EnvironmentSteps, STEPS, "rate must be EnvironmentSteps, got 1.5"),
         (1.5, RunLength, STEPS, "write a whole number, or EnvironmentSteps(3000)"),
-        (-1.5, Hours, Hours(1), "rate must be Hours, got -1.5; write a number of hours"),
+        (-1.5, rl.Hours, rl.Hours(1), "rate must be Hours, got -1.5; write a number of hours"),
         ((1, "a"), tuple[int, ...], (), "rate must be tuple[int, ...], got (1, 'a')"),
         ((1,), tuple[int, int], (), "rate must be tuple[int, int], got (1,)"),
         (64, tuple[int, ...] | None, None, "got 64; write a tuple, (64,)"),
         ((RAMP, 2.0), tuple[int, ...], (), "got (LinearSchedule(...), 2.0)"),
         ("dance", Literal["sparse", "dense"], "sparse", "must be 'sparse' or 'dense'"),
         ("play", Phase, Phase.TRAIN, "must be Phase, got 'play'; allowed: HEATUP, TRAIN, TEST"),
-        (0.1, LinearSchedule, RAMP, "got 0.1; set its own parameters, e.g. rate.start"),
-        (Nameless(), AgentParameters, None, "rate must be AgentParameters, got"),
+        (0.1, rl.LinearSchedule, RAMP, "got 0.1; set its own parameters, e.g. rate.start"),
+        (Nameless(), rl.AgentParameters, None, "rate must be AgentParameters, got"),
         (-1.0, Positive[float] | tuple[float, ...], 2.0, "tuple[float, ...], got -1.0"),
     ]
 ]
@@ -299,22 +290,22 @@ def test_require_true_condition_nothing_is_raised():
 @pytest.mark.parametrize(
     ("error", "of", "code"),
     [
-        *((each, ConfigurationError, 2) for each in (P, S, U)),
+        *((each, rl.ConfigurationError, 2) for each in (P, S, U)),
         *((each, RunError, 1) for each in (EnvironmentFault, NonFiniteError, ActionError)),
         (CheckpointError, RunError, 1),
     ],
 )
 def test_exit_code_is_2_for_settings_and_1_for_what_fails_while_running(error, of, code):
     assert issubclass(error, of)
-    assert issubclass(error, CoachError)
+    assert issubclass(error, rl.CoachError)
     assert error.exit_code == code
 
 
 def test_unknown_name_error_lists_the_nearest_names_or_all_where_they_are_few():
-    error = UnknownNameError("preset", "Mujoco_PPo", ["Mujoco_PPO", "Atari_DQN"], "see coach -l")
+    error = rl.UnknownNameError("preset", "Mujoco_PPo", ["Mujoco_PPO", "Atari_DQN"], "see coach -l")
     assert str(error) == ("unknown preset 'Mujoco_PPo'; did you mean 'Mujoco_PPO'? (see coach -l)")
     assert error.allowed == ["Atari_DQN", "Mujoco_PPO"]
-    assert str(UnknownNameError("activation", "xyz", ["tanh", "relu"])) == (
+    assert str(rl.UnknownNameError("activation", "xyz", ["tanh", "relu"])) == (
         "unknown activation 'xyz'; allowed: relu, tanh"
     )
     names = [f"name{number}" for number in range(13)]

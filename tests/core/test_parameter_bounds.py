@@ -259,6 +259,7 @@ def is_refused(cls, given, name, value):
     return False
 
 
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda each: each.__name__)
 def test_parameters_refuse_what_their_types_exclude_and_accept_their_edges(cls):
     given = needed(cls)

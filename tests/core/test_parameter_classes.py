@@ -3,7 +3,6 @@
 from dataclasses import FrozenInstanceError, dataclass, fields
 from typing import Literal
 
-import numpy as np
 import pytest
 
 from coach_rl.core.clock import ConstantSchedule, Schedule
@@ -41,25 +40,6 @@ class Stroll(Walk):
 
     stride: float = 0.3
     stops: Positive[int] = 1
-
-
-@pytest.mark.parametrize(
-    ("given", "field", "value"),
-    [
-        ({"limit": 500}, "limit", EnvironmentSteps(500)),
-        ({"limit": 5e2}, "limit", EnvironmentSteps(500)),
-        ({"stride": 1}, "stride", 1.0),
-        ({"legs": [2, 4]}, "legs", (2, 4)),
-        ({"legs": (np.int64(3),)}, "legs", (3,)),
-        ({"stride": np.float32(0.5)}, "stride", 0.5),
-        ({"pace": ConstantSchedule(value=1.0)}, "pace", ConstantSchedule(value=1.0)),
-    ],
-)
-def test_parameter_class_lossless_values_are_converted(given, field, value):
-    for cls in (Walk, Hike):
-        taken = getattr(cls(name="w", **given), field)
-        assert taken == value
-        assert type(taken) is type(value)
 
 
 def test_parameter_class_is_a_frozen_dataclass():

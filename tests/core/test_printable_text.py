@@ -33,10 +33,6 @@ def test_printable_controls_are_escaped_and_other_text_kept(text: str, shown: st
     assert printable(text).isprintable()
 
 
-def test_one_line_line_ends_are_spaces() -> None:
-    assert one_line(" a\n b\x1b[0m\r\n") == r"a b\x1b[0m"
-
-
 def test_shortened_keeps_both_ends() -> None:
     assert shortened("abc", 3) == "abc"
     assert shortened("a" * 5 + "b" * 5, 4) == "aa [... of 10 characters ...] bb"
@@ -76,27 +72,23 @@ def test_value_without_text_is_shown() -> None:
     assert len(shown_error(ValueError("far " * 1_000_000))) < 2_100
 
 
-def test_printable_lines_keep_line_ends() -> None:
-    assert printable_lines("a\x1b\nb\r") == "a\\x1b\nb\\r"
-
-
 @pytest.mark.parametrize(
-    ("text", "cell"),
+    ("shown_by", "text", "shown"),
     [
-        ("=1+1", "'=1+1"),
-        ("+1", "'+1"),
-        ("-1", "'-1"),
-        ("@x", "'@x"),
-        ("a=b", "a=b"),
-        ("walk/x\n\x1b", "walk/x\\n\\x1b"),
+        (one_line, " a\n b\x1b[0m\r\n", r"a b\x1b[0m"),
+        (printable_lines, "a\x1b\nb\r", "a\\x1b\nb\\r"),
+        (without_tags, "a <script>", "a &lt;script>"),
+        # no formula
+        (csv_cell, "=1+1", "'=1+1"),
+        (csv_cell, "+1", "'+1"),
+        (csv_cell, "-1", "'-1"),
+        (csv_cell, "@x", "'@x"),
+        (csv_cell, "a=b", "a=b"),
+        (csv_cell, "walk/x\n\x1b", "walk/x\\n\\x1b"),
     ],
 )
-def test_csv_cell_is_no_formula(text: str, cell: str) -> None:
-    assert csv_cell(text) == cell
-
-
-def test_without_tags_shows_html() -> None:
-    assert without_tags("a <script>") == "a &lt;script>"
+def test_text_is_shown(shown_by, text, shown):
+    assert shown_by(text) == shown
 
 
 @pytest.mark.parametrize("name", ["\x1b[2J", "a\nb", "a\x00", "\u202eab", "\ud800", "\u200b"])

@@ -5,33 +5,8 @@ import pytest
 
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.infos import infos_with_same_keys
-from coach_rl.core.records import Directive, End, EnvResponse, missed, take
+from coach_rl.core.records import End, EnvResponse, missed, take
 from coach_rl.core.steps import EnvironmentSteps
-
-
-def response(rows):
-    count = len(rows)
-    return EnvResponse(
-        rows=np.array(rows, np.int64),
-        observation={"observation": np.zeros((count, 2))},
-        first_observation={"observation": np.zeros((count, 2))},
-        reward=np.zeros(count),
-        terminated=np.zeros(count, bool),
-        truncated=np.zeros(count, bool),
-        end=np.zeros(count, np.uint8),
-        duration=np.ones(count, np.int64),
-    )
-
-
-def test_response_length_is_that_of_its_rows():
-    assert len(response([3, 0, 7])) == 3
-    assert len(response([])) == 0
-
-
-def test_responses_do_not_share_their_info():
-    first, second = response([0]), response([0])
-    first.info["x"] = np.ones(1)
-    assert second.info == {}
 
 
 def stepped():
@@ -81,17 +56,6 @@ def test_rows_of_index_selects_from_every_array(index):
     nothing = whole.empty_like()
     assert len(nothing) == 0
     assert nothing.info["x"].dtype == whole.info["x"].dtype
-
-
-def test_records_are_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        response([0]).rows = np.ones(1)
-
-
-def test_directive_tests_nothing_by_default():
-    directive = Directive(action=np.zeros((2, 1)))
-    assert directive.tested is None
-    assert directive.outer_goals == ()
 
 
 def test_end_reasons_combine_and_fit_a_byte():

@@ -7,16 +7,6 @@ from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.running_statistics import RunningStatistics
 
 
-def test_update_two_batches_equals_numbers_by_hand():
-    statistics = RunningStatistics((2,))
-    statistics.update(np.array([[1.0, 10.0], [3.0, 10.0]]))
-    statistics.update(np.array([[8.0, 40.0]]))
-    # first element 1, 3, 8: mean 4, squares 9 + 1 + 16 = 26; second 10, 10, 40: mean 20, 600
-    assert statistics.count == 3
-    np.testing.assert_allclose(statistics.mean, [4.0, 20.0], rtol=1e-15)
-    np.testing.assert_allclose(statistics.variance, [26 / 3, 200.0], rtol=1e-15)
-
-
 def test_statistics_without_rows_are_standard_normal():
     statistics = RunningStatistics((3,))
     np.testing.assert_array_equal(statistics.mean, np.zeros(3))
@@ -75,11 +65,3 @@ def test_update_number_that_is_not_finite_changes_nothing(bad):
         statistics.update(np.array([[0.0, 0.0], [0.0, 0.0], [0.0, bad]]))
     for name, value in statistics.state_dict().items():
         np.testing.assert_array_equal(value, before[name])
-
-
-def test_state_dict_is_a_copy():
-    statistics = RunningStatistics((2,))
-    statistics.update(np.array([[1.0, 2.0]]))
-    state = statistics.state_dict()
-    statistics.update(np.array([[5.0, 5.0]]))
-    np.testing.assert_array_equal(state["mean"], [1.0, 2.0])

@@ -58,12 +58,6 @@ def test_actions_from_uniform_cover_a_box_whose_width_overflows(box):
     np.testing.assert_allclose(actions_from_uniform(box, numbers), expected, rtol=1e-6)
 
 
-def test_actions_from_uniform_discrete_start_below_zero_is_kept():
-    space = spaces.Discrete(2, start=-3)
-    noise = np.array([[0.0], [0.25], [0.75], [0.99]], np.float32)
-    np.testing.assert_array_equal(actions_from_uniform(space, noise), [-3, -3, -2, -2])
-
-
 def test_actions_from_uniform_discrete_shares_are_equal():
     noise = ((np.arange(1000) + 0.5) / 1000)[:, None]
     counts = np.bincount(actions_from_uniform(spaces.Discrete(4), noise))

@@ -1,14 +1,9 @@
 import numpy as np
 import pytest
 
-from coach_rl.core.steps import (
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    Hours,
-    TrainingSteps,
-)
+import coach_rl as rl
 
-KINDS = [EnvironmentSteps, EnvironmentEpisodes, TrainingSteps]
+KINDS = [rl.EnvironmentSteps, rl.EnvironmentEpisodes, rl.TrainingSteps]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -28,14 +23,14 @@ def test_steps_of_one_kind_add_subtract_and_compare(kind):
 
 
 def test_steps_of_different_kinds_are_never_equal():
-    assert EnvironmentSteps(5) != EnvironmentEpisodes(5)
-    assert TrainingSteps(5) != EnvironmentSteps(5)
+    assert rl.EnvironmentSteps(5) != rl.EnvironmentEpisodes(5)
+    assert rl.TrainingSteps(5) != rl.EnvironmentSteps(5)
 
 
 @pytest.mark.parametrize("number", [np.int64(1000), np.uint8(100), 1e3, np.float32(1e3)])
-@pytest.mark.parametrize("kind", [*KINDS, Hours])
+@pytest.mark.parametrize("kind", [*KINDS, rl.Hours])
 def test_steps_whole_number_of_any_type_is_taken_as_plain_number(kind, number):
     made = kind(number)
     assert made == kind(int(number))
     assert type(made.count) in (int, float)
-    assert type(made.count) is int or kind is Hours
+    assert type(made.count) is int or kind is rl.Hours

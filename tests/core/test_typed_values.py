@@ -61,15 +61,13 @@ from coach_rl.core.typed_values import FrozenMapping, describe_type, fit, frozen
         ),
     ],
 )
-def test_fit_value_is_converted_to_the_declared_type(
-    value: object, annotation: Any, current: object, expected: object
-) -> None:
+def test_fit_value_is_converted_to_the_declared_type(value, annotation, current, expected):
     fitted = fit(value, annotation, current, "name")
     assert fitted == expected
     assert repr(fitted) == repr(expected)
 
 
-def test_describe_type_is_what_a_user_reads() -> None:
+def test_describe_type_is_what_a_user_reads():
     assert describe_type(tuple[int, ...] | None) == "tuple[int, ...] | None"
     assert describe_type(Any) == "anything"
 

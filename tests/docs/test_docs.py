@@ -16,16 +16,10 @@ from typing import get_args
 import pytest
 import torch
 
-from coach_rl.agents.ddpg_agent import DDPGAlgorithmParameters
-from coach_rl.agents.dqn_agent import DQNAlgorithmParameters
-from coach_rl.agents.ppo_agent import PPOAlgorithmParameters
-from coach_rl.agents.sac_agent import SACAlgorithmParameters
-from coach_rl.agents.td3_agent import TD3AlgorithmParameters
+import coach_rl as rl
 from coach_rl.cli.commands import COMMANDS, parse_arguments
 from coach_rl.cli.settings import overrides_of
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset, shipped_presets
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.configuration.presets import shipped_presets
 from coach_rl.environments.faults import Cause
 from tests.notebooks import stand_in_for_ipython
 
@@ -92,7 +86,7 @@ def other_pages(language):
     return [page for page in pages_with(language) if page.stem != "how_to_extension"]
 
 
-@pytest.mark.drawn(one_of=2)
+@pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("page", other_pages("python"), ids=name_of)
 def test_page_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -109,6 +103,7 @@ def test_page_programs_run(page, tmp_path, monkeypatch):
         exec(compile(source, str(page), "exec"), module.__dict__)
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("page", other_pages("bash"), ids=name_of)
 def test_page_commands_parse(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -137,7 +132,7 @@ def understand(line):
             assert given.command.function()(given) == 0
         is_described = given.command in (COMMANDS["train"], COMMANDS["describe"])
         if is_described and not given.preset.partition(":")[0].endswith(".py"):
-            preset = load_preset(find_preset(given.preset))
+            preset = rl.load_preset(rl.find_preset(given.preset))
             preset.configure(overrides_of(given, preset))
 
 
@@ -151,7 +146,7 @@ def understand(line):
     ],
 )
 def test_understand_wrong_command_error(wrong):
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(rl.ConfigurationError):
         understand(wrong)
 
 
@@ -235,11 +230,11 @@ def test_presets_page_names_every_preset():
 @pytest.mark.parametrize(
     ("page", "parameters"),
     [
-        ("ppo", PPOAlgorithmParameters),
-        ("dqn", DQNAlgorithmParameters),
-        ("ddpg", DDPGAlgorithmParameters),
-        ("td3", TD3AlgorithmParameters),
-        ("td3", SACAlgorithmParameters),
+        ("ppo", rl.PPOAlgorithmParameters),
+        ("dqn", rl.DQNAlgorithmParameters),
+        ("ddpg", rl.DDPGAlgorithmParameters),
+        ("td3", rl.TD3AlgorithmParameters),
+        ("td3", rl.SACAlgorithmParameters),
     ],
 )
 def test_table_of_an_algorithm_names_every_parameter_and_its_default(page, parameters):

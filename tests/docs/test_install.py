@@ -87,6 +87,7 @@ CHECKERS = {
 }
 
 
+@pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_editable_install_is_seen_by_type_checkers(clone, tmp_path_factory, checker):
     """They find packages by paths alone, as editors do, and not by import hooks."""

@@ -21,7 +21,7 @@ MOST_LINES = 500
 """Lines that a cell prints at most: `describe` takes 250, a panel redrawn into it took 1,837."""
 
 
-def test_commands_run_in_the_kernels_python_in_plain_lines() -> None:
+def test_commands_run_in_the_kernels_python_in_plain_lines():
     commands = [line for cell in CELLS for line in cell.splitlines() if line.startswith(("!", "%"))]
     programs = [line for line in commands if not line.startswith("%%writefile ")]
     assert len(programs) >= 5
@@ -31,9 +31,7 @@ def test_commands_run_in_the_kernels_python_in_plain_lines() -> None:
 
 
 @pytest.mark.parametrize("place", ["docs of a checkout", "a bare folder"])
-def test_first_cell_installs_from_the_checkout_or_from_the_repository(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_cell_installs_from_the_checkout_or_from_the_repository(place, tmp_path, monkeypatch):
     commands: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda words, **_: commands.append(words))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -46,7 +44,7 @@ def test_first_cell_installs_from_the_checkout_or_from_the_repository(
     assert from_address or source == f"{CHECKOUT}[plot]"
 
 
-def test_first_cell_installs_nothing_where_all_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_cell_installs_nothing_where_all_is_there(monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda words, **_: pytest.fail(str(words)))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     exec(CELLS[0], {})
@@ -54,7 +52,7 @@ def test_first_cell_installs_nothing_where_all_is_there(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_notebook_runs_from_a_bare_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_runs_from_a_bare_folder(tmp_path, monkeypatch):
     """As it is written, by Jupyter, without `coach` on PATH."""
     nbformat = pytest.importorskip("nbformat", reason="it comes with the extra dev")
     nbclient = pytest.importorskip("nbclient", reason="it comes with the extra dev")

@@ -1,6 +1,5 @@
 """Small Gymnasium environments, well-behaved and not, named as `little_environments:Class`."""
 
-import os
 import sys
 from typing import ClassVar
 
@@ -156,70 +155,60 @@ class Plain(gymnasium.Env):
         return np.full((4, 5, 3), self.time, np.uint8)
 
 
-class Dies(Plain):
-    def trouble(self):
-        os._exit(3)
+def plain(name, **changed):
+    """A kind of `Plain` with other attributes and methods."""
+    return type(name, (Plain,), {"__module__": __name__, **changed})
 
 
-class FailsToReset(Plain):
-    def reset(self, *, seed=None, options=None):
-        if seed == 1:
-            raise RuntimeError("no way to begin")
-        return super().reset(seed=seed)
+def fails_to_reset(env, *, seed=None, options=None):
+    if seed == 1:
+        raise RuntimeError("no way to begin")
+    return Plain.reset(env, seed=seed)
 
 
-class Narrow(Plain):
-    """Shows more than its space says."""
-
-    observation_space = spaces.Box(0, 0.5, (2,), np.float32)
-
-
-class WrongShape(Plain):
-    def observed(self):
-        return np.zeros(1, np.float32)
+def step_without_truncation(env, action):
+    observation, reward, terminated, _, info = Plain.step(env, action)
+    return observation, reward, terminated, info
 
 
-class WrongKind(Plain):
-    observation_space = spaces.MultiDiscrete([9, 9])
-
-    def observed(self):
-        return np.zeros(2, np.float32)
+def only_observation(env, *, seed=None, options=None):
+    return Plain.reset(env, seed=seed)[0]
 
 
-class MissingKey(Plain):
-    observation_space = spaces.Dict({"here": Plain.observation_space, "there": spaces.Discrete(2)})
-
-    def observed(self):
-        return {"here": super().observed()}
+FailsToReset = plain("FailsToReset", reset=fails_to_reset)
+Narrow = plain("Narrow", observation_space=spaces.Box(0, 0.5, (2,), np.float32))
+"""Shows more than its space says."""
+WrongShape = plain("WrongShape", observed=lambda env: np.zeros(1, np.float32))
+WrongKind = plain(
+    "WrongKind",
+    observation_space=spaces.MultiDiscrete([9, 9]),
+    observed=lambda env: np.zeros(2, np.float32),
+)
+MissingKey = plain(
+    "MissingKey",
+    observation_space=spaces.Dict({"here": Plain.observation_space, "there": spaces.Discrete(2)}),
+    observed=lambda env: {"here": Plain.observed(env)},
+)
+CollidingKeys = plain(
+    "CollidingKeys",
+    observation_space=spaces.Dict(
+        {"a/b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}
+    ),
+)
+HasGraph = plain(
+    "HasGraph",
+    action_space=spaces.Dict({"plan": spaces.Tuple((spaces.Discrete(2), spaces.Text(5)))}),
+)
+OldStep = plain("OldStep", step=step_without_truncation)
+"""Gym's interface of before 2022."""
+ReturnsNone = plain("ReturnsNone", step=lambda env, action: None)
+"""Forgets what a step has to return."""
+OldReset = plain("OldReset", reset=lambda env: only_observation(env))
+OldResetWithSeed = plain("OldResetWithSeed", reset=only_observation)
 
 
 class NoSpaces(gymnasium.Env):
     """Forgets to say what it shows and takes."""
-
-
-class OldStep(Plain):
-    """Gym's interface of before 2022."""
-
-    def step(self, action):
-        observation, reward, terminated, _, info = super().step(action)
-        return observation, reward, terminated, info
-
-
-class ReturnsNone(Plain):
-    """Forgets what a step has to return."""
-
-    def step(self, action):
-        super().step(action)
-
-
-class OldReset(Plain):
-    def reset(self):
-        return super().reset()[0]
-
-
-class OldResetWithSeed(Plain):
-    def reset(self, *, seed=None, options=None):
-        return super().reset(seed=seed)[0]
 
 
 class Answers(Plain):
@@ -344,7 +333,6 @@ class Gives(VectorEnv):
             "terminated": over,
             "truncated": over & False,
         }
-        info = self.values.get("info", {})
         last = {"final_obs": self.seen(), "_final_obs": over} if over.any() else {}
         info = self.values.get("info", {})
         changed = {**given, **self.values}
@@ -533,16 +521,6 @@ class DifferentSpaces(Plain):
         super().__init__()
         DifferentSpaces.made += 1
         self.action_space = spaces.Discrete(2 + DifferentSpaces.made)
-
-
-class CollidingKeys(Plain):
-    observation_space = spaces.Dict(
-        {"a/b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}
-    )
-
-
-class HasGraph(Plain):
-    action_space = spaces.Dict({"plan": spaces.Tuple((spaces.Discrete(2), spaces.Text(5)))})
 
 
 class AddToReward(gymnasium.RewardWrapper):

@@ -12,7 +12,7 @@ from coach_rl.core.errors import EnvironmentFault
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing.allowed_actions import has_masks, with_allowed_actions
-from tests.environments.walks import assert_continues, assert_same_walks, walk
+from tests.environments.walks import answer_to, assert_continues, assert_same_walks, walk
 
 STRICT = FaultParameters(on_crash="stop")
 
@@ -29,8 +29,7 @@ def test_step_sums_rewards_of_the_same_action():
     single.reset(seed=4)
     for value in (0.5, -1.5, 2.0):
         action = np.float32([value])
-        repeated.send(action[None])
-        answer = repeated.recv()
+        answer = answer_to(repeated, action[None])
         steps = [single.step(action) for _ in range(3)]
         assert answer.reward[0] == pytest.approx(sum(step[1] for step in steps))
         np.testing.assert_allclose(answer.observation["observation"][0], steps[-1][0])
@@ -117,8 +116,7 @@ def test_infos_of_repeated_steps_are_joined(repeat):
     environment.reset(seed=0)
     infos = []
     for step in range(8 // repeat):
-        environment.send(np.full((1, 1), 0.5, np.float32))
-        answer = environment.recv()
+        answer = answer_to(environment, np.full((1, 1), 0.5, np.float32))
         assert answer.reward[0] == 0.5 * repeat, "the action was changed within"
         last = range(1 + step * repeat, 1 + (step + 1) * repeat)
         infos.append({name: values[0] for name, values in answer.info.items()})

@@ -3,62 +3,55 @@
 import pytest
 from little_environments import TAXI
 
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.environments.toy import (
-    BitFlipParameters,
-    CablesParameters,
-    ChainParameters,
-    GatesParameters,
-    GoalPointMassParameters,
-    OneStepParameters,
-    PlatformParameters,
-    PointMassParameters,
-    SteadyPayParameters,
-    TMazeParameters,
-)
+import coach_rl as rl
 from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, EnvironmentContract, Trial
 
 TOYS = {
-    "bit_flip": BitFlipParameters(bits=4),
-    "steady_pay": SteadyPayParameters(max_episode_steps=7),
-    "one_step": OneStepParameters(),
-    "one_step_continuous": OneStepParameters(continuous=True),
-    "cables": CablesParameters(places=4),
-    "cables_without_masks": CablesParameters(places=4, masked=False),
-    "chain": ChainParameters(length=4),
-    "slippery_chain": ChainParameters(length=4, slip=0.2),
-    "index_chain": ChainParameters(observation="index"),
-    "point_mass": PointMassParameters(max_episode_steps=8),
-    "platform": PlatformParameters(max_episode_steps=8),
-    "t_maze": TMazeParameters(length=2, max_episode_steps=6),
-    "gates": GatesParameters(max_episode_steps=12),
-    "goal_point_mass": GoalPointMassParameters(max_episode_steps=8),
-    "ending_goals": GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),
+    "bit_flip": rl.BitFlipParameters(bits=4),
+    "steady_pay": rl.SteadyPayParameters(max_episode_steps=7),
+    "one_step": rl.OneStepParameters(),
+    "one_step_continuous": rl.OneStepParameters(continuous=True),
+    "cables": rl.CablesParameters(places=4),
+    "cables_without_masks": rl.CablesParameters(places=4, masked=False),
+    "chain": rl.ChainParameters(length=4),
+    "slippery_chain": rl.ChainParameters(length=4, slip=0.2),
+    "index_chain": rl.ChainParameters(observation="index"),
+    "point_mass": rl.PointMassParameters(max_episode_steps=8),
+    "platform": rl.PlatformParameters(max_episode_steps=8),
+    "t_maze": rl.TMazeParameters(length=2, max_episode_steps=6),
+    "gates": rl.GatesParameters(max_episode_steps=12),
+    "goal_point_mass": rl.GoalPointMassParameters(max_episode_steps=8),
+    "ending_goals": rl.GoalPointMassParameters(threshold=0.4, terminate=True, max_episode_steps=20),
 }
 GYMNASIUM = {
-    "cart_pole": GymnasiumParameters(level="CartPole-v1"),
-    "pendulum": GymnasiumParameters(level="Pendulum-v1", max_episode_steps=8),
-    "acrobot": GymnasiumParameters(level="Acrobot-v1", max_episode_steps=8),
-    "frozen_lake": GymnasiumParameters(level="FrozenLake-v1"),
-    "taxi": GymnasiumParameters(level=TAXI, max_episode_steps=8),
-    "dicts": GymnasiumParameters(level="little_environments:Walk"),
-    "tuples": GymnasiumParameters(level="little_environments:Gadget"),
-    "one_buffer": GymnasiumParameters(
+    "cart_pole": rl.GymnasiumParameters(level="CartPole-v1"),
+    "pendulum": rl.GymnasiumParameters(level="Pendulum-v1", max_episode_steps=8),
+    "acrobot": rl.GymnasiumParameters(level="Acrobot-v1", max_episode_steps=8),
+    "frozen_lake": rl.GymnasiumParameters(level="FrozenLake-v1"),
+    "taxi": rl.GymnasiumParameters(level=TAXI, max_episode_steps=8),
+    "dicts": rl.GymnasiumParameters(level="little_environments:Walk"),
+    "tuples": rl.GymnasiumParameters(level="little_environments:Gadget"),
+    "one_buffer": rl.GymnasiumParameters(
         level="little_environments:OneBuffer", kwargs={"trouble_at": 99}
     ),
-    "rude": GymnasiumParameters(level="little_environments:Rude"),
-    "wrapped": GymnasiumParameters(
+    "rude": rl.GymnasiumParameters(level="little_environments:Rude"),
+    "old_generator": rl.GymnasiumParameters(
+        level="little_environments:OldGenerator", kwargs={"trouble_at": 99}
+    ),
+    "no_generator": rl.GymnasiumParameters(
+        level="little_environments:NoGenerator", kwargs={"trouble_at": 99}
+    ),
+    "wrapped": rl.GymnasiumParameters(
         level="Pendulum-v1",
         max_episode_steps=8,
         wrappers=(("gymnasium.wrappers:FrameStackObservation", {"stack_size": 3}),),
     ),
 }
 MUJOCO = {
-    "hopper": MujocoParameters(level="Hopper-v5", threads=1),
-    "half_cheetah": MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
-    "reacher": MujocoParameters(level="reacher", max_episode_steps=9, threads=3),
-    "humanoid": MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
+    "hopper": rl.MujocoParameters(level="Hopper-v5", threads=1),
+    "half_cheetah": rl.MujocoParameters(level="half_cheetah", max_episode_steps=8, threads=2),
+    "reacher": rl.MujocoParameters(level="reacher", max_episode_steps=9, threads=3),
+    "humanoid": rl.MujocoParameters(level="humanoid", max_episode_steps=5, threads=1),
 }
 ALL = {**TOYS, **GYMNASIUM, **MUJOCO}
 SELDOM = {
@@ -86,7 +79,7 @@ class TestWorkers(EnvironmentContract):
     level = "little_environments:Walk"
 
     def build(self, num_envs):
-        return GymnasiumParameters(
+        return rl.GymnasiumParameters(
             level=self.level,
             vectorization="subprocess",
             processes=2,
@@ -107,7 +100,7 @@ class TestReadyVector(EnvironmentContract):
     mode = "SameStep"
 
     def build(self, num_envs):
-        return GymnasiumParameters(
+        return rl.GymnasiumParameters(
             level="little_environments:walks",
             kwargs={"mode": self.mode},
             vectorization="vector",

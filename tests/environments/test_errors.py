@@ -9,30 +9,20 @@ import test_mujoco_batch as mujoco_batch
 from gymnasium import spaces
 from test_inbox import BOX, DICT
 
+import coach_rl as rl
 from coach_rl.core.errors import (
     ActionError,
     CheckpointError,
-    ConfigurationError,
     EnvironmentFault,
     NonFiniteError,
-    ParameterError,
     SpaceError,
-    UnknownNameError,
 )
 from coach_rl.environments import make, parameters
-from coach_rl.environments.faults import FaultParameters
-from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.layout import layout_of
 from coach_rl.environments.inbox import FloatInbox, Inbox, require_rows, row_seeds
-from coach_rl.environments.mujoco import MujocoParameters, MujocoTask, MujocoTaskParameters
-from coach_rl.environments.toy import (
-    GatesParameters,
-    PointMassParameters,
-    SteadyPayParameters,
-)
 from tests.refusals import check_refused
 
-C, P, S, U = ConfigurationError, ParameterError, SpaceError, UnknownNameError
+C, P, S, U = rl.ConfigurationError, rl.ParameterError, SpaceError, rl.UnknownNameError
 FIELDS = [  # level, fields of its description, kind of error, message
     ("point_mass", {"max_episode_step": 7}, P, "did you mean 'max_episode_steps'"),
     ("hopper", {"vectorization": "sync"}, P, "'hopper' has no parameter 'vectorization'"),
@@ -48,7 +38,7 @@ FIELDS = [  # level, fields of its description, kind of error, message
     ("Cartpole-v1", {}, U, "did you mean 'CartPole-v1' or 'CartPole-v0'? ("),  # none needs jax
     ("gym.make('CartPole-v1')", {}, U, "did you mean 'CartPole-v1'?"),
     ('gymnasium.make("Pendulum-v1", g=9.81)', {}, U, "did you mean 'Pendulum-v1'?"),
-    (MujocoParameters, {}, P, "task must be a name"),
+    (rl.MujocoParameters, {}, P, "task must be a name"),
 ]
 KWARGS = [  # level, fields of its world or task, kind of error, message
     ("hopper", {"ctrl_cost": 1}, U, "ctrl_cost_weight"),
@@ -57,12 +47,12 @@ KWARGS = [  # level, fields of its world or task, kind of error, message
     ("hopper", {"camera_id": 0, "camera_name": "track"}, P, "got both"),
 ]
 CLASSES = [  # what is built, its arguments, kind of error, message
-    (GatesParameters, {"open_steps": 40}, P, "open_steps must be less than period (40)"),
-    (SteadyPayParameters, {"low": 3}, P, "got 3.0 and 3.0"),
-    (SteadyPayParameters, {"high": np.inf}, P, "both be finite"),
-    (MujocoParameters, {"level": "halfcheetah"}, U, "half_cheetah"),
-    (MujocoParameters, {"level": "HalfCheetah-v4"}, U, "HalfCheetah-v5"),
-    (MujocoParameters, {"level": MujocoTask}, P, "the class MujocoTask; write 'coach_rl.env"),
+    (rl.GatesParameters, {"open_steps": 40}, P, "open_steps must be less than period (40)"),
+    (rl.SteadyPayParameters, {"low": 3}, P, "got 3.0 and 3.0"),
+    (rl.SteadyPayParameters, {"high": np.inf}, P, "both be finite"),
+    (rl.MujocoParameters, {"level": "halfcheetah"}, U, "half_cheetah"),
+    (rl.MujocoParameters, {"level": "HalfCheetah-v4"}, U, "HalfCheetah-v5"),
+    (rl.MujocoParameters, {"level": rl.MujocoTask}, P, "the class MujocoTask; write 'coach_rl.env"),
 ]
 ERRORS = [
     *[(partial(make, level), *rest) for level, *rest in FIELDS],
@@ -75,7 +65,7 @@ ERRORS = [
 
 
 def gymnasium_of(level, num_envs=1, **options):
-    return lambda: GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
+    return lambda: rl.GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
 
 
 def little(name, **options):
@@ -103,7 +93,7 @@ def lived(build, action=0, steps=10):
 
 
 def stops(name, limit=None, **kwargs):
-    faults = FaultParameters(on_crash="stop")
+    faults = rl.FaultParameters(on_crash="stop")
     return lived(little(name, faults=faults, kwargs=kwargs, max_episode_steps=limit), 3, steps=1)
 
 
@@ -155,11 +145,11 @@ def stopped(box, *, is_loaded=False):
 
 
 def hopper(**options):
-    return lambda: MujocoParameters(level="hopper", threads=1, **options).build(num_envs=4)
+    return lambda: rl.MujocoParameters(level="hopper", threads=1, **options).build(num_envs=4)
 
 
 def own_task(task):
-    return lambda: MujocoTaskParameters(own_task=task, threads=1).build(num_envs=2)
+    return lambda: rl.MujocoTaskParameters(own_task=task, threads=1).build(num_envs=2)
 
 
 def unpicklable():
@@ -219,7 +209,7 @@ BUILDS = [
     ),
     (gymnasium_of("CartPole-v1", num_envs=0), P, "num_envs must be 1 or more, got 0"),
     (
-        gymnasium_of("CartPole-v1", faults=FaultParameters(step_seconds=1.0)),
+        gymnasium_of("CartPole-v1", faults=rl.FaultParameters(step_seconds=1.0)),
         P,
         "step_seconds needs vectorization='subprocess'",
     ),
@@ -260,7 +250,7 @@ BUILDS = [
     ),
     (hopper(kwargs={"xml_file": "hoper.xml"}), C, "hopper.xml"),
     (hopper(kwargs={"xml_file": "./nowhere.xml"}), C, "does not exist"),
-    (partial(MujocoParameters(level="hopper").build, num_envs=0), P, "num_envs"),
+    (partial(rl.MujocoParameters(level="hopper").build, num_envs=0), P, "num_envs"),
     (partial(make, "ant", kwargs={"main_body": "torse"}), U, "torso"),
     (own_task(mujoco_batch.Flawed(flaw="dtype")), EnvironmentFault, "must be boolean"),
     (
@@ -336,8 +326,8 @@ RUNS = [
     ),
     (
         loaded(
-            partial(PointMassParameters().build, num_envs=2),
-            partial(PointMassParameters().build, num_envs=3),
+            partial(rl.PointMassParameters().build, num_envs=2),
+            partial(rl.PointMassParameters().build, num_envs=3),
         ),
         CheckpointError,
         "elapsed was saved with shape (2,) ... has shape (3,)",

@@ -16,6 +16,7 @@ from coach_rl.core.errors import ActionError, CoachWarning, EnvironmentFault, No
 from coach_rl.environments.faults import FaultParameters
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.mujoco import MujocoParameters
+from tests.environments.walks import answer_to
 
 ROWS, ROW, STEPS = 4, 2, 8
 CRASHES = {
@@ -71,8 +72,7 @@ def lived(environment, *, trouble_at=2, steps=STEPS, seed=5):
         for step in range(steps):
             action = np.zeros(ROWS, np.int64)
             action[ROW] = TROUBLE if step == trouble_at else 0
-            environment.send(action)
-            responses.append(environment.recv())
+            responses.append(answer_to(environment, action))
     return responses
 
 
@@ -102,7 +102,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.drawn(one_of=2, each="how")
+@pytest.mark.drawn(one_of=4, each="vectorization")
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
 def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbed):
     environment = build(how, vectorization)
@@ -130,7 +130,7 @@ def test_failed_row_is_restarted_others_unchanged(how, vectorization, undisturbe
     assert after.duration.tolist() == [1] * ROWS
 
 
-@pytest.mark.drawn(one_of=2, each="how")
+@pytest.mark.drawn(one_of=4, each="vectorization")
 @pytest.mark.parametrize(("how", "vectorization"), KINDS)
 def test_failed_row_stop_error_has_diagnosis(how, vectorization):
     environment = build(how, vectorization, "stop")
@@ -168,8 +168,7 @@ def test_restart_is_reproducible_and_saved(how):
         for step in range(6):
             action = np.zeros(ROWS, np.int64)
             action[ROW] = TROUBLE if step == 3 else 0
-            environment.send(action)
-            responses.append(environment.recv())
+            responses.append(answer_to(environment, action))
         ahead.append(responses)
         environment.close()
     assert [len(response.faults) for response in ahead[0]] == [0, 0, 0, 1, 0, 0]
@@ -230,22 +229,12 @@ def test_each_cause_warns_once():
     def live():
         environment.reset(seed=0)
         for action in actions:
-            environment.send(action)
-            environment.recv()
+            answer_to(environment, action)
 
     with pytest.warns(CoachWarning) as told:
         live()
     assert len(told) == 1
     live()  # warnings are errors
-
-
-def test_observation_outside_space_warns_once():
-    environment = GymnasiumParameters(level="little_environments:Narrow").build(num_envs=2)
-    with pytest.warns(CoachWarning):
-        environment.reset(seed=0)
-    for _ in range(30):
-        environment.send(np.zeros(2, np.int64))
-        environment.recv()
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
@@ -260,8 +249,7 @@ def test_rare_observation_outside_space_warns_once(key, vectorization):
     environment.reset(seed=0)
 
     def step(rows):
-        environment.send(np.zeros((len(rows), 2), np.float32), np.array(rows))
-        environment.recv()
+        answer_to(environment, np.zeros((len(rows), 2), np.float32), np.array(rows))
 
     for _ in range(35):
         step([1, 2])
@@ -389,8 +377,7 @@ SETTINGS = {
 def one_step(parameters):
     environment = parameters.build(num_envs=2)
     environment.reset(seed=0)
-    environment.send(np.zeros(2, np.int64))
-    environment.recv()
+    answer_to(environment, np.zeros(2, np.int64))
     return environment
 
 
@@ -422,8 +409,7 @@ def test_changed_torch_threads_restored_with_warning():
     environment.reset(seed=0)
 
     def step():
-        environment.send(np.zeros(2, np.int64))
-        environment.recv()
+        answer_to(environment, np.zeros(2, np.int64))
         assert torch.get_num_threads() == before
 
     with pytest.warns(CoachWarning):
@@ -431,16 +417,11 @@ def test_changed_torch_threads_restored_with_warning():
     step()  # warnings are errors
 
 
-def test_probe_ignores_faults():
-    GymnasiumParameters(level="little_environments:Narrow").obstacle_to_restoring()  # no warning
-
-
 def test_long_replay_is_not_a_hang():
     environment = build("slow", "subprocess", level="Slow", step_seconds=0.3, reset_seconds=0.3)
     environment.reset(seed=0)
     for _ in range(6):
-        environment.send(np.zeros(ROWS, np.int64))
-        environment.recv()
+        answer_to(environment, np.zeros(ROWS, np.int64))
     state = environment.state_dict()
     begun = time.monotonic()
     environment.load_state_dict(state)

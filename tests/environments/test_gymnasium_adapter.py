@@ -8,29 +8,17 @@ import gymnasium
 import little_environments
 import numpy as np
 import pytest
-from gymnasium import spaces
 from little_environments import TAXI
 
-from coach_rl.core.errors import (
-    ConfigurationError,
-    RunError,
-)
-from coach_rl.core.random_actions import actions_from_uniform, uniform_size
+import coach_rl as rl
+from coach_rl.core.errors import RunError
 from coach_rl.core.records import End
-from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.layout import batched_infos, flat_info
-from coach_rl.extensions.testing.trial import expect_same
+from tests.environments.walks import answer_to, random_actions
 
 
 def build(level, num_envs=1, **options):
-    return GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
-
-
-def random_actions(space, rows, steps, seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        actions_from_uniform(space, rng.random((rows, uniform_size(space)))) for _ in range(steps)
-    ]
+    return rl.GymnasiumParameters(level=level, **options).build(num_envs=num_envs)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +42,8 @@ def test_adapter_equals_gymnasium(level, options):
             response.observation["observation"][row], single.reset(seed=11 + row)[0]
         )
     ends = 0
-    for action in random_actions(environment.spaces.action, rows, steps):
-        environment.send(action)
-        answer = environment.recv()
+    for action in random_actions(environment, steps):
+        answer = answer_to(environment, action)
         for row, single in enumerate(singles):
             seen, reward, terminated, truncated, info = single.step(action[row])
             np.testing.assert_array_equal(answer.observation["observation"][row], seen)
@@ -89,9 +76,8 @@ def test_nested_dict_keys_become_paths():
     single = little_environments.Walk()
     environment.reset(seed=4)
     single.reset(seed=5)
-    for action in random_actions(taken, 2, 8):
-        environment.send(action)
-        answer = environment.recv()
+    for action in random_actions(environment, 8):
+        answer = answer_to(environment, action)
         seen, reward, terminated, truncated, info = single.step(
             {
                 "wheel": action["wheel"][1],
@@ -118,59 +104,14 @@ def test_reset_returns_its_info():
     np.testing.assert_allclose(answer.info["start"], answer.observation["place"][:, 0])
 
 
-@pytest.mark.parametrize(
-    "start_method", [pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
-)
-def test_workers_equal_one_process(start_method):
-    rows = 5
-    here = build("little_environments:Walk", rows)
-    there = build(
-        "little_environments:Walk",
-        rows,
-        vectorization="subprocess",
-        processes=2,
-        start_method=start_method,
-    )
-    try:
-        assert there.spaces == here.spaces
-        expect_same(here.reset(seed=3), there.reset(seed=3), "both")
-        for step, action in enumerate(random_actions(here.spaces.action, rows, 30)):
-            order = np.random.default_rng(step).permutation(rows)
-            for part in np.split(order, [step % 4]):
-                chosen = {key: values[part] for key, values in action.items()}
-                here.send(chosen, part)
-                there.send(chosen, part)
-            expect_same(here.recv(), there.recv(), "both")
-        expect_same(here.reset(), there.reset(), "both")
-    finally:
-        there.close()
-
-
 def test_wrappers_apply_in_order():
     add = ("little_environments:AddToReward", {"amount": 0.5})
     rewards = []
     for wrappers in ([add, "little_environments:Double"], ["little_environments:Double", add]):
         environment = build("little_environments:Plain", wrappers=tuple(wrappers))
         environment.reset(seed=0)
-        environment.send(np.array([0]))
-        rewards.append(environment.recv().reward[0])
+        rewards.append(answer_to(environment, np.array([0])).reward[0])
     assert rewards == [(1 + 0.5) * 2, 1 * 2 + 0.5]
-
-
-def test_info_of_some_rows_has_a_mask():
-    environment = build(
-        "little_environments:Plain", 2, wrappers=("gymnasium.wrappers:RecordEpisodeStatistics",)
-    )
-    environment.reset(seed=0)
-    for _ in range(9):
-        environment.send(np.array([0]), np.array([1]))
-        environment.recv()
-    environment.send(np.zeros(2, np.int64))
-    answer = environment.recv()
-    assert answer.truncated.tolist() == [False, True]
-    assert answer.info["_episode/r"].tolist() == [False, True]
-    assert answer.info["episode/r"].tolist() == [0, 10]
-    assert answer.info["episode/l"].tolist() == [0, 10]
 
 
 def test_infos_with_an_array_form():
@@ -200,8 +141,7 @@ def test_time_limits(level, limit, length):
     environment.reset(seed=0)
     space, found = environment.spaces.action, None
     for step in range(1, 260):
-        environment.send(np.zeros((1, *space.shape), space.dtype))
-        if environment.recv().end[0]:
+        if answer_to(environment, np.zeros((1, *space.shape), space.dtype)).end[0]:
             found = step
             break
     assert found == length
@@ -214,14 +154,13 @@ def test_render_needs_rgb_array(vectorization):
         "little_environments:Plain", 2, kwargs={"render_mode": "rgb_array"}, **options
     )
     environment.reset(seed=0)
-    environment.send(np.array([0]), np.array([1]))
-    environment.recv()
+    answer_to(environment, np.array([0]), np.array([1]))
     assert environment.render(1).tolist() == np.full((4, 5, 3), 1).tolist()
     assert environment.render().max() == 0
     environment.close()
     blind = build("little_environments:Plain", **options)
     blind.reset(seed=0)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(rl.ConfigurationError):
         blind.render()
     blind.close()
 
@@ -240,20 +179,14 @@ def test_closed_environment_error():
             call()
 
 
-def test_observation_space_of_one_array():
-    environment = build("CartPole-v1")
-    assert list(environment.spaces.observation.spaces) == ["observation"]
-    assert environment.spaces.action == spaces.Discrete(2)
-
-
 def test_parameters_copy_their_arguments():
     size = {"stack_size": 2}
-    description = GymnasiumParameters(
+    description = rl.GymnasiumParameters(
         level="FrozenLake-v1",
         kwargs={"desc": ["SF", "FG"], "is_slippery": False},
         wrappers=[("gymnasium.wrappers:FrameStackObservation", size)],
     )
-    same = GymnasiumParameters(
+    same = rl.GymnasiumParameters(
         level="FrozenLake-v1",
         kwargs=dict(description.kwargs),
         wrappers=description.wrappers,

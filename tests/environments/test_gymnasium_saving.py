@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import json
 import statistics
 import tracemalloc
 import warnings
@@ -14,7 +13,7 @@ from failing_environments import TROUBLE
 from coach_rl.core.errors import CheckpointError, CoachWarning
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing import assert_same_state
-from tests.environments.walks import assert_continues, assert_same_walks, seen, walk
+from tests.environments.walks import answer_to, assert_continues, assert_same_walks, walk
 
 
 def build(level, num_envs=2, **options):
@@ -37,85 +36,9 @@ def test_history_covers_the_unfinished_episode():
     environment.reset(seed=0)
     lengths = []
     for _ in range(25):
-        environment.send(np.array([0]))
-        environment.recv()
+        answer_to(environment, np.array([0]))
         lengths.append(environment.state_dict()["rows"]["0"]["steps"])
     assert lengths == [*range(1, 10), 0] * 2 + [1, 2, 3, 4, 5]
-
-
-def test_state_survives_json():
-    one, other = build("CartPole-v1"), build("CartPole-v1")
-    one.reset(seed=3)
-    walk(one, 20)
-    arrays = {}
-
-    def plain(value):
-        if isinstance(value, np.ndarray):
-            arrays[str(len(arrays))] = value
-            return {"array": str(len(arrays) - 1)}
-        raise TypeError(value)
-
-    def back(tree):
-        return arrays[tree["array"]] if set(tree) == {"array"} else tree
-
-    state = json.loads(json.dumps(one.state_dict(), default=plain), object_hook=back)
-    other.load_state_dict(state)
-    assert_same_walks(one, other, 20)
-
-
-def test_never_seeded_environments_resume():
-    one, other = build("CartPole-v1"), build("CartPole-v1")
-    one.reset()
-    walk(one, 30)
-    other.load_state_dict(one.state_dict())
-    assert_same_walks(one, other, 30)
-
-
-def test_own_generator_is_restored_in_first_episode():
-    one, other = (
-        build("little_environments:OwnRandomness"),
-        build("little_environments:OwnRandomness"),
-    )
-    one.reset(seed=4)
-    for _ in range(5):
-        one.send(np.zeros(2, np.int64))
-        one.recv()
-    other.load_state_dict(one.state_dict())
-    one.send(np.zeros(2, np.int64))
-    other.send(np.zeros(2, np.int64))
-    assert seen([one.recv()]) == seen([other.recv()])
-
-
-@pytest.mark.parametrize("level", ["OldGenerator", "NoGenerator"])
-@pytest.mark.parametrize("seed", [None, 4])
-def test_other_generators(level, seed):
-    one, other = build(f"little_environments:{level}"), build(f"little_environments:{level}")
-    if level == "OldGenerator":
-        one.reset(seed=1)
-        other.reset(seed=2)
-    one.reset(seed=seed)
-    for _ in range(13):
-        one.send(np.zeros(2, np.int64))
-        one.recv()
-    state = one.state_dict()
-    other.load_state_dict(state)
-    after = []
-    for environment in (one, other):
-        answers = []
-        for _ in range(9):
-            environment.send(np.zeros(2, np.int64))
-            answers.append(environment.recv())
-        after.append(seen(answers))
-    assert after[0] == after[1]
-
-
-def test_state_shares_no_memory():
-    environment = build("CartPole-v1", 1)
-    environment.reset(seed=0)
-    walk(environment, 60)
-    state, again = environment.state_dict(), environment.state_dict()
-    state["rows"]["0"]["start"].clear()
-    assert environment.state_dict()["rows"]["0"]["start"] == again["rows"]["0"]["start"]
 
 
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
@@ -124,8 +47,7 @@ def test_load_irreproducible_environment_error(vectorization):
     one = build("little_environments:OwnRandomness", **options)
     one.reset(seed=4)
     for _ in range(23):
-        one.send(np.zeros(2, np.int64))
-        one.recv()
+        answer_to(one, np.zeros(2, np.int64))
     other = build("little_environments:OwnRandomness", **options)
     with pytest.raises(CheckpointError):
         other.load_state_dict(one.state_dict())
@@ -151,8 +73,7 @@ def test_saved_actions_are_those_sent(vectorization):
     walk(one, 11)  # four steps into the second episode
     state = one.state_dict()
     sent = {"push": np.full((2, 2), 0.75, np.float32), "gears": np.full((2, 2), 2)}
-    one.send(sent)
-    one.recv()
+    answer_to(one, sent)
     after = one.state_dict()["rows"]["0"]
     assert after["steps"] == 5
     np.testing.assert_array_equal(after["actions"]["0"][-1], [2, 2])
@@ -160,14 +81,13 @@ def test_saved_actions_are_those_sent(vectorization):
     saved = copy.deepcopy(state)
     other.load_state_dict(state)
     assert_same_state(state, saved)  # the replay changed its own actions alone
-    other.send(sent)
-    other.recv()
+    answer_to(other, sent)
     assert_same_walks(one, other, 9)
     one.close()
     other.close()
 
 
-@pytest.mark.drawn(one_of=2)
+@pytest.mark.drawn(one_of=4)
 @pytest.mark.parametrize("vectorization", ["sync", "subprocess"])
 @pytest.mark.parametrize(("resume", "most"), [("replay", 25), ("restart", 5)])
 def test_history_memory_is_bounded_by_actions(resume, most, vectorization):
@@ -183,8 +103,7 @@ def test_history_memory_is_bounded_by_actions(resume, most, vectorization):
 
     def traced_after(count):
         for _ in range(count):
-            environment.send(actions)
-            environment.recv()
+            answer_to(environment, actions)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 

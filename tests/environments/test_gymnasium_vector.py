@@ -5,21 +5,17 @@ import numpy as np
 import pytest
 from gymnasium.vector import VectorEnv
 
-from coach_rl.core.errors import (
-    ActionError,
-    ConfigurationError,
-    EnvironmentFault,
-    NonFiniteError,
-)
-from coach_rl.environments.gymnasium import GymnasiumParameters, VectorEnvironment
-from coach_rl.environments.gymnasium.vector import autoreset_mode
+import coach_rl as rl
+from coach_rl.core.errors import ActionError, EnvironmentFault, NonFiniteError
+from coach_rl.environments.gymnasium import VectorEnvironment
+from tests.environments.walks import answer_to
 
 MODES = ["NextStep", "SameStep", "Disabled"]
 NOTHING = {"wheel": np.zeros(2), "arm/grip": 0, "arm/joints": np.zeros(2, np.int64)}
 
 
 def build(level, num_envs=3, **options):
-    return GymnasiumParameters(level=level, vectorization="vector", **options).build(
+    return rl.GymnasiumParameters(level=level, vectorization="vector", **options).build(
         num_envs=num_envs
     )
 
@@ -36,8 +32,7 @@ def action_of(row, step):
 
 def play(environment, action, steps):
     for _ in range(steps):
-        environment.send(np.full(environment.num_envs, action))
-        environment.recv()
+        answer_to(environment, np.full(environment.num_envs, action))
 
 
 def batched(actions):
@@ -51,8 +46,9 @@ def lives(environment, steps):
     past = [[{k: v[row].tolist() for k, v in response.observation.items()}] for row in rows]
     ready, ticks = response.rows, 0
     while min(len(life) for life in past) <= steps:
-        environment.send(batched([action_of(row, len(past[row])) for row in ready]), ready)
-        answer = environment.recv()
+        answer = answer_to(
+            environment, batched([action_of(row, len(past[row])) for row in ready]), ready
+        )
         ticks += 1
         assert len(answer)
         for position, row in enumerate(answer.rows):
@@ -74,7 +70,7 @@ def lives(environment, steps):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_no_phantom_transition_in_any_mode(mode, num_envs):
-    single = GymnasiumParameters(level="little_environments:Walk", kwargs={"limit": 6})
+    single = rl.GymnasiumParameters(level="little_environments:Walk", kwargs={"limit": 6})
     expected, _ = lives(single.build(num_envs=num_envs), 50)
     environment = build("little_environments:walks", num_envs, kwargs={"mode": mode, "limit": 6})
     found, ticks = lives(environment, 50)
@@ -90,8 +86,9 @@ def test_waiting_rows_stay_open():
     environment.reset(seed=8)
     everyone = np.arange(3)
     for step in range(40):
-        environment.send(batched([action_of(row, step) for row in everyone]), everyone)
-        answer = environment.recv()
+        answer = answer_to(
+            environment, batched([action_of(row, step) for row in everyone]), everyone
+        )
         waiting = np.setdiff1d(np.arange(3), answer.rows)
         if len(waiting):
             break
@@ -100,8 +97,9 @@ def test_waiting_rows_stay_open():
     assert len(environment.recv()) == 0
     with pytest.raises(ActionError):
         environment.send(batched([action_of(row, 0) for row in waiting]), waiting)
-    environment.send(batched([action_of(row, 99) for row in answer.rows]), answer.rows)
-    again = environment.recv()
+    again = answer_to(
+        environment, batched([action_of(row, 99) for row in answer.rows]), answer.rows
+    )
     assert set(waiting.tolist()) <= set(again.rows.tolist())
     late = np.isin(again.rows, waiting)
     assert (again.end[late] != 0).all()
@@ -115,44 +113,20 @@ def test_all_rows_step_together():
     environment.send(np.zeros(2, np.int64), np.array([0, 2]))
     with pytest.raises(ActionError):
         environment.recv()
-    environment.send(np.zeros(1, np.int64), np.array([1]))
-    assert environment.recv().rows.tolist() == [0, 1, 2]
+    assert answer_to(environment, np.zeros(1, np.int64), np.array([1])).rows.tolist() == [0, 1, 2]
 
 
 def test_an_id_with_a_vector_entry_point():
     environment = build("CartPole-v1", 4)
     assert isinstance(environment, VectorEnvironment)
-    response = environment.reset(seed=0)
-    steps = np.zeros(4, int)
-    lengths = []
-    for _ in range(80):
-        rows = response.rows
-        environment.send(np.zeros(len(rows), np.int64), rows)
-        response = environment.recv()
-        steps[response.rows] += 1
-        lengths += steps[response.rows[response.end != 0]].tolist()
-        steps[response.rows[response.end != 0]] = 0
-        started = response.first_observation["observation"][response.end != 0]
-        assert (np.abs(started) <= 0.05).all()
-        assert (response.reward == 1).all()
-    # pushed always left, a pole falls after 8 to 11 steps; a phantom step would pay nothing
-    assert set(lengths) <= {8, 9, 10, 11}
-    assert len(lengths) > 20
-
-
-def test_a_list_of_seeds():
-    one, other = (build("little_environments:plains") for _ in range(2))
-    np.testing.assert_array_equal(
-        one.reset(seed=5).observation["observation"],
-        other.reset(seed=[5, 6, 7]).observation["observation"],
-    )
+    assert environment.reset(seed=0).observation["observation"].shape == (4, 4)
+    assert answer_to(environment, np.zeros(4, np.int64)).reward.tolist() == [1] * 4
 
 
 def test_vector_wrappers():
     environment = build("little_environments:plains", wrappers=("little_environments:VectorBonus",))
     environment.reset(seed=0)
-    environment.send(np.zeros(3, np.int64))
-    assert environment.recv().reward.tolist() == [6, 6, 6]
+    assert answer_to(environment, np.zeros(3, np.int64)).reward.tolist() == [6, 6, 6]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +160,7 @@ def test_reused_buffers_are_copied(mode):
     environment = build("little_environments:one_buffer", kwargs={"mode": mode})
     ready, counts, answers = environment.reset(seed=0).rows, np.zeros(3, int), []
     for _ in range(10):
-        environment.send(np.full((len(ready), 1), 0.5, np.float32), ready)
-        answers.append(environment.recv())
+        answers.append(answer_to(environment, np.full((len(ready), 1), 0.5, np.float32), ready))
         ready = answers[-1].rows
     assert sum(int((answer.end != 0).sum()) for answer in answers) >= 6
     for answer in answers:  # later steps wrote into the environment's arrays
@@ -209,8 +182,7 @@ def test_wrapper_info_of_ended_episode_is_kept(mode):
     answer, returns, ends = environment.reset(seed=8), np.zeros(3), 0
     for step in range(15):
         ready = answer.rows
-        environment.send(batched([action_of(row, step) for row in ready]), ready)
-        answer = environment.recv()
+        answer = answer_to(environment, batched([action_of(row, step) for row in ready]), ready)
         returns[answer.rows] += answer.reward
         for place in np.flatnonzero(answer.end):
             row, ends = answer.rows[place], ends + 1
@@ -225,14 +197,8 @@ def test_vector_environment_wrong_rows_error(monkeypatch):
         return little_environments.walks(num_envs + 1)
 
     monkeypatch.setattr(little_environments, "plains", one_more)
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(rl.ConfigurationError):
         build("little_environments:plains")
-
-
-def test_autoreset_mode_from_metadata():
-    for mode in MODES:
-        vector = little_environments.plains(1, mode)
-        assert autoreset_mode(vector, level="plains").value == mode
 
 
 def steps_of(monkeypatch, num_envs=3, **values):
@@ -241,8 +207,7 @@ def steps_of(monkeypatch, num_envs=3, **values):
     environment = build("little_environments:gives", num_envs)
     answers = [environment.reset(seed=0)]
     for _ in range(4):
-        environment.send(np.zeros(num_envs, np.int64))
-        answers.append(environment.recv())
+        answers.append(answer_to(environment, np.zeros(num_envs, np.int64)))
     return answers
 
 

@@ -15,6 +15,7 @@ from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.environments.gymnasium.masks import ShownMasks, shown_mask
 from coach_rl.extensions.testing import check_environment
 from coach_rl.extensions.testing.allowed_actions import has_masks, with_allowed_actions
+from tests.environments.walks import answer_to
 
 HERE = "masked_environments"
 STRICT = FaultParameters(on_crash="stop")
@@ -50,8 +51,7 @@ def test_masked_environment_shows_the_mask_of_each_state(source, sizes, vectoriz
         np.testing.assert_array_equal(mask, expected)
         uniform = rng.random((rows, uniform_size(space.action)))
         action = actions_from_uniform(space.action, uniform, mask > 0)
-        environment.send(action)
-        answer = environment.recv()
+        answer = answer_to(environment, action)
         for row, single in enumerate(singles):
             *_, terminated, _, _ = single.step(action[row])
             elapsed[row] += 1
@@ -69,8 +69,7 @@ def test_terminated_step_without_a_mask_shows_none_allowed():
     answer = environment.reset(seed=0)
     while not answer.terminated.any():
         mask = answer.first_observation["action_mask"] > 0
-        environment.send(allowed_choice(mask, np.zeros(1)))
-        answer = environment.recv()
+        answer = answer_to(environment, allowed_choice(mask, np.zeros(1)))
     assert not answer.observation["action_mask"].any()
     assert answer.first_observation["action_mask"].any()
 
@@ -107,8 +106,7 @@ def play(level, settings):
     answer = environment.reset(seed=0)
     for _ in range(20):
         mask = answer.first_observation["action_mask"] > 0
-        environment.send(allowed_choice(mask, np.zeros(1)))
-        answer = environment.recv()
+        answer = answer_to(environment, allowed_choice(mask, np.zeros(1)))
 
 
 def test_mask_of_a_box_or_of_a_ready_vector_environment_is_refused():
@@ -245,8 +243,7 @@ def test_masked_environment_that_answers_wrong_is_malformed(monkeypatch, source,
 
     def begin():
         environment.reset(seed=0)
-        environment.send(np.zeros(1, np.int64))
-        environment.recv()
+        answer_to(environment, np.zeros(1, np.int64))
 
     with pytest.raises(EnvironmentFault, match=r"must be|must return|gave no pair"):
         begin()

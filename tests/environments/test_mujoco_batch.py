@@ -15,54 +15,20 @@ import numpy as np
 import pytest
 
 import coach_rl
+import coach_rl as rl
 from coach_rl import environments
-from coach_rl.core.errors import (
-    ActionError,
-    ConfigurationError,
-    EnvironmentFault,
-    NonFiniteError,
-    RunError,
-)
-from coach_rl.environments.mujoco import (
-    MujocoParameters,
-    MujocoTask,
-    MujocoTaskParameters,
-)
+from coach_rl.core.errors import ActionError, EnvironmentFault, NonFiniteError, RunError
 from coach_rl.extensions.testing import check_environment
 from coach_rl.extensions.testing.trial import expect_same
+from tests.environments.walks import answer_to, walk
 
 
 def build(level="hopper", *, rows=4, threads=1, **options):
-    return MujocoParameters(level=level, threads=threads, **options).build(num_envs=rows)
-
-
-def actions(batch, steps, seed=0):
-    box = batch.spaces.action
-    rng = np.random.default_rng(seed)
-    shape = (steps, batch.num_envs, *box.shape)
-    return rng.uniform(box.low, box.high, shape).astype(np.float32)
+    return rl.MujocoParameters(level=level, threads=threads, **options).build(num_envs=rows)
 
 
 def play(batch, chosen):
-    responses = []
-    for action in chosen:
-        batch.send(action)
-        responses.append(batch.recv())
-    return responses
-
-
-def test_number_of_threads_does_not_change_results():
-    batches = [build("walker2d", rows=5, threads=threads) for threads in (1, 2, 4)]
-    chosen = actions(batches[0], 60)
-    played = []
-    for batch in batches:
-        batch.reset(seed=1)
-        played.append(play(batch, chosen))
-        batch.close()
-    for one, two, four in zip(*played, strict=True):
-        expect_same(one, two, "both")
-        expect_same(one, four, "both")
-    assert any(answer.terminated.any() for answer in played[0])
+    return [answer_to(batch, action) for action in chosen]
 
 
 def test_unstable_simulation_error_writes_no_file(tmp_path, monkeypatch):
@@ -77,7 +43,7 @@ def test_unstable_simulation_error_writes_no_file(tmp_path, monkeypatch):
         with pytest.raises(ActionError):
             batch.send(np.zeros((4, 3)))
     batch.reset(seed=0)
-    play(batch, actions(batch, 2))
+    walk(batch, 2)
     batch.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -92,7 +58,7 @@ def test_threads_end_with_the_batch():
     assert threading.active_count() == before
     forgotten = build(threads=3)
     forgotten.reset(seed=0)
-    play(forgotten, actions(forgotten, 1))
+    walk(forgotten, 1)
     del forgotten
     gc.collect()
     assert threading.active_count() == before
@@ -114,8 +80,8 @@ def test_thread_error_reaches_the_caller(monkeypatch):
 
 def test_parameters_are_plain_values():
     kwargs = {"healthy_z_range": [0.5, 2.0], "default_camera_config": {"lookat": np.zeros(3)}}
-    parameters = MujocoParameters(level="hopper", kwargs=kwargs)
-    again = MujocoParameters(level="hopper", kwargs=dict(parameters.kwargs))
+    parameters = rl.MujocoParameters(level="hopper", kwargs=kwargs)
+    again = rl.MujocoParameters(level="hopper", kwargs=dict(parameters.kwargs))
     assert parameters == again
     assert hash(parameters) == hash(again)
     assert pickle.loads(pickle.dumps(parameters)) == parameters
@@ -130,7 +96,7 @@ def test_parameters_are_plain_values():
 def test_model_file_broken_error_names_field(tmp_path):
     broken = tmp_path / "broken.xml"
     broken.write_text("<mujoco><worldbody><geom size='-1'/></worldbody></mujoco>")
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(rl.ConfigurationError) as caught:
         build(kwargs={"xml_file": str(broken)})
     assert "xml_file" in str(caught.value)
 
@@ -138,7 +104,7 @@ def test_model_file_broken_error_names_field(tmp_path):
 def test_no_time_limit():
     batch = build("reacher", rows=1, max_episode_steps=-1)
     batch.reset(seed=0)
-    assert not any(answer.truncated.any() for answer in play(batch, actions(batch, 60)))
+    assert not any(answer.truncated.any() for answer in walk(batch, 60))
     batch.close()
 
 
@@ -155,7 +121,7 @@ XML = """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CartToGoal(MujocoTask):
+class CartToGoal(rl.MujocoTask):
     """A goal task: the goal is a mocap body, so it is saved with the simulator."""
 
     reads = ("qpos", "qvel", "mocap_pos")
@@ -181,12 +147,12 @@ class CartToGoal(MujocoTask):
 
 
 def test_own_goal_task_keeps_the_contract():
-    parameters = MujocoTaskParameters(own_task=CartToGoal(), threads=1)
+    parameters = rl.MujocoTaskParameters(own_task=CartToGoal(), threads=1)
     check_environment(lambda num_envs: parameters.build(num_envs=num_envs), steps=12)
 
 
 def test_own_goal_task():
-    parameters = MujocoTaskParameters(own_task=CartToGoal(reach=2.0), threads=1)
+    parameters = rl.MujocoTaskParameters(own_task=CartToGoal(reach=2.0), threads=1)
     assert parameters.level == "CartToGoal"
     batch, copy = parameters.build(num_envs=3), parameters.build(num_envs=3)
     assert set(batch.spaces.observation) == {"observation", "achieved_goal", "desired_goal"}
@@ -195,8 +161,7 @@ def test_own_goal_task():
     assert len(np.unique(goals)) == 3
     chosen = np.random.default_rng(0).normal(size=(10, 3, 1))
     for action in chosen[:5]:
-        batch.send(action)
-        answer = batch.recv()
+        answer = answer_to(batch, action)
         assert np.array_equal(answer.observation["desired_goal"], goals)
         # One step of semi-implicit Euler: v += 5 a h, x += v h
         velocity = answer.observation["observation"][:, 1]
@@ -229,14 +194,14 @@ class CartInGusts(CartToGoal):
 
 
 def test_own_advance_keeps_the_contract():
-    parameters = MujocoTaskParameters(own_task=CartInGusts(), threads=2)
+    parameters = rl.MujocoTaskParameters(own_task=CartInGusts(), threads=2)
     check_environment(lambda num_envs: parameters.build(num_envs=num_envs), steps=12)
 
 
 def test_own_advance():
-    gusty = MujocoTaskParameters(own_task=CartInGusts(), threads=2).build(num_envs=3)
-    calm = MujocoTaskParameters(own_task=CartInGusts(wind=0.0), threads=2).build(num_envs=3)
-    plain = MujocoTaskParameters(own_task=CartToGoal(), threads=2).build(num_envs=3)
+    gusty = rl.MujocoTaskParameters(own_task=CartInGusts(), threads=2).build(num_envs=3)
+    calm = rl.MujocoTaskParameters(own_task=CartInGusts(wind=0.0), threads=2).build(num_envs=3)
+    plain = rl.MujocoTaskParameters(own_task=CartToGoal(), threads=2).build(num_envs=3)
     for batch in (gusty, calm, plain):
         batch.reset(seed=0)
     chosen = np.random.default_rng(0).normal(size=(6, 3, 1))
@@ -384,15 +349,3 @@ def test_render_without_opengl_error_names_mujoco_gl(monkeypatch):
     with pytest.raises(ActionError):
         batch.render(1)
     batch.close()
-
-
-def test_the_documented_task_runs():
-    page = Path(__file__).parents[2] / "docs" / "how_to_mujoco_task.md"
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 2
-    of_worlds = next(n for n, block in enumerate(blocks) if "GoalTask" in block)
-    has_worlds = "GoalTask" in coach_rl.__all__  # goal worlds are an extension
-    namespace = {"__name__": "how_to_mujoco_task"}
-    for block in blocks if has_worlds else blocks[:of_worlds]:
-        exec(compile(block, str(page), "exec"), namespace)
-    assert isinstance(namespace["ReachMark"](), MujocoTask)

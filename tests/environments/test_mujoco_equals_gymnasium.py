@@ -79,7 +79,7 @@ def compare(
     return terminations, truncations
 
 
-@pytest.mark.drawn(one_of=3)
+@pytest.mark.drawn(one_of=11)
 @pytest.mark.parametrize("level", IDS)
 def test_a_thousand_steps_are_equal_to_the_last_bit(level):
     # Every task's episode ends within its first 1,000 steps, by a fall or by its default limit.
@@ -153,28 +153,23 @@ def test_double_precision_actions_are_kept():
     compare("HalfCheetah-v5", rows=2, steps=20, dtype=np.float64)
 
 
+def pushed(limit):
+    """Answers to the first steps of a pendulum that is pushed over."""
+    batch = MujocoParameters(level="inverted_pendulum", max_episode_steps=limit, threads=1)
+    batch = batch.build(num_envs=1)
+    batch.reset(seed=0)
+    for _ in range(limit):
+        batch.send(np.full((1, 1), 3.0))
+        yield batch.recv()
+    batch.close()
+
+
 def test_terminated_and_truncated_in_one_step():
-    batch = MujocoParameters(level="inverted_pendulum", max_episode_steps=6, threads=1).build(
-        num_envs=1
-    )
-    batch.reset(seed=0)
-    ends = []
-    for _ in range(6):
-        batch.send(np.full((1, 1), 3.0))
-        ends.append(int(batch.recv().end[0]))
-    lasted = next(step for step, end in enumerate(ends) if end) + 1
-    batch.close()
-    batch = MujocoParameters(level="inverted_pendulum", max_episode_steps=lasted, threads=1).build(
-        num_envs=1
-    )
-    batch.reset(seed=0)
-    for _ in range(lasted):
-        batch.send(np.full((1, 1), 3.0))
-        response = batch.recv()
-    assert response.end[0] == End.TERMINATED | End.TRUNCATED
-    assert response.terminated[0]
-    assert response.truncated[0]
-    batch.close()
+    lasted = next(step for step, answer in enumerate(pushed(6), start=1) if answer.end[0])
+    *_, last = pushed(lasted)
+    assert last.end[0] == End.TERMINATED | End.TRUNCATED
+    assert last.terminated[0]
+    assert last.truncated[0]
 
 
 @pytest.mark.parametrize("level", IDS)

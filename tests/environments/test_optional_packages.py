@@ -4,12 +4,9 @@ import importlib.util
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from gymnasium import spaces
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.core.records import End
 from coach_rl.environments import make
 from coach_rl.environments.gymnasium import GymnasiumParameters
 from coach_rl.extensions.testing import ENVIRONMENT_CHECKS, Trial
@@ -28,84 +25,6 @@ def needs(module, extra):
 needs_robotics = needs("gymnasium_robotics", "robotics")
 needs_box2d = needs("Box2D", "box2d")
 needs_popgym = needs("popgym", "popgym")
-
-
-@needs_robotics
-def test_fetch_reach_observes_goals():
-    environment = make(FETCH_REACH, num_envs=2)
-    shown = environment.spaces.observation
-    assert {key: space.shape for key, space in shown.spaces.items()} == {
-        "achieved_goal": (3,),
-        "desired_goal": (3,),
-        "observation": (10,),
-    }
-    assert environment.spaces.action == spaces.Box(-1, 1, (4,), np.float32)
-    seen = environment.reset(seed=0).observation
-    successes, rng = [], np.random.default_rng(0)
-    for step in range(1, 51):
-        # Steer the gripper of row 0 to its goal, and row 1 anywhere.
-        push = np.zeros((2, 4))
-        push[0, :3] = 10 * (seen["desired_goal"] - seen["achieved_goal"])[0]
-        push[1] = rng.uniform(-1, 1, 4)
-        environment.send(np.clip(push, -1, 1).astype(np.float32))
-        answer = environment.recv()
-        seen = answer.observation
-        distance = np.linalg.norm(seen["achieved_goal"] - seen["desired_goal"], axis=1)
-        np.testing.assert_array_equal(answer.info["is_success"], distance <= 0.05)
-        np.testing.assert_array_equal(answer.reward, np.where(distance <= 0.05, 0, -1))
-        assert (answer.end == (End.TRUNCATED if step == 50 else 0)).all()
-        successes.append(answer.info["is_success"].tolist())
-    assert successes[-1] == [1, 0]
-    environment.close()
-
-
-@needs_box2d
-def test_lunar_lander_lands_or_crashes():
-    environment = make("LunarLander-v3", num_envs=2)
-    assert environment.spaces.action == spaces.Discrete(4)
-    assert environment.reset(seed=0).observation["observation"].shape == (2, 8)
-    ends = np.zeros(2, np.int64)
-    for _ in range(150):  # nobody burns fuel
-        environment.send(np.zeros(2, np.int64))
-        ends |= environment.recv().end
-    assert ends.tolist() == [End.TERMINATED] * 2
-    environment.close()
-
-
-@needs_popgym
-@pytest.mark.parametrize(
-    ("level", "remembered"),
-    [("popgym:popgym-RepeatFirstEasy-v0", 0), ("popgym:popgym-RepeatPreviousEasy-v0", -4)],
-)
-def test_popgym_repeating_the_right_card_returns_one(level, remembered):
-    environment = make(level, num_envs=2)
-    shown = [environment.reset(seed=0).observation["observation"]]
-    total = np.zeros(2)
-    for step in range(1, 52):
-        environment.send(shown[remembered if step >= 4 else 0])
-        answer = environment.recv()
-        shown.append(answer.observation["observation"])
-        total += answer.reward
-    assert (answer.end == End.TERMINATED).all()
-    np.testing.assert_allclose(total, 1)
-    environment.close()
-
-
-@needs_popgym
-def test_popgym_cart_pole_shows_positions_alone():
-    shown, full = (
-        make(level, num_envs=3)
-        for level in ("popgym:popgym-PositionOnlyCartPoleEasy-v0", "CartPole-v1")
-    )
-    one, other = shown.reset(seed=0), full.reset(seed=0)
-    for _ in range(5):
-        np.testing.assert_array_equal(
-            one.observation["observation"], other.observation["observation"][:, [0, 2]]
-        )
-        for environment in (shown, full):
-            environment.send(np.array([0, 1, 0]))
-        one, other = shown.recv(), full.recv()
-    np.testing.assert_allclose(one.reward, 1 / 200)
 
 
 @pytest.mark.drawn(one_of=3, each="check")
@@ -172,12 +91,6 @@ def test_missing_box2d_error_names_extra(without, monkeypatch, level):
         f"'{level}' cannot be made: Box2D is not installed; "
         '`pip install -e ".[box2d]"` in the checkout installs it'
     )
-
-
-def test_other_missing_package_error_names_it():
-    with pytest.raises(ConfigurationError) as caught:
-        make("no_such_module:Env-v0")
-    assert "in the checkout" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

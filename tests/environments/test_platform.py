@@ -1,11 +1,9 @@
 """The Platform domain against a plain version of its rules, one player and one number at a time."""
 
-import math
-
 import numpy as np
 import pytest
 
-from coach_rl.environments.toy.platform import LARGEST, MOST_TICKS, Platform, PlatformParameters
+from coach_rl.environments.toy.platform import LARGEST, MOST_TICKS, Platform
 
 PLATFORMS = [(0.0, 250.0), (475.0, 275.0), (985.0, 50.0)]
 """Left end and width."""
@@ -106,7 +104,7 @@ def test_platform_equals_plain_rules():
     state["place"][:, 0] = np.resize([0.0, 100.0, 600.0, 990.0], rows)
     plain = [PlainPlatform(x) for x in state["place"][:, 0]]
     ends, successes = 0, 0
-    for _ in range(60):
+    for _ in range(30):
         kind = rng.choice(3, rows, p=[0.5, 0.2, 0.3])
         arguments = {
             name: (rng.uniform(0.3, 1.0, (rows, 1)) * high).astype(np.float32)
@@ -135,7 +133,7 @@ def test_platform_equals_plain_rules():
             )
             for name, values in step.state.items()
         }
-    assert ends > 300
+    assert ends > 150
     assert successes
 
 
@@ -144,19 +142,3 @@ def test_platform_highest_jump_lands_within_the_ticks():
     while height >= 40.0:
         height, rise, ticks = height + rise * 0.05, rise - 9.8 * 0.05, ticks + 1
     assert ticks < MOST_TICKS
-
-
-def test_platform_rewards_add_up_to_the_progress():
-    environment = PlatformParameters().build(num_envs=1)
-    environment.reset(seed=0)
-    rng, total = np.random.default_rng(1), 0.0
-    for _ in range(200):
-        action = {"kind": rng.integers(0, 3, 1)}
-        action |= {name: np.full((1, 1), 0.8 * high, np.float32) for name, high in LARGEST.items()}
-        environment.send(action)
-        answer = environment.recv()
-        total += answer.reward[0]
-        x = answer.observation["observation"][0, 0] * 1055 - 20
-        assert math.isclose(total, x / 1035, abs_tol=1e-5)
-        if answer.terminated[0]:
-            total = 0.0

@@ -1,12 +1,9 @@
 """MuJoCo tasks whose velocities are hidden equal the full ones in everything else."""
 
-import gymnasium
 import numpy as np
 import pytest
 
 from coach_rl.environments import make
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.extensions.image_filters import ObservationCropFilter
 
 TASKS = {
     "half_cheetah_p": ("HalfCheetah-v5", 8),
@@ -33,20 +30,3 @@ def test_positions_only_equals_the_full_task_without_velocities(level):
         one, other = hidden.recv(), full.recv()
         np.testing.assert_array_equal(one.reward, other.reward)
         np.testing.assert_array_equal(one.end, other.end)
-
-
-@pytest.mark.parametrize("level", TASKS)
-def test_positions_only_equals_qpos_of_gymnasium_and_its_cropped_observation(level):
-    full_level, positions = TASKS[level]
-    single = gymnasium.make(full_level)
-    whole, _ = single.reset(seed=3)
-    hidden = make(level, num_envs=1, threads=1).reset(seed=3).observation["observation"]
-    np.testing.assert_array_equal(hidden[0], single.unwrapped.data.qpos[1:].astype(hidden.dtype))
-    described = GymnasiumParameters(level=full_level).build(num_envs=1)
-    crop = ObservationCropFilter(low=(0,), high=(positions,))
-    stage = crop.build(described.spaces.observation["observation"])
-    assert stage.output_space.shape == (positions,)
-    shown = described.reset(seed=3).observation["observation"]
-    np.testing.assert_array_equal(stage.apply(shown, {}, np.arange(1)), whole[None, :positions])
-    single.close()
-    described.close()

@@ -6,7 +6,7 @@ from coach_rl.environments.gymnasium import GymnasiumEnvironment, GymnasiumParam
 from coach_rl.environments.gymnasium.parameters import PROBE_STEPS
 
 
-@pytest.mark.parametrize("length", [*range(1, 13), 25, 50, PROBE_STEPS, 100, 150, 300])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 8, 12, 25, PROBE_STEPS, 100, 300])
 def test_probe_saves_within_an_episode(monkeypatch, length):
     replayed = []
     load = GymnasiumEnvironment.load_state_dict

@@ -17,13 +17,16 @@ def random_actions(environment, steps, seed=0):
         yield actions_from_uniform(space, rng.random(shape))
 
 
+def answer_to(environment, action, rows=None):
+    """The answer to a decision of these rows; None: of all."""
+    environment.send(action, rows)
+    return environment.recv()
+
+
 def walk(environment, steps, seed=0):
     """Answers to random actions."""
-    answers = []
-    for action in random_actions(environment, steps, seed):
-        environment.send(action)
-        answers.append(environment.recv())
-    return answers
+    actions = random_actions(environment, steps, seed)
+    return [answer_to(environment, action) for action in actions]
 
 
 def seen(answers):

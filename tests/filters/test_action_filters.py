@@ -5,12 +5,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coach_rl.extensions.discrete_maps import (
-    BoxDiscretization,
-    FullDiscreteActionSpaceMap,
-    PartialDiscreteActionSpaceMap,
-)
-from coach_rl.filters import BoxMasking, LinearBoxToBoxMap
+import coach_rl as rl
 
 ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
 
@@ -27,7 +22,7 @@ def boxes(draw):
 
 
 def test_bins_by_hand():
-    stage = BoxDiscretization(num_bins=(3, 2)).build(ARM)
+    stage = rl.BoxDiscretization(num_bins=(3, 2)).build(ARM)
     assert stage.agent_space == spaces.Discrete(6)
     np.testing.assert_array_equal(
         stage.apply(np.arange(6)),
@@ -42,7 +37,7 @@ def test_bins_by_hand():
 @settings(max_examples=60, deadline=None)
 @given(boxes(), st.integers(2, 7))
 def test_bins_include_both_bounds_and_come_back(space, num_bins):
-    stage = BoxDiscretization(num_bins=num_bins).build(space)
+    stage = rl.BoxDiscretization(num_bins=num_bins).build(space)
     actions = np.arange(stage.agent_space.n)
     sent = stage.apply(actions)
     np.testing.assert_array_equal(sent[0], space.low)
@@ -51,12 +46,12 @@ def test_bins_include_both_bounds_and_come_back(space, num_bins):
 
 
 def test_bins_of_whole_numbers():
-    stage = BoxDiscretization(num_bins=3).build(spaces.Box(0, 5, (1,), np.int64))
+    stage = rl.BoxDiscretization(num_bins=3).build(spaces.Box(0, 5, (1,), np.int64))
     np.testing.assert_array_equal(stage.apply(np.arange(3)), [[0], [2], [5]])
 
 
 def test_masking_by_hand():
-    stage = BoxMasking(low=(0.0, 0.25), high=(1.0, 0.25)).build(ARM)
+    stage = rl.BoxMasking(low=(0.0, 0.25), high=(1.0, 0.25)).build(ARM)
     np.testing.assert_array_equal(stage.agent_space.low, np.float32([0.0, 0.25]))
     np.testing.assert_array_equal(stage.agent_space.high, np.float32([1.0, 0.25]))
     given_actions = np.array([[0.5, 0.25], [-7.0, 0.5]], np.float32)
@@ -64,31 +59,31 @@ def test_masking_by_hand():
 
 
 def test_full_map_numbers_everything():
-    stage = FullDiscreteActionSpaceMap().build(spaces.MultiDiscrete([2, 3], start=[0, 5]))
+    stage = rl.FullDiscreteActionSpaceMap().build(spaces.MultiDiscrete([2, 3], start=[0, 5]))
     np.testing.assert_array_equal(
         stage.apply(np.arange(6)), [[0, 5], [0, 6], [0, 7], [1, 5], [1, 6], [1, 7]]
     )
-    stage = FullDiscreteActionSpaceMap().build(spaces.MultiBinary(2))
+    stage = rl.FullDiscreteActionSpaceMap().build(spaces.MultiBinary(2))
     np.testing.assert_array_equal(stage.apply(np.arange(4)), [[0, 0], [0, 1], [1, 0], [1, 1]])
-    stage = FullDiscreteActionSpaceMap().build(spaces.Discrete(3, start=-1))
+    stage = rl.FullDiscreteActionSpaceMap().build(spaces.Discrete(3, start=-1))
     np.testing.assert_array_equal(stage.apply(np.arange(3)), [-1, 0, 1])
 
 
 def test_partial_map_by_hand():
-    stage = PartialDiscreteActionSpaceMap(target_actions=(4, 0, 2)).build(spaces.Discrete(5))
+    stage = rl.PartialDiscreteActionSpaceMap(target_actions=(4, 0, 2)).build(spaces.Discrete(5))
     np.testing.assert_array_equal(stage.apply(np.array([2, 0, 1])), [2, 4, 0])
     np.testing.assert_array_equal(stage.inverse(np.array([0, 2, 4])), [1, 2, 0])
 
 
 def test_partial_map_of_a_box_comes_back_to_the_nearest():
     targets = ((-1.0, 0.0), (3.0, 0.5))
-    stage = PartialDiscreteActionSpaceMap(target_actions=targets).build(ARM)
+    stage = rl.PartialDiscreteActionSpaceMap(target_actions=targets).build(ARM)
     np.testing.assert_array_equal(stage.apply(np.array([1, 0])), [[3.0, 0.5], [-1.0, 0.0]])
     np.testing.assert_array_equal(stage.inverse(np.array([[0.5, 0.5], [2.0, 0.0]])), [0, 1])
 
 
 def test_linear_map_by_hand_on_asymmetric_bounds():
-    stage = LinearBoxToBoxMap().build(ARM)
+    stage = rl.LinearBoxToBoxMap().build(ARM)
     assert stage.agent_space == spaces.Box(-1.0, 1.0, (2,), np.float32)
     np.testing.assert_array_equal(
         stage.apply(np.float32([[-1, -1], [0, 0], [1, 1], [0.5, -0.5], [8, -8]])),
@@ -100,7 +95,7 @@ def test_linear_map_by_hand_on_asymmetric_bounds():
 @given(boxes(), st.integers(0, 1000))
 def test_linear_map_hits_the_bounds_and_comes_back(space, seed):
     size = space.shape[0]
-    stage = LinearBoxToBoxMap(low=(-3.0,) * size, high=(0.5,) * size).build(space)
+    stage = rl.LinearBoxToBoxMap(low=(-3.0,) * size, high=(0.5,) * size).build(space)
     ends = np.stack([stage.agent_space.low, stage.agent_space.high])
     np.testing.assert_array_equal(stage.apply(ends), [space.low, space.high])
     action = np.random.default_rng(seed).uniform(-3.0, 0.5, (5, size)).astype(np.float32)

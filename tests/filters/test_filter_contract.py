@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
-from typeguard import check_type
 
 import coach_rl as rl
 import coach_rl.filters as filters
 from coach_rl.core.errors import SpaceError
-from coach_rl.core.interfaces import InputFilterParameters, OutputFilterParameters
 from coach_rl.core.random_actions import actions_from_uniform, uniform_size
 from coach_rl.core.spaces import check_actions
 from coach_rl.extensions import discrete_maps, image_filters
@@ -334,13 +332,3 @@ def test_no_actions_at_all(case):
     sent = chain.apply(draw(chain.agent_space, 0, np.random.default_rng(0)))
     assert sent.shape == (0, *space.shape)
     assert chain.inverse(sent).shape == (0, *chain.agent_space.shape)
-
-
-def test_chains_fulfil_the_protocols():
-    input_filter = InputFilter(
-        observation={"key": (filters.ObservationNormalizationFilter(),)},
-        reward=(filters.RewardRescaleFilter(factor=2.0),),
-    )
-    output_filter = OutputFilter(action=(filters.LinearBoxToBoxMap(),))
-    check_type(input_filter, InputFilterParameters)
-    check_type(output_filter, OutputFilterParameters)

@@ -3,14 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
+import coach_rl as rl
 from coach_rl.core.parts import timed_calls
-from coach_rl.filters import (
-    InputFilter,
-    LinearBoxToBoxMap,
-    ObservationNormalizationFilter,
-    OutputFilter,
-    RewardRescaleFilter,
-)
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (1,), np.float32)})
 
@@ -20,10 +14,10 @@ def names(whole):
 
 
 def test_timed_calls_input_filter_names_each_filter():
-    twice = (ObservationNormalizationFilter(), ObservationNormalizationFilter())
-    chain = InputFilter(observation={"x": twice}, reward=(RewardRescaleFilter(factor=2.0),)).build(
-        SEEN
-    )
+    twice = (rl.ObservationNormalizationFilter(), rl.ObservationNormalizationFilter())
+    chain = rl.InputFilter(
+        observation={"x": twice}, reward=(rl.RewardRescaleFilter(factor=2.0),)
+    ).build(SEEN)
     found = names(chain)
     assert {("filter", "observation"), ("filter", "reward")} <= found
     for place in ("observation/x/0", "observation/x/1"):
@@ -34,10 +28,10 @@ def test_timed_calls_input_filter_names_each_filter():
 
 def test_timed_calls_output_filter_names_each_filter():
     box = spaces.Box(-2, 2, (1,), np.float32)
-    found = names(OutputFilter(action=(LinearBoxToBoxMap(low=-1, high=1),)).build(box))
+    found = names(rl.OutputFilter(action=(rl.LinearBoxToBoxMap(low=-1, high=1),)).build(box))
     assert found == {("filter", "apply"), ("action/0 LinearBoxToBoxMap", "apply")}
 
 
 def test_timed_calls_without_filters_are_none():
-    assert not names(InputFilter().build(SEEN))
-    assert not names(OutputFilter().build(SEEN["x"]))
+    assert not names(rl.InputFilter().build(SEEN))
+    assert not names(rl.OutputFilter().build(SEEN["x"]))

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.extensions.image_filters import ObservationRescaleToSizeFilter
-from coach_rl.filters import (
-    InputFilter,
-    ObservationClippingFilter,
-    ObservationNormalizationFilter,
-    ObservationStackingFilter,
-    RewardClippingFilter,
-    RewardReturnScalingFilter,
-)
+import coach_rl as rl
 
 SPACE = spaces.Dict(
     {
@@ -20,16 +12,19 @@ SPACE = spaces.Dict(
         "joints": spaces.Box(-np.inf, np.inf, (3,), np.float64),
     }
 )
-PARAMETERS = InputFilter(
+PARAMETERS = rl.InputFilter(
     observation={
-        "camera": (ObservationRescaleToSizeFilter(height=2, width=2), ObservationStackingFilter()),
+        "camera": (
+            rl.ObservationRescaleToSizeFilter(height=2, width=2),
+            rl.ObservationStackingFilter(),
+        ),
         "joints": (
-            ObservationClippingFilter(low=-10.0, high=10.0),
-            ObservationNormalizationFilter(),
-            ObservationStackingFilter(stack_size=2),
+            rl.ObservationClippingFilter(low=-10.0, high=10.0),
+            rl.ObservationNormalizationFilter(),
+            rl.ObservationStackingFilter(stack_size=2),
         ),
     },
-    reward=(RewardReturnScalingFilter(),),
+    reward=(rl.RewardReturnScalingFilter(),),
 )
 
 
@@ -59,11 +54,11 @@ def test_filters_follow_each_other():
 
 
 def test_the_mapping_is_a_frozen_copy():
-    filters = {"joints": [ObservationNormalizationFilter()]}
-    parameters = InputFilter(observation=filters, reward=[RewardClippingFilter(low=0)])
+    filters = {"joints": [rl.ObservationNormalizationFilter()]}
+    parameters = rl.InputFilter(observation=filters, reward=[rl.RewardClippingFilter(low=0)])
     filters.clear()
-    assert parameters.observation == {"joints": (ObservationNormalizationFilter(),)}
-    assert parameters.reward == (RewardClippingFilter(low=0),)
+    assert parameters.observation == {"joints": (rl.ObservationNormalizationFilter(),)}
+    assert parameters.reward == (rl.RewardClippingFilter(low=0),)
     with pytest.raises(TypeError):
         parameters.observation["joints"] = ()
     assert parameters == dataclasses.replace(parameters)
@@ -87,7 +82,7 @@ def test_keys_may_be_left_out_and_do_not_touch_each_other():
 
 
 def test_keys_without_filters_are_copied():
-    chain = InputFilter().build(SPACE)
+    chain = rl.InputFilter().build(SPACE)
     assert chain.observation_space == SPACE
     assert chain.new_rows(3) == {}
     camera = np.zeros((1, 4, 4), np.uint8)
@@ -99,20 +94,14 @@ def test_keys_without_filters_are_copied():
 
 
 def test_a_chain_tells_what_it_changes():
-    untouched = InputFilter(observation={"camera": ()}).build(SPACE)
+    untouched = rl.InputFilter(observation={"camera": ()}).build(SPACE)
     assert (untouched.changed_keys, untouched.changes_reward) == (set(), False)
-    one = InputFilter(observation={"joints": (ObservationClippingFilter(low=-1e9),)}).build(SPACE)
+    one = rl.InputFilter(observation={"joints": (rl.ObservationClippingFilter(low=-1e9),)}).build(
+        SPACE
+    )
     assert (one.changed_keys, one.changes_reward) == ({"joints"}, False)
     chain = PARAMETERS.build(SPACE)
     assert (chain.changed_keys, chain.changes_reward) == ({"camera", "joints"}, True)
-
-
-def test_an_observation_enters_a_statistic_once():
-    chain = PARAMETERS.build(SPACE)
-    memory = chain.new_rows(2)
-    observe(chain, memory, rows=2)
-    observe(chain, memory, rows=1, start=False)
-    assert chain.state_dict()["observation"]["joints"]["1"]["count"] == 3
 
 
 def test_the_memory_is_named_and_advanced_in_place():

@@ -7,16 +7,6 @@ from coach_rl.filters import BoxMasking, LinearBoxToBoxMap, OutputFilter
 ARM = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([3.0, 0.5], np.float32))
 
 
-def test_the_first_filter_touches_the_environment():
-    chain = OutputFilter(
-        action=(BoxMasking(low=(0.0, 0.0), high=(2.0, 0.5)), LinearBoxToBoxMap())
-    ).build(ARM)
-    assert chain.agent_space == spaces.Box(-1.0, 1.0, (2,), np.float32)
-    action = np.float32([[-1, -1], [0, 1]])
-    np.testing.assert_array_equal(chain.apply(action), [[0, 0], [1, 0.5]])
-    np.testing.assert_array_equal(chain.inverse(chain.apply(action)), action)
-
-
 def test_three_filters_there_and_back():
     chain = OutputFilter(
         action=(BoxMasking(low=0.0, high=0.5), LinearBoxToBoxMap(), BoxDiscretization(num_bins=3))

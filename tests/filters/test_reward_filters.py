@@ -3,18 +3,12 @@
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.filters import (
-    InputFilter,
-    RewardClippingFilter,
-    RewardNormalizationFilter,
-    RewardRescaleFilter,
-    RewardReturnScalingFilter,
-)
+import coach_rl as rl
 
 
 class Filtered:
     def __init__(self, *parameters, num_rows=4):
-        self.chain = InputFilter(reward=parameters).build(spaces.Dict({}))
+        self.chain = rl.InputFilter(reward=parameters).build(spaces.Dict({}))
         self.memory = self.chain.new_rows(num_rows)
 
     def __call__(self, rewards, *, rows=None, ends=None, learn=True):
@@ -33,18 +27,20 @@ def bounds(chain):
 
 
 def test_clipping_takes_0_for_a_bound():
-    low = Filtered(RewardClippingFilter(low=0))
+    low = Filtered(rl.RewardClippingFilter(low=0))
     np.testing.assert_array_equal(low([-2.0, 0.5, 3.0]), [0.0, 0.5, 3.0])
     assert bounds(low.chain) == (0.0, np.inf)
-    high = Filtered(RewardClippingFilter(high=0.0))
+    high = Filtered(rl.RewardClippingFilter(high=0.0))
     np.testing.assert_array_equal(high([-2.0, 0.5, 3.0]), [-2.0, 0.0, 0.0])
     assert bounds(high.chain) == (-np.inf, 0.0)
 
 
 def test_rescaling_and_the_order_of_filters():
-    scaled_first = Filtered(RewardRescaleFilter(factor=10.0), RewardClippingFilter(low=-1, high=1))
+    scaled_first = Filtered(
+        rl.RewardRescaleFilter(factor=10.0), rl.RewardClippingFilter(low=-1, high=1)
+    )
     clipped_first = Filtered(
-        RewardClippingFilter(low=-1, high=1), RewardRescaleFilter(factor=-10.0)
+        rl.RewardClippingFilter(low=-1, high=1), rl.RewardRescaleFilter(factor=-10.0)
     )
     np.testing.assert_array_equal(scaled_first([0.05, 3.0]), [0.5, 1.0])
     np.testing.assert_array_equal(clipped_first([0.05, 3.0]), [-0.5, -10.0])
@@ -53,14 +49,14 @@ def test_rescaling_and_the_order_of_filters():
 
 
 def test_normalization_by_hand():
-    normalize = Filtered(RewardNormalizationFilter(clip=1.5))
+    normalize = Filtered(rl.RewardNormalizationFilter(clip=1.5))
     # 0, 0, 0, 4: mean 1, variance 3
     np.testing.assert_allclose(normalize([0.0, 0.0, 0.0, 4.0]), [-(3**-0.5)] * 3 + [1.5], rtol=1e-6)
     assert bounds(normalize.chain) == (-1.5, 1.5)
 
 
 def test_return_scaling_by_hand():
-    scale = Filtered(RewardReturnScalingFilter(discount=0.5, clip=None))
+    scale = Filtered(rl.RewardReturnScalingFilter(discount=0.5, clip=None))
     # returns 1 and 3: deviation 1
     np.testing.assert_allclose(scale([1.0, 3.0], rows=[0, 2]), [1.0, 3.0], rtol=1e-6)
     # row 0: .5 * 1 + 4 = 4.5, row 2: .5 * 3 - 1 = .5; of 1, 3, 4.5, .5 the variance is 2.5625
@@ -80,7 +76,7 @@ def test_return_scaling_by_hand():
 def test_return_scaling_agrees_with_a_slow_version():
     rng = np.random.default_rng(0)
     discount, running, seen = 0.9, np.zeros(3), []
-    scale = Filtered(RewardReturnScalingFilter(discount=discount), num_rows=3)
+    scale = Filtered(rl.RewardReturnScalingFilter(discount=discount), num_rows=3)
     for _ in range(60):
         rewards, ends = rng.normal(size=3) + 1, rng.random(3) < 0.2
         output = scale(rewards, ends=ends)

@@ -77,67 +77,72 @@ PPO = ONE + (
     "num_envs=2; schedule.evaluation_interval=256; agent.algorithm.rollout=64; "
     "agent.algorithm.epochs=2; agent.algorithm.minibatch=32; "
 )
-RECURRENT = (
-    "agent.algorithm.sequence=8; agent.network.torso.embedder=(8,); "
-    "agent.network.torso.recurrence.size=8; "
-)
+RECURRENT = "agent.network.torso.embedder=(8,); agent.network.torso.recurrence.size=8; "
 EARLY = (
     "agent.memory.capacity=1000; agent.learning.learning_starts=40; "
     "agent.learning.report_every=10; "
 )
 REPLAY = EARLY + "agent.learning.batch=16; agent.learning.updates_per_step=0.2; "
+ATARI = "environment.max_episode_steps=50; "
+REPLAY_ATARI = ONE + REPLAY + "schedule.evaluation_interval=120; num_envs=2; " + ATARI
 OFF_POLICY = ONE + REPLAY + "schedule.heatup=40; schedule.evaluation_interval=120; "
 SMALL = "batch=16; layers=(16, 16); "
 MUJOCO = ONE + EARLY + SMALL + "heatup=40; evaluation_interval=160; updates_per_step=0.2; "
 STACK = ONE + SMALL + "num_envs=4; environment.max_episode_steps=60; "
+SELDOM = "evaluation_interval=400; "
+SHORT = "evaluation_environment.max_episode_steps=60; "
+
+
+def below(path: str, changes: str) -> str:
+    """Changes of parameters whose names follow a path."""
+    return "".join(f"{path}.{change}; " for change in changes.split("; "))
 
 
 def learning(*levels: str) -> str:
     """Changes by which every level learns early, from a small memory; paths, top level first."""
-    top = "memory.capacity=1000", "learning.report_every=5", "learning.learning_starts=10"
-    changes = [f"{levels[0]}.{change}; " for change in top]
-    for level in levels[1:]:
-        low = "memory.capacity=1000", "learning.report_every=20", "learning.learning_starts=60"
-        changes += [f"{level}.{change}; " for change in low]
-    return "".join(changes)
+    top = "memory.capacity=1000; learning.report_every=5; learning.learning_starts=10"
+    low = "memory.capacity=1000; learning.report_every=20; learning.learning_starts=60"
+    return below(levels[0], top) + "".join(below(level, low) for level in levels[1:])
 
 
-HORIZONS = "stack.0.horizon=8; stack.1.horizon=10; "
-HAC = (
-    STACK
-    + "evaluation_interval=400; "
-    + HORIZONS
-    + learning("stack.0.agent.learner", "stack.1.agent.learner")
-)
+def learners(*numbers: int) -> str:
+    """The same of levels of a stack by their numbers."""
+    return learning(*(f"stack.{number}.agent.learner" for number in numbers))
+
+
+HAC = STACK + SELDOM + "stack.0.horizon=8; stack.1.horizon=10; " + learners(0, 1)
 HIRO = (
     STACK
     + learning("levels.0.agent", "levels.1.agent")
     + "horizon=5; schedule.heatup=60; schedule.evaluation_interval=300; "
 )
-ADJACENT = "".join(
-    f"levels.0.agent.actor_terms.0.adjacency.{change}; "
-    for change in ("every=100", "epochs=2", "cell=0.1", "near=0.01", "far=0.03")
+ADJACENT = below(
+    "levels.0.agent.actor_terms.0.adjacency", "every=100; epochs=2; cell=0.1; near=0.01; far=0.03"
 )
+LANDMARKS = below(
+    "levels.0.agent.actor_terms.0.landmarks",
+    "starts=200; candidates=30; near_goal=0; novelty.every=50",
+)
+ONE_SKILL = below(
+    "levels.1.agent", "memory.capacity=1000; learning.learning_starts=40; learning.report_every=10"
+)
+FLAT = STACK + SELDOM + "hierarchy=none; " + learning("levels.0.agent.learner")
 
 
 def two_members(rollout: int, *, num_envs: int) -> str:
     """Changes by which both members of a group learn from so many decisions, twice in halves."""
-    algorithm = (f"rollout={rollout}", "epochs=2", f"minibatch={rollout // 2}")
+    algorithm = f"rollout={rollout}; epochs=2; minibatch={rollout // 2}"
     return (
         ONE
         + f"num_envs={num_envs}; schedule.evaluation_interval=100; "
-        + "".join(
-            f"agent.members.{number}.agent.algorithm.{change}; "
-            for number in range(2)
-            for change in algorithm
-        )
+        + below("agent.members.0.agent.algorithm", algorithm)
+        + below("agent.members.1.agent.algorithm", algorithm)
     )
 
 
 CONTROL = "environment.max_episode_steps=50; "
 NEW_STATES = "agent.bonus.warmup=40; agent.bonus.batch=48; agent.bonus.updates=2; "
 """Changes by which the networks of a bonus learn within 256 steps."""
-ATARI = "environment.max_episode_steps=50; "
 FROM_DATA = (
     "steps=60; updates=40; batch=16; layers=(8, 8); evaluation_interval=50; num_envs=2; "
     + ONE
@@ -151,12 +156,14 @@ GRAPH_FROM_DATA = (
     + "; build_every=20; places=20; longest=1000.0; stack.0.agent.places.candidates=200; "
     + "stack.0.agent.report_every=5; stack.1.horizon=5"
 )
+ANT: dict[str, Any] = dict(
+    level="ant_maze_u12",
+    tolerance=0.02,  # an ant that falls onto its legs amplifies rounding a thousandfold
+)
 SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_DQN": dict(
         steps=200,
-        changes=OFF_POLICY.replace("schedule.heatup=40; ", "")
-        + ATARI
-        + "evaluation_environment.max_episode_steps=50; num_envs=2; protocol=B",
+        changes=REPLAY_ATARI + "evaluation_environment.max_episode_steps=50; protocol=B",
         level="breakout",
         package="ale_py",
         tolerance=3e-4,  # convolutions by another processor's kernels
@@ -164,62 +171,37 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "Atari_PPO": dict(steps=256, changes=PPO + ATARI, package="ale_py"),
     "Atari_Rainbow": dict(
         steps=200,
-        changes=OFF_POLICY.replace("schedule.heatup=40; ", "")
-        + ATARI
-        + "agent.network.streams=(8,); num_envs=2",
+        changes=REPLAY_ATARI + "agent.network.streams=(8,)",
         level="breakout",
         package="ale_py",
     ),
     "Acrobot_PPO": dict(steps=256, changes=PPO),
     "AntMaze_Graph": dict(
-        level="ant_maze_u12",
+        ANT,
         steps=300,
         changes=ONE
         + "num_envs=4; layers=(16, 16); rollout=64; epochs=2; minibatch=32; horizon=5; "
         + "evaluation_interval=300; levels.0.agent.report_every=20; "
-        + "environment.max_episode_steps=60; evaluation_environment.max_episode_steps=60",
-        tolerance=0.02,  # as for every ant that falls onto its legs
+        + "environment.max_episode_steps=60; "
+        + SHORT,
     ),
     "AntMaze_Graph_TD3": dict(
-        level="ant_maze_u12",
+        ANT,
         steps=300,
         changes=STACK
         + "horizon=5; evaluation_interval=300; levels.0.agent.report_every=20; "
-        + "evaluation_environment.max_episode_steps=60; "
+        + SHORT
         + learning("levels.1.agent.learner"),
-        tolerance=0.02,  # as for every ant that falls onto its legs
     ),
-    "AntMaze_HAC": dict(
-        level="ant_maze_u12",
-        steps=160,
-        changes=HAC + "evaluation_environment.max_episode_steps=60",
-        tolerance=0.02,
-    ),
-    "AntMaze_HIRO": dict(steps=300, changes=HIRO + "evaluation_environment.max_episode_steps=60"),
-    "AntMaze_HRAC": dict(
-        level="ant_maze_u12",
-        steps=300,
-        changes=HIRO + ADJACENT + "evaluation_environment.max_episode_steps=60",
-        tolerance=0.02,  # as for every ant that falls onto its legs
-    ),
+    "AntMaze_HAC": dict(ANT, steps=160, changes=HAC + SHORT),
+    "AntMaze_HIRO": dict(steps=300, changes=HIRO + SHORT),
+    "AntMaze_HRAC": dict(ANT, steps=300, changes=HIRO + ADJACENT + SHORT),
     "AntMaze_HRAC, landmarks": dict(
-        level="ant_maze_u12",
+        ANT,
         steps=300,
-        changes=HIRO
-        + ADJACENT
-        + "hierarchy=higl; evaluation_environment.max_episode_steps=60; "
-        + "".join(
-            f"levels.0.agent.actor_terms.0.landmarks.{change}; "
-            for change in ("starts=200", "candidates=30", "near_goal=0", "novelty.every=50")
-        )
-        + "novelty_updates=0.1",
-        tolerance=0.02,
+        changes=HIRO + ADJACENT + LANDMARKS + "hierarchy=higl; novelty_updates=0.1; " + SHORT,
     ),
-    "AntReacher_HAC": dict(
-        steps=160,
-        changes=HAC,
-        tolerance=0.02,  # an ant that falls onto its legs amplifies rounding a thousandfold
-    ),
+    "AntReacher_HAC": dict(steps=160, changes=HAC, tolerance=ANT["tolerance"]),
     "BitFlip_DQN": dict(steps=240, changes=OFF_POLICY + "bits=6"),
     "BitFlip_DQN_HER": dict(steps=240, changes=OFF_POLICY + "bits=6; num_envs=2"),
     "Cables_PPO": dict(steps=256, changes=PPO + "places=4"),
@@ -235,27 +217,24 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "CartPole_SAC": dict(steps=160, changes=OFF_POLICY),
     "Fetch_DDPG_HER": dict(
         steps=160,
-        changes=ONE
-        + EARLY
-        + SMALL
-        + "agent.learning.updates_per_step=0.2; schedule.heatup=40; evaluation_interval=160",
+        changes=MUJOCO.replace("heatup=40; ", "schedule.heatup=40; ").replace(
+            "updates_per_step", "agent.learning.updates_per_step"
+        ),
         package="gymnasium_robotics",
     ),
     "FourRooms_PPO_Options": dict(
         steps=1200, changes=ONE + "schedule.evaluation_interval=1200; num_envs=4; rollout=40"
     ),
     "Gates_HiTS": dict(
-        steps=400,
-        changes=STACK
-        + "evaluation_interval=400; horizon=8; longest=10; "
-        + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+        steps=400, changes=STACK + SELDOM + "horizon=8; longest=10; " + learners(0, 1)
     ),
     "Gates_HiTS, no times, stopping on failure": dict(
         steps=400,
         changes=STACK
-        + "evaluation_interval=400; hierarchy=hac; horizon=8; longest=10; "
+        + SELDOM
+        + "hierarchy=hac; horizon=8; longest=10; "
         + "stack.0.agent.actions=None; stack.0.parts=(StopOnFailure(),); "
-        + learning("stack.0.agent.learner", "stack.1.agent.learner"),
+        + learners(0, 1),
     ),
     "CartPole_CQL": dict(steps=60, changes=FROM_DATA),
     "DMControl_PPO": dict(
@@ -265,8 +244,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         steps=80,
         changes=ONE
         + "environment.max_episode_steps=10; environment.picture_size=40; heatup=20; batch=4; "
-        + "evaluation_interval=60; "
-        + "layers=(16,); features=4; updates_per_step=0.5; agent.memory.capacity=200; "
+        + "evaluation_interval=60; layers=(16,); features=4; updates_per_step=0.5; "
+        + "agent.memory.capacity=200; "
         + "agent.learning.learning_starts=20; agent.learning.report_every=10; "
         + "agent.actor.torso.convolutions=((4, 5, 3), (4, 3, 2)); "
         + "agent.critic.torso.convolutions=((4, 5, 3), (4, 3, 2))",
@@ -316,24 +295,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "Pendulum_HAC, three levels": dict(
         steps=400,
         changes=STACK
-        + "evaluation_interval=400; levels=3; "
-        + "stack.0.horizon=4; stack.1.horizon=4; stack.2.horizon=6; "
-        + learning(*(f"stack.{number}.agent.learner" for number in range(3))),
+        + SELDOM
+        + "levels=3; stack.0.horizon=4; stack.1.horizon=4; stack.2.horizon=6; "
+        + learners(0, 1, 2),
     ),
-    "Pendulum_HAC, flat": dict(
-        steps=400,
-        changes=STACK
-        + "evaluation_interval=400; hierarchy=none; "
-        + learning("levels.0.agent.learner"),
-    ),
+    "Pendulum_HAC, flat": dict(steps=400, changes=FLAT),
     "Pendulum_PPO": dict(steps=256, changes=PPO),
     "Pendulum_SAC": dict(steps=120, changes=OFF_POLICY),
     "PointMass_DIAYN": dict(
         steps=300,
-        changes=ONE
-        + "schedule.evaluation_interval=300; num_envs=2; batch=16; layers=(16, 16); "
-        + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
-        + "levels.1.agent.learning.report_every=10",
+        changes=ONE + SMALL + "schedule.evaluation_interval=300; num_envs=2; " + ONE_SKILL,
     ),
     **{
         f"PointMass_PPO_Skills, {skills}": dict(
@@ -349,23 +320,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "PointMaze_GCIQL, cloning": dict(steps=60, changes=f"{FROM_DATA}; algorithm=gcbc"),
     "PointMaze_HAC": dict(steps=400, changes=HAC),
     "PointMaze_HAC, flat, repeated actions": dict(
-        steps=400,
-        changes=STACK
-        + "evaluation_interval=400; hierarchy=none; exploration=epsilon_z_greedy; "
-        + learning("levels.0.agent.learner"),
+        steps=400, changes=FLAT + "exploration=epsilon_z_greedy; "
     ),
     "PointMaze_HAC, graph": dict(
         steps=400,
-        changes=STACK
-        + "evaluation_interval=400; hierarchy=graph; stack.0.agent.report_every=5; "
-        + learning("stack.1.agent.learner"),
+        changes=STACK + SELDOM + "hierarchy=graph; stack.0.agent.report_every=5; " + learners(1),
     ),
     "PointMaze_HAC, graph below a learner": dict(
         steps=400,
         changes=STACK
-        + "evaluation_interval=400; hierarchy=graph_below; levels=3; stack.0.horizon=8; "
+        + SELDOM
+        + "hierarchy=graph_below; levels=3; stack.0.horizon=8; "
         + "stack.1.horizon=2; stack.2.horizon=10; stack.1.agent.report_every=5; "
-        + learning("stack.0.agent.learner", "stack.2.agent.learner"),
+        + learners(0, 2),
     ),
     "PointMaze_HIQL": dict(steps=60, changes=LEVELS_FROM_DATA),
     "PointMaze_HIRO": dict(
@@ -381,8 +348,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         changes=ONE
         + SMALL
         + "num_envs=2; environment.max_episode_steps=30; schedule.evaluation_interval=160; "
-        + "levels.1.agent.memory.capacity=1000; levels.1.agent.learning.learning_starts=40; "
-        + "levels.1.agent.learning.report_every=10",
+        + ONE_SKILL,
     ),
     "SpeakerListener_MAPPO": dict(steps=120, changes=two_members(16, num_envs=1), package="mpe2"),
     "SpeakerListener_PPO": dict(steps=200, changes=two_members(50, num_envs=2), package="mpe2"),
@@ -395,30 +361,35 @@ SETTINGS: dict[str, dict[str, Any]] = {
         + "schedule.evaluation_interval=600; num_envs=4; rollout=40; recurrence=min_gru",
     ),
     "POPGym_PPO": dict(
-        steps=300, changes=PPO + RECURRENT + "agent.network.torso.middleware=(8,)", package="popgym"
+        steps=300,
+        changes=PPO + RECURRENT + "agent.algorithm.sequence=8; agent.network.torso.middleware=(8,)",
+        package="popgym",
     ),
     "Platform_PPO": dict(steps=256, changes=PPO),
     "Workshop_PPO": dict(
         steps=64,
-        changes=ONE + "num_envs=1; schedule.evaluation_interval=64; task=push; "
-        "agent.algorithm.rollout=8; agent.algorithm.epochs=1; agent.algorithm.minibatch=8; "
-        "environment.max_episode_steps=20",
+        changes=ONE
+        + "num_envs=1; schedule.evaluation_interval=64; task=push; "
+        + below("agent.algorithm", "rollout=8; epochs=1; minibatch=8")
+        + "environment.max_episode_steps=20",
     ),
     "Workshop_PPO_Selector": dict(
         steps=128,
-        changes=ONE + "schedule.evaluation_interval=128; num_envs=1; preempt=True; horizon=4; "
-        "environment.max_episode_steps=20; levels.0.agent.algorithm.rollout=12; "
-        "levels.0.agent.algorithm.minibatch=12; levels.1.agent=UniformAgentParameters(); "
-        "levels.2.agent=UniformAgentParameters(); levels.3.agent=UniformAgentParameters(); ",
+        changes=ONE
+        + "schedule.evaluation_interval=128; num_envs=1; preempt=True; horizon=4; "
+        + "environment.max_episode_steps=20; "
+        + below("levels.0.agent.algorithm", "rollout=12; minibatch=12")
+        + "".join(f"levels.{number}.agent=UniformAgentParameters(); " for number in (1, 2, 3)),
         tolerance=1e-4,  # twelve advantages that differ by a hundredth of the values, normalised
     ),
-    "TMaze_PPO": dict(steps=300, changes=PPO + RECURRENT + "length=4"),
+    "TMaze_PPO": dict(steps=300, changes=PPO + RECURRENT + "agent.algorithm.sequence=8; length=4"),
     "TMaze_DQN": dict(
         steps=300,
-        changes=ONE + REPLAY + "agent.network.torso.embedder=(8,); "
-        "agent.network.torso.recurrence.size=8; schedule.evaluation_interval=300; "
-        "num_envs=4; length=4; "
-        "agent.memory.draws.length=8; agent.memory.draws.burn_in=2; recurrence=lstm",
+        changes=ONE
+        + REPLAY
+        + RECURRENT
+        + "schedule.evaluation_interval=300; num_envs=4; length=4; "
+        + "agent.memory.draws.length=8; agent.memory.draws.burn_in=2; recurrence=lstm",
     ),
 }
 """Settings of each run by its name, which begins with its preset where that is a shipped one."""

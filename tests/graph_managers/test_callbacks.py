@@ -14,6 +14,7 @@ from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers import BasicRLGraphManager
+from tests.agents.resuming import after, assert_resumes
 from tests.graph_managers.small_runs import parameters
 
 TASK = Runtime(seed=1, device="cpu")
@@ -156,24 +157,11 @@ def test_callbacks_leave_the_numbers_of_a_run_as_they_are():
     followed.close()
 
 
-@pytest.mark.parametrize("stop_at", ["evaluation", "note"])
-def test_a_resumed_callback_continues_where_it_was(stop_at):
-    whole = manager_with(Counting(), doubled)
-    expected = said(whole.improve())
-    whole.close()
-    broken, records = manager_with(Counting(), doubled), []
-    for record in broken.improve():
-        records.append(record)
-        if record.kind == stop_at and broken.progress.is_settled:
-            break
-    if stop_at == "evaluation":
-        assert "note" in [r.kind for r in records], "an evaluation with notes is settled after them"
-    state = broken.state_dict()
-    broken.close()
-    resumed = manager_with(Counting(), doubled)
-    resumed.load_state_dict(state)
-    assert said([*records, *resumed.improve()]) == expected
-    resumed.close()
+def test_a_resumed_callback_continues_where_it_was(tmp_path):
+    def build(seed):
+        return manager_with(Counting(), doubled)
+
+    assert_resumes(build, tmp_path, after(140), after(270), kinds=("note", "evaluation"))
 
 
 def test_a_stop_ends_training_with_an_evaluation_and_its_reason():
@@ -210,43 +198,6 @@ def test_callbacks_state_of_missing_callback_warns():
     with pytest.warns(CoachWarning):
         fewer.load_state_dict(state)
     fewer.close()
-
-
-def test_a_closed_graph_closes_its_callbacks():
-    class Open(Counting):
-        is_closed = False
-
-        def close(self):
-            self.is_closed = True
-
-    callback = Open()
-    manager = manager_with(callback)
-    assert not callback.is_closed
-    manager.close()
-    assert callback.is_closed
-
-
-def pictured(record, run):
-    """What is seen of each evaluation, as a histogram and as a picture."""
-    if record.kind != "evaluation":
-        return None
-    rewards = record.arrays["episode/reward"]
-    return run.note(
-        arrays={"own/rewards": rewards}, images={"own/map": np.full((2, 3), 7, np.uint8)}
-    )
-
-
-def test_note_has_histograms_and_pictures():
-    manager = manager_with(pictured)
-    notes = [each for each in manager.improve() if each.kind == "note"]
-    manager.close()
-    assert notes
-    for note in notes:
-        bins = note.arrays["own/rewards"]
-        assert bins.shape == (30, 3)
-        assert bins[:, 2].sum() > 0
-        assert note.images["own/map"].tolist() == [[7, 7, 7], [7, 7, 7]]
-        assert not note.scalars
 
 
 def test_note_names_are_printable():

@@ -3,17 +3,14 @@
 import numpy as np
 import pytest
 
+import coach_rl as rl
 from coach_rl.core.records import EnvResponse
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.graph_managers import BasicRLGraphManager
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
-from tests.builders import flat, ppo
+from tests.builders import created, flat, ppo
 
 
 def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
-    environment = GymnasiumParameters(level="success_reporters:EveryOther", kwargs=kwargs)
+    environment = rl.GymnasiumParameters(level="success_reporters:EveryOther", kwargs=kwargs)
     params = flat(
         ppo(100),
         environment,
@@ -22,12 +19,11 @@ def graph(num_envs, *, testing_envs=None, evaluated_elsewhere=False, **kwargs):
         training=200,
         evaluation_episodes=testing_envs or num_envs,
     )
-    return BasicRLGraphManager(params)
+    return created(params)
 
 
 def evaluated(manager, episodes, seed):
-    record = manager.evaluate(EnvironmentEpisodes(episodes), seed=seed)
-    return record
+    return manager.evaluate(rl.EnvironmentEpisodes(episodes), seed=seed)
 
 
 def answer(success=None, mask=None, *, over, key="is_success"):
@@ -55,7 +51,6 @@ def answer(success=None, mask=None, *, over, key="is_success"):
 @pytest.mark.parametrize("seed", [4, 5])
 def test_success_rate_is_half_when_4_of_8_episodes_succeed(tells, key, num_envs, seed):
     with graph(num_envs, tells=tells, key=key) as manager:
-        manager.create_graph(Runtime(device="cpu"))
         record = evaluated(manager, 8, seed)
     assert record.scalars["evaluation/success_rate"] == 0.5
     assert record.scalars["evaluation/success_any_rate"] == 0.5
@@ -66,7 +61,6 @@ def test_success_rate_is_half_when_4_of_8_episodes_succeed(tells, key, num_envs,
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 def test_success_any_rate_early_success_counts(num_envs):
     with graph(num_envs, tells="early") as manager:
-        manager.create_graph(Runtime(device="cpu"))
         record = evaluated(manager, 8, 4)
     assert record.scalars["evaluation/success_rate"] == 0.0
     assert record.scalars["evaluation/success_any_rate"] == 0.5
@@ -75,7 +69,6 @@ def test_success_any_rate_early_success_counts(num_envs):
 @pytest.mark.parametrize("num_envs", [1, 2, 8])
 def test_success_rate_unreported_training_episodes_count(num_envs):
     with graph(num_envs) as manager:
-        manager.create_graph(Runtime(device="cpu"))
         episodes = [record for record in manager.improve() if record.kind == "episode"]
     told = ["episode/success" in episode.scalars for episode in episodes]
     first = told.index(True)
@@ -89,7 +82,6 @@ def test_success_rate_unreported_training_episodes_count(num_envs):
 
 def test_success_rate_never_reported_is_missing():
     with graph(2, tells="never") as manager:
-        manager.create_graph(Runtime(device="cpu"))
         records = [*manager.improve(), evaluated(manager, 8, 4)]
     names = {name for record in records for name in (*record.scalars, *record.arrays)}
     assert "episode/reward" in names
@@ -100,7 +92,6 @@ def test_success_rate_never_reported_is_missing():
 def test_success_rate_unreported_evaluation_is_zero(trains_first):
     """Seed 5 begins with an episode that fails; alone it cannot show that success is ever told."""
     with graph(1, evaluated_elsewhere=not trains_first) as manager:
-        manager.create_graph(Runtime(device="cpu"))
         assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
         if trains_first:
             list(manager.improve())
@@ -111,14 +102,12 @@ def test_success_rate_unreported_evaluation_is_zero(trains_first):
     assert known.scalars["evaluation/success_rate"] == 0.0
     assert known.arrays["episode/success"].tolist() == [0.0]
     with graph(1, evaluated_elsewhere=not trains_first) as other:
-        other.create_graph(Runtime(device="cpu"))
         other.load_state_dict(state)
         assert evaluated(other, 1, 5).scalars["evaluation/success_rate"] == 0.0
 
 
 def test_success_rate_other_evaluation_environment_is_missing():
     with graph(1, evaluated_elsewhere=True) as manager:
-        manager.create_graph(Runtime(device="cpu"))
         list(manager.improve())
         assert "evaluation/success_rate" not in evaluated(manager, 1, 5).scalars
 
@@ -137,6 +126,6 @@ def test_episode_tracker_restored_reports_success():
     tracker.note(answer([True, False], over=[False, False]))
     other.load_state_dict(tracker.state_dict())
     assert other.reports_success
-    finished = other.note(answer(over=[True, True]))
+    finished = other.note(answer([False, False], over=[True, True]))
     assert finished.success.tolist() == [0.0, 0.0]
     assert finished.success_any.tolist() == [1.0, 0.0]

@@ -11,6 +11,7 @@ from coach_rl.core.seeding import integer_seed
 from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.graph_managers.evaluations import EvaluationStopped, play
 from coach_rl.graph_managers.graph import Graph
+from tests.builders import created
 from tests.graph_managers.small_runs import parameters
 
 TASK = rl.Runtime(seed=1, device="cpu")
@@ -18,10 +19,8 @@ TASK = rl.Runtime(seed=1, device="cpu")
 
 def test_evaluations_may_have_an_environment_of_their_own():
     shorter = rl.PointMassParameters(max_episode_steps=7)
-    manager = rl.BasicRLGraphManager(replace(parameters(), evaluation_environment=shorter))
-    manager.create_graph(rl.Runtime(device="cpu"))
-    records = list(manager.improve())
-    manager.close()
+    with created(replace(parameters(), evaluation_environment=shorter)) as manager:
+        records = list(manager.improve())
     tested = [r.arrays["episode/length"].tolist() for r in records if r.kind == "evaluation"]
     assert tested == [[7] * 3] * 4
     trained = [r.scalars["episode/length"] for r in records if r.kind == "episode"]
@@ -29,41 +28,39 @@ def test_evaluations_may_have_an_environment_of_their_own():
 
 
 def test_evaluation_plays_every_row_its_share():
-    manager = rl.BasicRLGraphManager(parameters(evaluation_episodes=rl.EnvironmentEpisodes(16)))
-    manager.create_graph(rl.Runtime(device="cpu"))
-    record = manager.evaluate(rl.EnvironmentEpisodes(21))
-    assert len(record.arrays["episode/reward"]) == 21
-    assert record.scalars["evaluation/episodes"] == 21
-    again = manager.evaluate(rl.EnvironmentEpisodes(21))
-    np.testing.assert_array_equal(record.arrays["episode/reward"], again.arrays["episode/reward"])
-    fresh = manager.evaluate(rl.EnvironmentEpisodes(21), seed=99)
-    assert not np.array_equal(record.arrays["episode/reward"], fresh.arrays["episode/reward"])
-    manager.close()
+    with created(parameters(evaluation_episodes=rl.EnvironmentEpisodes(16))) as manager:
+        record = manager.evaluate(rl.EnvironmentEpisodes(21))
+        assert len(record.arrays["episode/reward"]) == 21
+        assert record.scalars["evaluation/episodes"] == 21
+        again = manager.evaluate(rl.EnvironmentEpisodes(21))
+        np.testing.assert_array_equal(
+            record.arrays["episode/reward"], again.arrays["episode/reward"]
+        )
+        fresh = manager.evaluate(rl.EnvironmentEpisodes(21), seed=99)
+        assert not np.array_equal(record.arrays["episode/reward"], fresh.arrays["episode/reward"])
 
 
 def test_evaluations_of_other_seeds_share_no_episode():
-    manager = rl.BasicRLGraphManager(parameters(evaluation_episodes=rl.EnvironmentEpisodes(8)))
-    manager.create_graph(rl.Runtime(seed=1, device="cpu"))
-    episodes = rl.EnvironmentEpisodes(8)
+    with created(parameters(evaluation_episodes=rl.EnvironmentEpisodes(8)), 1) as manager:
+        episodes = rl.EnvironmentEpisodes(8)
 
-    def rewards(seed):
-        return manager.evaluate(episodes, seed=seed).arrays["episode/reward"].tolist()
+        def rewards(seed):
+            return manager.evaluate(episodes, seed=seed).arrays["episode/reward"].tolist()
 
-    played = [rewards(seed) for seed in (0, 1, 2, 9, 2**40)]
-    assert len({reward for run in played for reward in run}) == 5 * 8
-    assert rewards(1) == played[1]
-    # Those of the final evaluation of a run with that seed: row i starts from its seed + i.
-    seed = integer_seed(1, "final evaluation")
-    scores = play(manager.graph.evaluation, episodes, seed=seed)
-    assert scores.episodes.reward.tolist() == played[1]
-    manager.close()
+        played = [rewards(seed) for seed in (0, 1, 2, 9, 2**40)]
+        assert len({reward for run in played for reward in run}) == 5 * 8
+        assert rewards(1) == played[1]
+        # Those of the final evaluation of a run with that seed: row i starts from its seed + i.
+        seed = integer_seed(1, "final evaluation")
+        scores = play(manager.graph.evaluation, episodes, seed=seed)
+        assert scores.episodes.reward.tolist() == played[1]
 
 
 def test_an_agent_that_draws_its_actions_plays_alike_in_each_evaluation():
-    manager = rl.BasicRLGraphManager(replace(parameters(), agent=rl.UniformAgentParameters()))
-    manager.create_graph(rl.Runtime(device="cpu"))
-    rewards = [manager.evaluate(rl.EnvironmentEpisodes(n)).arrays["episode/reward"] for n in (6, 6)]
-    manager.close()
+    with created(replace(parameters(), agent=rl.UniformAgentParameters())) as manager:
+        rewards = [
+            manager.evaluate(rl.EnvironmentEpisodes(n)).arrays["episode/reward"] for n in (6, 6)
+        ]
     np.testing.assert_array_equal(*rewards)
     assert len(set(rewards[0])) == 6
 
@@ -140,29 +137,15 @@ def test_a_run_stopped_amid_an_evaluation_makes_it_again_and_ends_as_if_never_st
         manager.close()
 
 
-def test_a_record_says_that_an_evaluation_begins():
-    manager = rl.BasicRLGraphManager(parameters())
-    manager.create_graph(TASK)
-    records = list(manager.improve())
-    manager.close()
-    for place, record in enumerate(records):
-        if record.kind == "evaluation":
-            before = records[place - 1]
-            assert (before.kind, before.phase) == ("phase", Phase.TEST)
-            assert before.environment_steps == record.environment_steps
-
-
 @pytest.mark.parametrize("episodes", [3, 7])
 def test_evaluation_step_limit_cuts_off_episodes(episodes):
-    manager = rl.BasicRLGraphManager(parameters(evaluation_step_limit=20))
-    manager.create_graph(TASK)
-    with pytest.warns(rl.CoachWarning):
-        record = manager.evaluate(rl.EnvironmentEpisodes(episodes))
-    assert record.arrays["episode/length"].tolist() == [20] * episodes
-    assert record.scalars["evaluation/episodes_cut_off"] == episodes
-    # Rows begin anew after a cut: no episode is the rest of another.
-    assert len(set(record.arrays["episode/reward"].tolist())) == episodes
-    manager.close()
+    with created(parameters(evaluation_step_limit=20), 1) as manager:
+        with pytest.warns(rl.CoachWarning):
+            record = manager.evaluate(rl.EnvironmentEpisodes(episodes))
+        assert record.arrays["episode/length"].tolist() == [20] * episodes
+        assert record.scalars["evaluation/episodes_cut_off"] == episodes
+        # Rows begin anew after a cut: no episode is the rest of another.
+        assert len(set(record.arrays["episode/reward"].tolist())) == episodes
 
 
 def test_a_step_limit_that_no_episode_reaches_changes_nothing():

@@ -4,21 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentSteps
-from coach_rl.graph_managers import BasicRLGraphManager, ValidationParameters
+import coach_rl as rl
 from coach_rl.graph_managers.evaluations import MAX_PENDING
 from tests.graph_managers.small_runs import parameters
 
-TASK = Runtime(seed=1, device="cpu")
+TASK = rl.Runtime(seed=1, device="cpu")
 
 
 class SlowEvaluator:
     """Answers when it has been looked at so many times since it was asked."""
 
     def __init__(self, experiment, looks):
-        self._manager = BasicRLGraphManager(experiment)
+        self._manager = rl.BasicRLGraphManager(experiment)
         self._manager.create_graph(TASK, training=False)
         self._looks, self._left = looks, looks
         self.asked, self.most, self.forgotten = [], 0, 0
@@ -41,7 +38,7 @@ class SlowEvaluator:
 
 
 def manager_of(experiment):
-    manager = BasicRLGraphManager(experiment)
+    manager = rl.BasicRLGraphManager(experiment)
     manager.create_graph(TASK)
     return manager
 
@@ -54,10 +51,15 @@ def evaluations(records):
     ]
 
 
+@pytest.fixture(scope="module")
+def here():
+    """The evaluations of a run that makes them itself."""
+    return evaluations(manager_of(parameters()).improve())
+
+
 @pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("looks", [1, 7, 40, 10_000])
-def test_late_results_are_those_of_evaluations_in_between(looks):
-    here = evaluations(manager_of(parameters()).improve())
+def test_late_results_are_those_of_evaluations_in_between(looks, here):
     evaluator = SlowEvaluator(parameters(), looks)
     manager = manager_of(parameters())
     assert evaluations(manager.improve(evaluator=evaluator)) == here
@@ -67,7 +69,7 @@ def test_late_results_are_those_of_evaluations_in_between(looks):
 
 def test_a_late_result_ends_a_run_that_is_solved_and_nobody_needs_later_ones():
     schedule = replace(parameters().schedule, until_solved=True)
-    target = ValidationParameters(reward=-1e9)
+    target = rl.ValidationParameters(reward=-1e9)
     solved = replace(parameters(), schedule=schedule, validation=target)
     evaluator = SlowEvaluator(solved, looks=60)
     manager = manager_of(solved)
@@ -80,7 +82,7 @@ def test_a_late_result_ends_a_run_that_is_solved_and_nobody_needs_later_ones():
 
 
 def test_training_waits_where_too_many_evaluations_are_to_come():
-    often = parameters(evaluation_interval=EnvironmentSteps(20))
+    often = parameters(evaluation_interval=rl.EnvironmentSteps(20))
     evaluator = SlowEvaluator(often, looks=10_000)
     here = evaluations(manager_of(often).improve())
     assert evaluations(manager_of(often).improve(evaluator=evaluator)) == here
@@ -98,8 +100,7 @@ def test_a_run_says_that_it_waits_for_evaluations():
     assert said[-1] == ""
 
 
-def test_evaluator_saved_state_has_pending_evaluations():
-    here = evaluations(manager_of(parameters()).improve())
+def test_evaluator_saved_state_has_pending_evaluations(here):
     first, heard = manager_of(parameters()), []
     for record in first.improve(evaluator=SlowEvaluator(parameters(), 10_000)):
         heard.append(record)
@@ -110,7 +111,7 @@ def test_evaluator_saved_state_has_pending_evaluations():
     resumed = manager_of(parameters())
     resumed.load_state_dict(state)
     assert resumed.evaluations.is_awaited
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(rl.ConfigurationError):
         next(resumed.improve())
     rest = resumed.improve(evaluator=SlowEvaluator(parameters(), 30))
     assert evaluations(rest) == here

@@ -9,8 +9,8 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.errors import NonFiniteError
 from coach_rl.core.parts import trajectories_of
-from coach_rl.extensions.testing.states import assert_same_state
 from coach_rl.sessions.session import run_experiment
+from tests.agents.resuming import after, assert_resumes
 from tests.builders import flat, graph
 from tests.graph_managers.small_runs import ppo
 
@@ -144,26 +144,15 @@ def test_ppo_bootstraps_before_a_fault():
 
 @pytest.mark.drawn(one_of=3)
 @pytest.mark.parametrize("name", RUNS)
-def test_stopped_and_resumed_between_faults(name):
-    with created(RUNS[name]) as whole:
-        list(whole.improve())
-        expected = whole.state_dict()
-        assert whole.graph.tracker.faults == {"raised": expected["tracker"]["faults"]["raised"]}
-        with created(RUNS[name]) as first, created(RUNS[name]) as second:
-            for record in first.improve():
-                if record.environment_steps >= 290 and first.progress.is_settled:
-                    break
-            second.load_state_dict(first.state_dict())
-            assert second.graph.tracker.faults["raised"] > 0
-            list(second.improve())
-            assert_same_state(without_times(second.state_dict()), without_times(expected))
+def test_stopped_and_resumed_between_faults(name, tmp_path):
+    def has_failed(manager):
+        return manager.graph.tracker.faults.get("raised", 0) > 0
 
+    def build(seed):
+        return created(RUNS[name])
 
-def without_times(state):
-    progress = {
-        name: value for name, value in state["progress"].items() if not name.endswith("_seconds")
-    }
-    return {**state, "progress": progress}
+    kinds = ("fault", "episode", "train")
+    assert_resumes(build, tmp_path, after(290, has_failed), kinds=kinds)
 
 
 def test_fault_records_say_what_happened():

@@ -1,7 +1,5 @@
 """The experiment loop: phases, counters, evaluations apart, going on bit for bit after a stop."""
 
-import json
-import subprocess
 import sys
 from collections import Counter
 from contextlib import closing
@@ -50,8 +48,14 @@ def finished(params, seed=0):
     return records, state
 
 
-def test_phases_counters_and_records():
-    records, state = finished(parameters())
+@pytest.fixture(scope="module")
+def straight():
+    """Records and state of a run that is not interrupted."""
+    return finished(parameters())
+
+
+def test_phases_counters_and_records(straight):
+    records, state = straight
     kinds = Counter(record.kind for record in records)
     phases = [r.phase for r in records if r.kind == "phase"]
     assert phases == [Phase.HEATUP, Phase.TRAIN, *[Phase.TEST] * 4]
@@ -68,91 +72,41 @@ def test_phases_counters_and_records():
     assert records[-1].episodes == episodes
 
 
-def test_same_seed_same_numbers_other_seed_other_numbers():
-    _, one = finished(parameters(), seed=1)
-    _, same = finished(parameters(), seed=1)
+def test_same_seed_same_numbers_other_seed_other_numbers(straight):
+    _, one = straight
+    _, same = finished(parameters())
     _, other = finished(parameters(), seed=2)
     assert_same_state(one, same)
     weights = [s["agents"]["main"]["network"]["online"]["policy_head.weight"] for s in (one, other)]
     assert not torch.equal(*weights)
 
 
-def test_evaluations_change_nothing():
-    _, often = finished(parameters())
+def test_evaluations_change_nothing(straight):
     _, never = finished(parameters(evaluation_interval=None))
-    for state in (often, never):
-        for name in ("next_evaluation", "announced_at", "evaluated_at"):
-            del state["progress"][name]
-    assert_same_state(often, never)
+    _, often = straight
+    times = ("next_evaluation", "announced_at", "evaluated_at")
+    progress = {name: never["progress"][name] for name in times}
+    assert_same_state({**often, "progress": often["progress"] | progress}, never)
 
 
 def test_a_run_stopped_before_its_last_evaluation_still_makes_it():
-    manager = rl.BasicRLGraphManager(parameters())
-    manager.create_graph(rl.Runtime(device="cpu"))
-    for record in manager.improve():
-        if record.environment_steps == 400:
-            break
-    assert record.kind != "evaluation"
-    rest = list(manager.improve())
-    assert [r.kind for r in rest if r.kind == "evaluation"] == ["evaluation"]
-    assert list(manager.improve()) == []
-    manager.close()
+    with created(parameters()) as manager:
+        for record in manager.improve():
+            if record.environment_steps == 400:
+                break
+        assert record.kind != "evaluation"
+        rest = list(manager.improve())
+        assert [r.kind for r in rest if r.kind == "evaluation"] == ["evaluation"]
+        assert list(manager.improve()) == []
 
 
-def test_breaking_out_and_going_on_equals_not_stopping():
-    manager = rl.BasicRLGraphManager(parameters())
-    manager.create_graph(rl.Runtime(device="cpu"))
-    for record in manager.improve():
-        if record.kind == "train":
-            break
-    list(manager.improve())
-    _, straight = finished(parameters())
-    assert_same_state(manager.state_dict(), straight)
-    manager.close()
-
-
-CONTINUE = """
-import sys
-from pathlib import Path
-import torch
-sys.path.insert(0, {tests!r})
-from tests.graph_managers.test_graph_manager import everything_on
-from coach_rl.runs.checkpoint import read_checkpoint, write_checkpoint
-from coach_rl.core.runtime import Runtime
-from coach_rl.graph_managers import BasicRLGraphManager
-torch.set_num_threads(1)
-manager = BasicRLGraphManager(everything_on())
-manager.create_graph(Runtime(seed=3, device="cpu"))
-manager.load_state_dict(read_checkpoint(Path({half!r})).state)
-for _ in manager.improve():
-    pass
-write_checkpoint(Path({whole!r}), manager.state_dict(), {{}})
-manager.close()
-"""
-
-
-@pytest.mark.drawn(one_of=3)
-@pytest.mark.parametrize("stop_at", [60, 303, 450])
-def test_a_new_process_resumes_bit_for_bit(tmp_path, stop_at):
-    """In heat-up, in the middle of a rollout, and later."""
-    torch.set_num_threads(1)
-    manager = rl.BasicRLGraphManager(everything_on())
-    manager.create_graph(rl.Runtime(seed=3, device="cpu"))
-    saved = False
-    for record in manager.improve():
-        if not saved and record.environment_steps >= stop_at:
-            write_checkpoint(tmp_path / "half", manager.state_dict(), {})
-            saved = True
-    assert saved
-    straight = manager.state_dict()
-    manager.close()
-    script = CONTINUE.format(
-        tests=str(__file__.rsplit("/", 1)[0]),
-        half=str(tmp_path / "half"),
-        whole=str(tmp_path / "whole"),
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
-    assert_same_state(read_checkpoint(tmp_path / "whole").state, straight)
+def test_breaking_out_and_going_on_equals_not_stopping(straight):
+    with created(parameters()) as manager:
+        for record in manager.improve():
+            if record.kind == "train":
+                break
+        list(manager.improve())
+        assert_same_state(manager.state_dict(), straight[1])
 
 
 def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
@@ -165,12 +119,10 @@ def test_graph_manager_without_training_evaluates_a_loaded_state(monkeypatch):
 
     monkeypatch.setattr(rl.MujocoParameters, "build", noted)
     described = everything_on()
-    manager = rl.BasicRLGraphManager(described)
-    manager.create_graph(rl.Runtime(seed=3, device="cpu"))
-    manager.run()
-    state = manager.state_dict()
-    expected = manager.evaluate(rl.EnvironmentEpisodes(3))
-    manager.close()
+    with created(described, 3) as manager:
+        manager.run()
+        state = manager.state_dict()
+        expected = manager.evaluate(rl.EnvironmentEpisodes(3))
     assert built == [described.num_envs, 2]
     state["training"]["top"] = state["tracker"] = None  # of environments
     tester = rl.BasicRLGraphManager(described)
@@ -214,17 +166,9 @@ def test_a_run_on_the_gpu_can_be_saved_and_continues_on_the_cpu(tmp_path):
             break
     write_checkpoint(tmp_path / "half", manager.state_dict(), {})
     manager.close()
-    other = rl.BasicRLGraphManager(everything_on())
-    other.create_graph(rl.Runtime(device="cpu"))
-    other.load_state_dict(read_checkpoint(tmp_path / "half").state)
-    assert list(other.improve())[-1].environment_steps == 900
-    other.close()
-
-
-def test_records_can_be_written_as_json():
-    records, _ = finished(parameters())
-    for record in records:
-        json.dumps(dict(record.scalars), allow_nan=False)
+    with created(everything_on()) as other:
+        other.load_state_dict(read_checkpoint(tmp_path / "half").state)
+        assert list(other.improve())[-1].environment_steps == 900
 
 
 def leaves(*_):

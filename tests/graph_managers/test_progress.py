@@ -9,8 +9,7 @@ import pytest
 import coach_rl as rl
 from coach_rl.core.clock import Clock
 from coach_rl.core.log_records import LogRecord
-from coach_rl.core.steps import RunLength
-from coach_rl.extensions.testing.states import assert_same_state
+from tests.agents.resuming import after, assert_resumes
 from tests.graph_managers.small_runs import parameters, ppo
 
 
@@ -21,12 +20,12 @@ def created(params: rl.BasicGraphParameters) -> rl.BasicRLGraphManager:
 
 
 @pytest.fixture
-def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock that moves on by a second whenever it is read, and by hand."""
+def seconds(monkeypatch):
+    """A clock that moves on by four seconds whenever it is read, and by hand."""
     now = [0.0]
 
     def read() -> float:
-        now[0] += 1.0
+        now[0] += 4.0
         return now[0]
 
     monkeypatch.setattr(time, "perf_counter", read)
@@ -36,7 +35,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(
     "length", [rl.EnvironmentEpisodes(6), rl.TrainingSteps(20), rl.EnvironmentSteps(90)]
 )
-def test_training_ends_when_its_length_is_reached(length: RunLength) -> None:
+def test_training_ends_when_its_length_is_reached(length):
     with created(parameters(training=length, heatup=0, progress_interval=4)) as manager:
         records = list(manager.improve())
         assert manager.progress.ending == length.noun
@@ -46,7 +45,7 @@ def test_training_ends_when_its_length_is_reached(length: RunLength) -> None:
 
 
 @pytest.mark.parametrize("interval", [rl.EnvironmentEpisodes(5), rl.TrainingSteps(16)])
-def test_evaluations_come_at_intervals_of_any_unit(interval: RunLength) -> None:
+def test_evaluations_come_at_intervals_of_any_unit(interval):
     with created(parameters(evaluation_interval=interval, training=1_000)) as manager:
         records = [each for each in manager.improve() if each.kind == "evaluation"]
     counts = [interval.counted(each) for each in records]
@@ -55,7 +54,7 @@ def test_evaluations_come_at_intervals_of_any_unit(interval: RunLength) -> None:
         assert number * interval.count <= count < (number + 1) * interval.count
 
 
-def test_hours_are_the_runs_own_time_without_pauses(seconds: list[float]) -> None:
+def test_hours_are_the_runs_own_time_without_pauses(seconds):
     params = parameters(training=rl.Hours(0.2), heatup=0)
     with created(params) as manager:
         for record in manager.improve():
@@ -71,7 +70,7 @@ def test_hours_are_the_runs_own_time_without_pauses(seconds: list[float]) -> Non
     assert 720 <= last.wall_seconds < 720 + 200
 
 
-def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds: list[float]) -> None:
+def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds):
     falling = rl.LinearSchedule(start=1.0, end=0.0)
     params = parameters(training=100_000, stop_after=rl.Hours(0.2))
     with created(params) as manager:
@@ -84,27 +83,14 @@ def test_a_limit_in_hours_leaves_the_planned_training_as_it_is(seconds: list[flo
 @pytest.mark.parametrize(
     "length", [rl.EnvironmentEpisodes(25), rl.TrainingSteps(40), rl.EnvironmentSteps(400)]
 )
-def test_runs_of_every_unit_resume_bit_for_bit(length: RunLength) -> None:
+def test_runs_of_every_unit_resume_bit_for_bit(tmp_path, length):
     falling = rl.LinearSchedule(start=1.0, end=0.0)
     params = replace(
         parameters(training=length, evaluation_interval=rl.EnvironmentEpisodes(7)),
         agent=ppo(learning_rate_schedule=falling),
     )
-    with created(params) as whole:
-        expected = [(each.kind, each.environment_steps) for each in whole.improve()]
-        final = whole.state_dict()
-    with created(params) as stopped:
-        told: list[tuple[str, int]] = []
-        for record in stopped.improve():
-            told.append((record.kind, record.environment_steps))
-            if stopped.progress.is_settled and len(told) >= len(expected) // 2:
-                break
-        state = stopped.state_dict()
-    with created(params) as resumed:
-        resumed.load_state_dict(state)
-        told += [(each.kind, each.environment_steps) for each in resumed.improve()]
-        assert_same_state(resumed.state_dict()["agents"], final["agents"])
-    assert told == expected
+    kinds = ("train", "evaluation", "episode")
+    assert_resumes(lambda seed: created(params), tmp_path, after(200), kinds=kinds)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +102,7 @@ def test_runs_of_every_unit_resume_bit_for_bit(length: RunLength) -> None:
         (rl.Hours(2), Clock(wall_seconds=3600.0)),
     ],
 )
-def test_schedules_fall_by_the_share_of_a_length_in_any_unit(
-    length: RunLength, half_way: Clock
-) -> None:
+def test_schedules_fall_by_the_share_of_a_length_in_any_unit(length, half_way):
     assert rl.LinearSchedule(start=1.0, end=0.0, over=length)(half_way) == 0.5
     planned = replace(half_way, planned=length)
     assert rl.LinearSchedule(start=1.0, end=0.0)(planned) == 0.5
@@ -137,7 +121,7 @@ def evaluated_at(records: Iterator[LogRecord]) -> list[int]:
     return [each.environment_steps for each in records if each.kind == "evaluation"]
 
 
-def test_a_run_stops_with_the_evaluation_that_reaches_its_target() -> None:
+def test_a_run_stops_with_the_evaluation_that_reaches_its_target():
     with created(solving()) as manager:
         assert evaluated_at(manager.improve()) == [140]  # after 40 steps of heat-up
         assert (manager.progress.ending, manager.progress.solved_at) == ("solved", 140)
@@ -147,7 +131,7 @@ def test_a_run_stops_with_the_evaluation_that_reaches_its_target() -> None:
         assert list(resumed.improve()) == []
 
 
-def test_the_target_is_noted_whether_or_not_the_run_stops_there() -> None:
+def test_the_target_is_noted_whether_or_not_the_run_stops_there():
     with created(solving(stops=False)) as manager:
         assert len(evaluated_at(manager.improve())) == 4
         assert (manager.progress.ending, manager.progress.solved_at) == ("environment steps", 140)
@@ -159,7 +143,7 @@ def test_the_target_is_noted_whether_or_not_the_run_stops_there() -> None:
         )
 
 
-def test_reaching_another_target_does_not_count() -> None:
+def test_reaching_another_target_does_not_count():
     with created(solving()) as manager:
         list(manager.improve())
         state = manager.state_dict()
@@ -182,9 +166,7 @@ def test_reaching_another_target_does_not_count() -> None:
         ({"reward": -5}, {"reward_mean": float("nan")}, False),
     ],
 )
-def test_a_target_is_a_reward_a_success_rate_or_both(
-    target: dict[str, float], scalars: dict[str, float], is_reached: bool
-) -> None:
+def test_a_target_is_a_reward_a_success_rate_or_both(target, scalars, is_reached):
     told = {f"evaluation/{name}": value for name, value in scalars.items()}
     assert rl.ValidationParameters(**target).is_reached(told) == is_reached  # type: ignore[arg-type]  # no steps
 
@@ -197,18 +179,18 @@ def test_a_target_is_a_reward_a_success_rate_or_both(
         (110_000, "mean reward 475 within 100,000 steps: reached at step 110,000, too late"),
     ],
 )
-def test_a_target_is_reported_with_its_time(solved_at: int | None, report: str) -> None:
+def test_a_target_is_reported_with_its_time(solved_at, report):
     target = rl.ValidationParameters(reward=475, within=rl.EnvironmentSteps(100_000))
     assert target.report(solved_at) == report
 
 
-def test_progress_end_in_heatup_warns() -> None:
+def test_progress_end_in_heatup_warns():
     params = parameters(training=rl.EnvironmentEpisodes(2), heatup=100_000)
     with created(params) as manager, pytest.warns(rl.CoachWarning):
         list(manager.improve())
 
 
-def test_progress_length_without_growth_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_length_without_growth_warns_once(monkeypatch):
     monkeypatch.setattr("coach_rl.graph_managers.run_warnings.STANDSTILL", 200)
     params = replace(parameters(training=rl.TrainingSteps(9)), agent=ppo(rollout=100_000))
     warned = pytest.warns(rl.CoachWarning)

@@ -6,16 +6,15 @@ from dataclasses import replace
 import pytest
 
 from coach_rl.core.errors import CoachWarning
-from coach_rl.core.runtime import Runtime
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.environments.toy import PointMassParameters
 from coach_rl.graph_managers import BasicRLGraphManager, run_warnings
+from tests.builders import created
 from tests.graph_managers.small_runs import parameters
 
 
 def begun(params):
-    with BasicRLGraphManager(params) as manager:
-        manager.create_graph(Runtime(device="cpu"))
+    with created(params) as manager:
         next(manager.improve())
 
 

@@ -3,20 +3,17 @@
 import numpy as np
 import pytest
 
+import coach_rl as rl
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.clock import Clock
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.extensions.testing.states import assert_same_state
-from coach_rl.graph_managers import GraphManager
-from coach_rl.graph_managers.arrangement import LevelChain
 from coach_rl.graph_managers.episode_tracker import EpisodeTracker
 from tests.graph_managers.walkers import experiment
 
 
 def build(described, num_envs=3):
     levels = described.levels
-    stack = LevelChain().build_stack(
+    stack = rl.LevelChain().build_stack(
         levels,
         described.environment.build(num_envs=num_envs),
         agent=lambda index, spaces: levels[index].agent.build(
@@ -28,18 +25,6 @@ def build(described, num_envs=3):
     )
     stack.reset(0)
     return stack
-
-
-def test_a_tick_returns_what_every_simulator_answered_however_many_levels_there_are():
-    plain, deep = build(experiment()), build(experiment("upper", "middle"))
-    for tick in range(1, 31):
-        for stack in (plain, deep):
-            answer = stack.tick()
-            assert answer.rows.tolist() == [0, 1, 2]
-            assert answer.duration.tolist() == [1, 1, 1]
-            assert stack.clock.environment_steps == 3 * tick
-    for stack in (plain, deep):
-        stack.close()
 
 
 def test_a_tick_is_recv_of_the_top_level():
@@ -72,10 +57,10 @@ def test_a_restored_stack_continues_with_the_same_answers():
 @pytest.mark.parametrize("episodes", [2, 5])
 def test_an_evaluation_counts_the_sub_episodes_of_its_own_episodes_alone(episodes):
     """Rows whose share is played go on beside the others, and beyond what is counted."""
-    with GraphManager(experiment()) as manager:
-        manager.create_graph(Runtime(seed=1))
+    with rl.GraphManager(experiment()) as manager:
+        manager.create_graph(rl.Runtime(seed=1))
         for _ in range(2):
-            record = manager.evaluate(EnvironmentEpisodes(episodes))
+            record = manager.evaluate(rl.EnvironmentEpisodes(episodes))
             high, low = record.levels
             length = record.arrays["episode/length"]
             assert high.scalars["evaluation_level/sub_episodes"] == episodes

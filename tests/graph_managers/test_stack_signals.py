@@ -1,14 +1,13 @@
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from coach_rl.core.errors import CoachWarning
-from coach_rl.environments.gymnasium import GymnasiumParameters
-from coach_rl.environments.mujoco import MujocoParameters
-from coach_rl.filters import InputFilter
-from coach_rl.graph_managers import BasicRLGraphManager, ScheduleParameters, SignalParameters
+import coach_rl as rl
 from coach_rl.telemetry.summary import by_signal
+from tests.agents.resuming import after, assert_resumes
+from tests.builders import created
 from tests.graph_managers.signalling import ShiftParameters, TellingPPOParameters
 from tests.graph_managers.small_runs import parameters, ppo
 
@@ -16,22 +15,22 @@ VECTORIZATIONS = {"sync": "Counting", "subprocess": "Counting", "vector": "Count
 
 
 def counting(*infos, vectorization="sync", **changes):
-    schedule = ScheduleParameters(
+    schedule = rl.ScheduleParameters(
         training=160, evaluation_interval=80, evaluation_episodes=3, progress_interval=40
     )
     level = f"signalling:{VECTORIZATIONS[vectorization]}"
-    environment = GymnasiumParameters(level=level, vectorization=vectorization, processes=1)
+    environment = rl.GymnasiumParameters(level=level, vectorization=vectorization, processes=1)
     return replace(
         parameters(),
         environment=environment,
         schedule=schedule,
-        signals=SignalParameters(infos=infos),
+        signals=rl.SignalParameters(infos=infos),
         **changes,
     )
 
 
 def records_of(params):
-    with BasicRLGraphManager(params) as graph_manager:
+    with rl.BasicRLGraphManager(params) as graph_manager:
         return list(graph_manager.improve())
 
 
@@ -57,7 +56,7 @@ def test_infos_are_logged_by_name_and_pattern(vectorization):
 
 def test_mujoco_tasks_log_what_gymnasium_reports():
     params = replace(
-        counting("x_velocity", "reward_*"), environment=MujocoParameters(level="half_cheetah")
+        counting("x_velocity", "reward_*"), environment=rl.MujocoParameters(level="half_cheetah")
     )
     schedule = replace(params.schedule, evaluation_interval=None)
     assert set(signals_of(records_of(replace(params, schedule=schedule)))[0]) == {
@@ -80,7 +79,7 @@ def test_nothing_is_logged_where_nothing_is_asked_for():
 
 
 def test_agents_and_filters_note_signals_in_training_and_evaluations():
-    filters = InputFilter(observation={"observation": (ShiftParameters(),)})
+    filters = rl.InputFilter(observation={"observation": (ShiftParameters(),)})
     agent = TellingPPOParameters(**{**vars(ppo()), "input_filter": filters})
     records = records_of(replace(parameters(), agent=agent))
     trained = [each for each in signals_of(records) if "main/round" in each]
@@ -93,7 +92,7 @@ def test_agents_and_filters_note_signals_in_training_and_evaluations():
 
 
 def test_ranges_of_observations_are_logged_by_key():
-    params = replace(counting(), signals=SignalParameters(observations=True))
+    params = replace(counting(), signals=rl.SignalParameters(observations=True))
     (first, *_) = signals_of(records_of(params))
     ranges = first["main/observations/observation"]
     assert (ranges["min"], ranges["max"], ranges["count"]) == (0, 0, 80), (
@@ -112,25 +111,15 @@ def test_listening_changes_no_number():
     assert learned("steps", "bonus") == learned()
 
 
-@pytest.mark.parametrize("after", [3, 11, 25])
-def test_a_resumed_run_has_the_same_statistics(after):
+def test_a_resumed_run_has_the_same_statistics(tmp_path):
     params = counting("steps", "bonus")
     params = replace(params, signals=replace(params.signals, observations=True))
-    whole = [r for r in records_of(params) if r.kind == "signals"]
-    with BasicRLGraphManager(params) as graph_manager:
-        for number, _ in enumerate(graph_manager.improve()):
-            if number >= after and graph_manager.progress.is_settled:
-                break
-        done, state = graph_manager.graph.clock.environment_steps, graph_manager.state_dict()
-    with BasicRLGraphManager(params) as graph_manager:
-        graph_manager.create_graph()
-        graph_manager.load_state_dict(state)
-        rest = [r.scalars for r in graph_manager.improve() if r.kind == "signals"]
-    assert rest == [r.scalars for r in whole if r.environment_steps > done]
+    moments = after(12), after(60)
+    assert_resumes(partial(created, params), tmp_path, *moments, kinds=("signals",))
 
 
 def test_a_pattern_without_a_match_is_said_once_with_the_names_there_are():
-    with pytest.warns(CoachWarning) as said:
+    with pytest.warns(rl.CoachWarning) as said:
         records_of(counting("stepz", "colour", "place", "cost_*"))
     lines = [str(each.message) for each in said]
     assert [line for line in lines if "'stepz'" in line] == [

@@ -5,16 +5,13 @@ from unittest.mock import patch
 
 import pytest
 
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset
-from coach_rl.core.errors import ConfigurationError, ParameterError
-from coach_rl.core.runtime import Runtime
+import coach_rl as rl
 from tests.refusals import check_refused
 
 
 def built(name, **panel):
     """A call that builds the graph manager of a preset, with its panel changed."""
-    return lambda: load_preset(find_preset(name)).build(panel)
+    return lambda: rl.load_preset(rl.find_preset(name)).build(panel)
 
 
 def without_robotics():
@@ -23,10 +20,10 @@ def without_robotics():
         for loaded in [name for name in sys.modules if name.startswith("gymnasium_robotics")]:
             del sys.modules[loaded]
         sys.modules["gymnasium_robotics"] = None
-        manager.create_graph(Runtime(device="cpu"))
+        manager.create_graph(rl.Runtime(device="cpu"))
 
 
-C, P = ConfigurationError, ParameterError
+C, P = rl.ConfigurationError, rl.ParameterError
 
 
 @pytest.mark.parametrize(

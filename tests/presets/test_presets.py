@@ -12,26 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import coach_rl as rl
 import coach_rl.presets
-from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.configuration.extensions import own_extensions
 from coach_rl.configuration.parameters_json import decode, encode
-from coach_rl.configuration.preset_file import load_preset
-from coach_rl.configuration.presets import find_preset, shipped_presets
+from coach_rl.configuration.presets import shipped_presets
 from coach_rl.configuration.trust import OURS_ALONE, code_in_json
-from coach_rl.core.errors import ConfigurationError
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, TrainingSteps
 from coach_rl.environments.mujoco import SHORT_NAMES
-from coach_rl.extensions.scripts.scripted_agent import (
-    ScriptedAgentParameters,
-    UniformAgentParameters,
-)
-from coach_rl.graph_managers import BasicGraphParameters, GraphManager
 from coach_rl.memories import replay_memory
 from coach_rl.presets import Mujoco_PPO, mujoco_tasks
-from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.session import RunSettings, run_experiment
 from tests.samples import drawn
 
 PRESETS = sorted(shipped_presets())
@@ -103,25 +92,25 @@ def preset_case(name, *rest):
 
 @cache
 def loaded(name):
-    return load_preset(find_preset(name))
+    return rl.load_preset(rl.find_preset(name))
 
 
 def load_graph_manager(name, panel):
     return loaded(name).build(panel)
 
 
-def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
+def shortened(manager: rl.GraphManager, steps: int = 600) -> rl.GraphManager:
     """The same experiment, over 600 steps with two train records whatever the algorithm."""
     schedule = replace(
         manager.parameters.schedule,
-        heatup=EnvironmentSteps(0),
-        training=EnvironmentSteps(steps),
-        evaluation_interval=EnvironmentSteps(steps),
-        evaluation_episodes=EnvironmentEpisodes(1),
+        heatup=rl.EnvironmentSteps(0),
+        training=rl.EnvironmentSteps(steps),
+        evaluation_interval=rl.EnvironmentSteps(steps),
+        evaluation_episodes=rl.EnvironmentEpisodes(1),
     )
     parameters = manager.parameters
     if hasattr(parameters, "data"):  # updates from which are counted instead
-        updates = TrainingSteps(20)
+        updates = rl.TrainingSteps(20)
         schedule = replace(schedule, training=updates, evaluation_interval=updates)
         if hasattr(parameters, "stack"):
             stack = tuple(replace(each, agent=counted(each.agent)) for each in parameters.stack)
@@ -132,7 +121,7 @@ def shortened(manager: GraphManager, steps: int = 600) -> GraphManager:
     if hasattr(parameters, "stack"):  # of which the levels are made
         stack = tuple(replace(each, agent=hasty(each.agent)) for each in parameters.stack)
         return type(manager)(replace(parameters, schedule=schedule, stack=stack))
-    if isinstance(parameters, BasicGraphParameters):
+    if isinstance(parameters, rl.BasicGraphParameters):
         agent = hasty(parameters.agent, steps=steps)
         return type(manager)(replace(parameters, schedule=schedule, agent=agent))
     *upper, lowest = parameters.levels
@@ -160,7 +149,7 @@ def hasty(agent, rollout=256, steps=600):
         rollout: Environment steps of a rollout, where the agent learns from them.
         steps: Environment steps of the run; in two thirds of them other agents make 20 updates.
     """
-    if isinstance(agent, ScriptedAgentParameters | UniformAgentParameters):
+    if isinstance(agent, rl.ScriptedAgentParameters | rl.UniformAgentParameters):
         return agent
     if hasattr(agent, "agents"):  # one for each option
         return replace(agent, agents=tuple(hasty(each, 32) for each in agent.agents))
@@ -171,7 +160,7 @@ def hasty(agent, rollout=256, steps=600):
     if hasattr(agent, "members"):
         members = [replace(each, agent=hasty(each.agent)) for each in agent.members]
         return replace(agent, members=tuple(members))
-    if isinstance(agent, OffPolicyAgentParameters):
+    if isinstance(agent, rl.OffPolicyAgentParameters):
         length = getattr(agent.memory.draws, "length", 1)  # a batch has whole sequences
         learning = replace(
             agent.learning,
@@ -181,7 +170,7 @@ def hasty(agent, rollout=256, steps=600):
             batch=min(agent.learning.batch, max(32, length)),
         )
         return replace(agent, learning=learning)
-    algorithm = replace(agent.algorithm, rollout=EnvironmentSteps(rollout), epochs=1)
+    algorithm = replace(agent.algorithm, rollout=rl.EnvironmentSteps(rollout), epochs=1)
     return replace(agent, algorithm=algorithm)
 
 
@@ -229,12 +218,12 @@ def test_levels_of_a_preset_can_be_built(name):
             continue
         assert preset.build({"level": level}).parameters.environment.level.endswith(level)
     if preset.levels:
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(rl.ConfigurationError):
             preset.build({"level": f"{preset.levels[0]}x"})
 
 
 WITH_MEMORIES = ["BitFlip_DQN_HER", "Pendulum_HAC", "Pendulum_SAC", "PointMaze_HIRO"]
-ONE_THREAD = Runtime(device="cpu", threads=1)
+ONE_THREAD = rl.Runtime(device="cpu", threads=1)
 """Two threads of a process wait for each other where tests share the cores."""
 MORE_ROUNDS = {"Workshop_PPO_Selector": 1, "PointMass_PPO_Skills": 5, "TMaze_PPO_Options": 1}
 """Numbers of agents that learn in presets whose upper level decides more often than others."""
@@ -244,7 +233,7 @@ STEPS = {"DMControl_Pixels_SAC": 150}
 """Environment steps of those whose every step is drawn as a picture."""
 
 
-@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=4))
+@pytest.mark.parametrize("name", drawn([preset_case(name) for name in PRESETS], one_of=8))
 def test_preset_trains_and_evaluates(name):
     manager = shortened(load_graph_manager(name, {}), STEPS.get(name, 600))
     manager.create_graph(ONE_THREAD)
@@ -264,11 +253,11 @@ def test_preset_trains_and_evaluates(name):
 @pytest.mark.drawn(one_of=2)
 @pytest.mark.parametrize("name", [name for name in WITH_MEMORIES if name in PRESETS])
 def test_evaluation_needs_no_memory_space(name, tmp_path, monkeypatch):
-    settings = RunSettings(tensorboard=False, final_episodes=EnvironmentEpisodes(2))
+    settings = rl.RunSettings(tensorboard=False, final_episodes=rl.EnvironmentEpisodes(2))
     manager = shortened(load_graph_manager(name, {}), 300)
-    result = run_experiment(manager, ONE_THREAD, name=name, root=tmp_path, settings=settings)
+    result = rl.run_experiment(manager, ONE_THREAD, name=name, root=tmp_path, settings=settings)
     monkeypatch.setattr(replay_memory, "free_host_bytes", lambda: 0)
-    again, _ = evaluate_run(result.folder.path, episodes=EnvironmentEpisodes(2))
+    again, _ = rl.evaluate_run(result.folder.path, episodes=rl.EnvironmentEpisodes(2))
     final = result.summary.evaluation
     assert again.scalars == final.scalars
     np.testing.assert_array_equal(again.arrays["episode/reward"], final.arrays["episode/reward"])
@@ -348,7 +337,7 @@ def test_sac_on_mujoco_has_a_fixed_temperature_by_default(temperature, learned):
 def test_preset_reaches_its_threshold(name, panel):
     manager = load_graph_manager(name, panel)
     validation = manager.parameters.validation
-    manager.create_graph(Runtime(device="cpu"))
+    manager.create_graph(rl.Runtime(device="cpu"))
     reached, seen = False, []
     for record in manager.improve():
         if record.kind == "evaluation" and record.environment_steps <= validation.within.count:

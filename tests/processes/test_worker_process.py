@@ -16,15 +16,8 @@ import psutil
 import pytest
 import torch
 
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    EnvironmentFault,
-    ParameterError,
-    RunError,
-    SpaceError,
-)
+import coach_rl as rl
+from coach_rl.core.errors import CheckpointError, EnvironmentFault, RunError, SpaceError
 from coach_rl.processes import WorkerLost, WorkerProcess
 from coach_rl.processes.worker_messages import WorkerPayload
 from coach_rl.sessions.stop_requests import SAVES, STOPS
@@ -33,7 +26,7 @@ from tests.waiting import PATIENCE, wait_until
 STARTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
 ERRORS = {
     each.__name__: each
-    for each in (CheckpointError, EnvironmentFault, ParameterError, SpaceError, ValueError)
+    for each in (CheckpointError, EnvironmentFault, rl.ParameterError, SpaceError, ValueError)
 }
 
 
@@ -63,7 +56,7 @@ class Counter:
 
     def warn(self, times: int) -> int:
         for number in range(times):
-            warnings.warn(f"count {number}", CoachWarning, stacklevel=1)
+            warnings.warn(f"count {number}", rl.CoachWarning, stacklevel=1)
         return times
 
     def warn_as_a_library(self) -> None:
@@ -109,7 +102,7 @@ def test_worker_calls_are_made_in_order_and_close_returns_the_objects(start_meth
     [
         ("CheckpointError", CheckpointError),
         ("EnvironmentFault", EnvironmentFault),
-        ("ParameterError", ConfigurationError),
+        ("ParameterError", rl.ConfigurationError),
         ("SpaceError", SpaceError),
         ("ValueError", RunError),
     ],

@@ -106,7 +106,7 @@ def entries_in(path: Path) -> dict[str, int]:
     }
 
 
-def test_write_checkpoint_writes_new_entries_only(tmp_path: Path) -> None:
+def test_write_checkpoint_writes_new_entries_only(tmp_path):
     rings = filled(count=40)
     stored = save(tmp_path / "step_1", rings)
     rings.add(0, 5)
@@ -119,9 +119,7 @@ def test_write_checkpoint_writes_new_entries_only(tmp_path: Path) -> None:
     assert entries_in(tmp_path / "step_3") == entries_in(tmp_path / "step_2")
 
 
-def test_write_checkpoint_small_segments_are_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_checkpoint_small_segments_are_merged(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "MERGED_BYTES", 100 * DTYPE.itemsize)
     rings, stored = Rings(1, 10_000), NOTHING_STORED
     written = 0
@@ -137,7 +135,7 @@ def test_write_checkpoint_small_segments_are_merged(
     assert loaded(path, rings).kept() == rings.kept()
 
 
-def test_remove_checkpoint_segment_is_removed_with_its_last_user(tmp_path: Path) -> None:
+def test_remove_checkpoint_segment_is_removed_with_its_last_user(tmp_path):
     rings = filled(capacity=50, count=40)
     stored = save(tmp_path / "step_1", rings)
     rings.add(0, 60)
@@ -150,9 +148,7 @@ def test_remove_checkpoint_segment_is_removed_with_its_last_user(tmp_path: Path)
     assert sorted(path.name for path in tmp_path.rglob("rows_*")) == ["rows_000002.bin"]
 
 
-def test_write_checkpoint_slow_row_keeps_no_segments_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_checkpoint_slow_row_keeps_no_segments_of_others(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "MERGED_BYTES", 0)
     rings, stored = filled(capacity=50, count=1), NOTHING_STORED
     for step in range(40):
@@ -164,7 +160,7 @@ def test_write_checkpoint_slow_row_keeps_no_segments_of_others(
 
 
 @pytest.mark.parametrize("lost", ["missing", "shorter"])
-def test_write_checkpoint_after_a_lost_segment_shares_nothing(tmp_path: Path, lost: str) -> None:
+def test_write_checkpoint_after_a_lost_segment_shares_nothing(tmp_path, lost):
     rings = filled()
     stored = save(tmp_path / "step_1", rings)
     segment = tmp_path / "step_1" / "rows_000001.bin"
@@ -174,9 +170,7 @@ def test_write_checkpoint_after_a_lost_segment_shares_nothing(tmp_path: Path, lo
     assert loaded(tmp_path / "step_2", rings).kept() == rings.kept()
 
 
-def test_write_checkpoint_without_hard_links_copies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_checkpoint_without_hard_links_copies(tmp_path, monkeypatch):
     def refused(*arguments: object) -> None:
         raise PermissionError
 
@@ -197,9 +191,7 @@ actions = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(actions, max_size=40), st.sampled_from([1, 64_000_000]))
-def test_read_checkpoint_any_is_whole_after_any_plan(
-    tmp_path_factory: pytest.TempPathFactory, plan: list[Any], merged: int
-) -> None:
+def test_read_checkpoint_any_is_whole_after_any_plan(tmp_path_factory, plan, merged):
     folder = tmp_path_factory.mktemp("any")
     rings, stored, expected = Rings(3, 20), NOTHING_STORED, dict[Path, list[bytes]]()
     with pytest.MonkeyPatch.context() as patched:
@@ -283,7 +275,7 @@ def assert_whole(checkpoints: list[Path]) -> None:
         assert loaded(path, rings_at(0)).kept() == rings_at(steps_of(path)).kept()
 
 
-def test_kill_at_any_file_operation_leaves_whole_checkpoints(tmp_path: Path) -> None:
+def test_kill_at_any_file_operation_leaves_whole_checkpoints(tmp_path):
     start = tmp_path / "start"
     stored = NOTHING_STORED
     for step in range(3):
@@ -313,7 +305,7 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_read_checkpoint_without_memories_needs_no_segments(tmp_path: Path) -> None:
+def test_read_checkpoint_without_memories_needs_no_segments(tmp_path):
     path = tmp_path / "step_1"
     write_checkpoint(path, {"weights": np.ones(2), **filled().state_dict()}, {})
     (path / "rows_000001.bin").unlink()
@@ -323,7 +315,7 @@ def test_read_checkpoint_without_memories_needs_no_segments(tmp_path: Path) -> N
     assert not checkpoint.has_memories
 
 
-def test_write_checkpoint_memories_can_be_left_out(tmp_path: Path) -> None:
+def test_write_checkpoint_memories_can_be_left_out(tmp_path):
     path = tmp_path / "step_1"
     rings = filled()
     stored = write_checkpoint(path, {"n": 1, **rings.state_dict()}, {}, memories=False)

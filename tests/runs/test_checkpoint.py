@@ -52,7 +52,7 @@ def assert_same(left: Any, right: Any) -> None:
         assert left == right
 
 
-def test_round_trip_every_kind_of_leaf_is_exact(tmp_path: Path) -> None:
+def test_round_trip_every_kind_of_leaf_is_exact(tmp_path):
     state = {
         "numbers": [1, -1, 1 << 127, True, False, None, 0.1, -0.0, math.inf, -math.inf, 1e-320],
         "text": ["", "ü\n", "$array"],
@@ -83,7 +83,7 @@ def test_round_trip_every_kind_of_leaf_is_exact(tmp_path: Path) -> None:
         *("float16", "float32", "float64"),
     ],
 )
-def test_round_trip_numpy_dtype_is_kept(tmp_path: Path, dtype: str) -> None:
+def test_round_trip_numpy_dtype_is_kept(tmp_path, dtype):
     rng = np.random.default_rng(0)
     array = np.frombuffer(rng.bytes(64), dtype) if dtype != "bool" else rng.random(64) < 0.5
     assert_same(round_trip(array, tmp_path), np.array(array))
@@ -92,32 +92,32 @@ def test_round_trip_numpy_dtype_is_kept(tmp_path: Path, dtype: str) -> None:
 @pytest.mark.parametrize(
     "dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"]
 )
-def test_round_trip_torch_dtype_is_kept(tmp_path: Path, dtype: str) -> None:
+def test_round_trip_torch_dtype_is_kept(tmp_path, dtype):
     tensor = torch.randn(5, generator=torch.Generator().manual_seed(0)) * 3
     tensor = tensor.to(getattr(torch, dtype))
     assert_same(round_trip(tensor, tmp_path), tensor)
 
 
-def test_write_checkpoint_refused_state_leaves_nothing(tmp_path: Path) -> None:
+def test_write_checkpoint_refused_state_leaves_nothing(tmp_path):
     with pytest.raises(CheckpointError):
         round_trip(b"bytes", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_round_trip_tensors_that_share_memory_are_equal(tmp_path: Path) -> None:
+def test_round_trip_tensors_that_share_memory_are_equal(tmp_path):
     flat = torch.arange(6.0)
     state = {"all": flat, "part": flat[2:4], "same": flat, "view": flat.view(2, 3)}
     assert_same(round_trip(state, tmp_path), state)
 
 
-def test_round_trip_arrays_are_writable(tmp_path: Path) -> None:
+def test_round_trip_arrays_are_writable(tmp_path):
     back = round_trip({"a": np.zeros(2), "t": torch.zeros(2)}, tmp_path)
     back["a"] += 1
     back["t"] += 1
     assert back["a"].sum() == back["t"].sum() == 2
 
 
-def test_round_trip_big_endian_values_are_kept(tmp_path: Path) -> None:
+def test_round_trip_big_endian_values_are_kept(tmp_path):
     back = round_trip(np.arange(3, dtype=">i4"), tmp_path)
     assert back.tolist() == [0, 1, 2]
 
@@ -137,9 +137,7 @@ states = st.recursive(
 
 
 @given(states)
-def test_round_trip_any_state_is_equal(
-    tmp_path_factory: pytest.TempPathFactory, state: Any
-) -> None:
+def test_round_trip_any_state_is_equal(tmp_path_factory, state):
     assert_same(round_trip(state, tmp_path_factory.mktemp("any")), state)
 
 
@@ -150,7 +148,7 @@ def other_version(path: Path) -> None:
     )
 
 
-def test_find_checkpoint_by_name_and_pointer(tmp_path: Path) -> None:
+def test_find_checkpoint_by_name_and_pointer(tmp_path):
     for steps in (20, 100, 20):
         write_checkpoint(checkpoints.free_path(tmp_path, steps), {}, {})
     names = [path.name for path in checkpoints.list_checkpoints(tmp_path)]
@@ -168,6 +166,6 @@ def test_find_checkpoint_by_name_and_pointer(tmp_path: Path) -> None:
     assert checkpoints.pointed(tmp_path, "best") is None
 
 
-def test_list_checkpoints_leaves_out_unfinished_ones(tmp_path: Path) -> None:
+def test_list_checkpoints_leaves_out_unfinished_ones(tmp_path):
     (tmp_path / ".step_5.new-123").mkdir()
     assert checkpoints.list_checkpoints(tmp_path) == []

@@ -10,16 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+import coach_rl as rl
 from coach_rl.configuration.file_writing import make_folder, without_links
 from coach_rl.core.clock import Phase
-from coach_rl.core.errors import (
-    CheckpointError,
-    CoachWarning,
-    ConfigurationError,
-    UnknownNameError,
-)
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+from coach_rl.core.errors import CheckpointError
 from coach_rl.runs import packing
 from coach_rl.runs.checkpoint import (
     find_checkpoint,
@@ -31,9 +25,7 @@ from coach_rl.runs.folder import RunFolder, find_run
 from coach_rl.runs.lock import GONE_AFTER_SECONDS, LOCK, locked
 from coach_rl.runs.logs import log_notes
 from coach_rl.runs.manifest import Origin
-from coach_rl.sessions.evaluation import evaluate_run
 from coach_rl.sessions.opening import rebuild
-from coach_rl.sessions.session import resume_experiment, run_experiment
 from tests.refusals import check_refused
 from tests.runs.test_appended_entries import filled, flipped, truncated
 from tests.runs.test_checkpoint import other_version, round_trip
@@ -44,13 +36,13 @@ from tests.runs.test_lock import left_by
 from tests.runs.test_logs import cut_logs
 from tests.small_runs import QUIET, change_manifest, manifest_of, preset
 
-C, D, U, W = ConfigurationError, CheckpointError, UnknownNameError, CoachWarning
+C, D, U, W = rl.ConfigurationError, CheckpointError, rl.UnknownNameError, rl.CoachWarning
 Use = Callable[[Path], object]
 HERE = Path()
 
 
 def resume(run: Path, **more: Any) -> None:
-    resume_experiment(run, steps=EnvironmentSteps(200), settings=QUIET, **more)
+    rl.resume_experiment(run, steps=rl.EnvironmentSteps(200), settings=QUIET, **more)
 
 
 def unpacked_below(file: Path) -> None:
@@ -61,7 +53,7 @@ def unpacked_below(file: Path) -> None:
 
 
 def evaluate(run: Path) -> None:
-    evaluate_run(run, episodes=EnvironmentEpisodes(1))
+    rl.evaluate_run(run, episodes=rl.EnvironmentEpisodes(1))
 
 
 def damaged(damage: Use) -> Use:
@@ -248,25 +240,20 @@ FOLDERS: list[tuple[Use, type[Exception], str]] = [
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory):
     """A run of 100 steps."""
     root, origin = tmp_path_factory.mktemp("runs"), Origin(preset=preset())
-    runtime = Runtime(seed=3, device="cpu")
+    runtime = rl.Runtime(seed=3, device="cpu")
     manager = origin.preset.build()
-    return run_experiment(
+    return rl.run_experiment(
         manager, runtime, name="walk", root=root, origin=origin, settings=QUIET
     ).folder.path
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), [*CHECKPOINTS, *FOLDERS])
 def test_run_folder_error_names_value_and_rule(
-    call: Use,
-    kind: type[Exception],
-    message: str,
-    finished: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    call, kind, message, finished, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     run = Path(shutil.copytree(finished, HERE / "walk" / finished.name))
     check_refused(lambda: call(run), kind, message)

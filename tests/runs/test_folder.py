@@ -45,7 +45,7 @@ def make(
     return create_run_folder(root, "walk", manifest, preset.source)
 
 
-def test_create_run_folder_in_the_same_second_has_its_own_name(tmp_path: Path) -> None:
+def test_create_run_folder_in_the_same_second_has_its_own_name(tmp_path):
     folders = {make(tmp_path).path for _ in range(5)}
     assert len(folders) == 5
     assert set((tmp_path / "walk").iterdir()) == folders
@@ -63,9 +63,7 @@ def test_create_run_folder_in_the_same_second_has_its_own_name(tmp_path: Path) -
         ("x" * 300, "x" * 40),
     ],
 )
-def test_create_run_folder_name_has_task_seed_and_time(
-    tmp_path: Path, level: str, word: str
-) -> None:
+def test_create_run_folder_name_has_task_seed_and_time(tmp_path, level, word):
     folder = make(tmp_path, level=level)
     assert re.fullmatch(
         re.escape(word) + r"_seed5_\d{4}(-\d\d){2}_\d\d(-\d\d){2}", folder.path.name
@@ -75,7 +73,7 @@ def test_create_run_folder_name_has_task_seed_and_time(
     assert (manifest["level"], manifest["task"]["seed"]) == (level, 5)
 
 
-def test_runs_in_a_folder_are_in_the_order_they_began(tmp_path: Path) -> None:
+def test_runs_in_a_folder_are_in_the_order_they_began(tmp_path):
     folders = [make(tmp_path) for _ in range(3)]
     for folder, second in zip(folders, (30, 10, 20), strict=True):
         change_manifest(folder, created=f"2026-05-01T10:00:{second}+00:00")
@@ -83,7 +81,7 @@ def test_runs_in_a_folder_are_in_the_order_they_began(tmp_path: Path) -> None:
     assert runs_in(folders[0].path) == runs_in(tmp_path / "nowhere") == []
 
 
-def test_run_whose_folder_is_being_made_is_not_listed(tmp_path: Path) -> None:
+def test_run_whose_folder_is_being_made_is_not_listed(tmp_path):
     folder = make(tmp_path)
     unfinished = folder.path.rename(folder.path.with_name(".new-host-1-x"))
     assert manifests_in(tmp_path / "walk") == runs_in(tmp_path / "walk") == []
@@ -95,7 +93,7 @@ def test_run_whose_folder_is_being_made_is_not_listed(tmp_path: Path) -> None:
         find_folder(tmp_path)
 
 
-def test_rebuild_equals_the_experiment(tmp_path: Path) -> None:
+def test_rebuild_equals_the_experiment(tmp_path):
     folder = make(tmp_path, learning_rate=0.25)
     manager, task, manifest = rebuild(folder)
     assert manager.parameters == PRESET.build({"learning_rate": 0.25}).parameters
@@ -104,7 +102,7 @@ def test_rebuild_equals_the_experiment(tmp_path: Path) -> None:
     assert folder.preset.read_text() == FAKE.read_text()
 
 
-def test_rebuild_classes_of_the_preset_are_those_of_its_copy(tmp_path: Path) -> None:
+def test_rebuild_classes_of_the_preset_are_those_of_its_copy(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(FAKE.read_text() + "\nfrom pathlib import Path\nHOME = Path(__file__).parent\n")
     mine = preset(file)
@@ -129,8 +127,8 @@ def test_rebuild_classes_of_the_preset_are_those_of_its_copy(tmp_path: Path) -> 
     ],
 )
 def test_rebuild_run_from_a_gpu_without_one_changes_what_has_begun(
-    tmp_path: Path, field: str, value: str, has_begun: bool, expected: str
-) -> None:
+    tmp_path, field, value, has_begun, expected
+):
     folder = make(tmp_path, DDPG, {field: value}, device="cuda")
     if has_begun:
         write_checkpoint(folder.checkpoints / "step_100", {}, notes={})
@@ -140,7 +138,7 @@ def test_rebuild_run_from_a_gpu_without_one_changes_what_has_begun(
     assert rebuilt.parameters == DDPG.configure({field: expected}).parameters
 
 
-def test_rebuild_auto_is_the_device_that_it_was(tmp_path: Path) -> None:
+def test_rebuild_auto_is_the_device_that_it_was(tmp_path):
     folder = run_experiment(
         PRESET.build(),
         Runtime(device="auto"),
@@ -154,7 +152,7 @@ def test_rebuild_auto_is_the_device_that_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA devices")
-def test_rebuild_run_from_a_missing_gpu_warns(tmp_path: Path) -> None:
+def test_rebuild_run_from_a_missing_gpu_warns(tmp_path):
     folder = make(tmp_path, DDPG, device="cuda")
     with pytest.warns(CoachWarning):
         _, task, _ = rebuild(folder)
@@ -163,7 +161,7 @@ def test_rebuild_run_from_a_missing_gpu_warns(tmp_path: Path) -> None:
         rebuild(folder, "cuda")
 
 
-def test_rebuild_without_learning_has_no_memory(tmp_path: Path) -> None:
+def test_rebuild_without_learning_has_no_memory(tmp_path):
     folder = make(tmp_path, preset(f"{TWO_LEVELS}:td3_above_td3"))  # a memory on each level
     manager, _, _ = rebuild(folder, learns=False)
     levels = manager.parameters.levels
@@ -199,7 +197,7 @@ def graph_manager():
 """A preset whose environment has parameters of the same names as the engine's."""
 
 
-def test_rebuild_own_parameters_are_kept(tmp_path: Path) -> None:
+def test_rebuild_own_parameters_are_kept(tmp_path):
     (tmp_path / "warehouse.py").write_text(WAREHOUSE)
     warehouse = preset(tmp_path / "warehouse.py")
     folder = make(tmp_path, warehouse, device="cuda")
@@ -213,7 +211,7 @@ def test_rebuild_own_parameters_are_kept(tmp_path: Path) -> None:
         assert parameters.agent.memory.shelves == 7
 
 
-def test_create_run_folder_failed_manifest_leaves_nothing(tmp_path: Path) -> None:
+def test_create_run_folder_failed_manifest_leaves_nothing(tmp_path):
     with pytest.raises(TypeError):
         create_run_folder(tmp_path, "walk", {"x": object()}, None)
     assert list((tmp_path / "walk").iterdir()) == []

@@ -19,16 +19,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from coach_rl.core.errors import CheckpointError, ConfigurationError
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
+import coach_rl as rl
+from coach_rl.core.errors import CheckpointError
 from coach_rl.extensions.testing import assert_same_state
-from coach_rl.graph_managers.parameters import CheckpointParameters
 from coach_rl.runs.checkpoint import list_checkpoints, read_checkpoint
 from coach_rl.runs.lock import RunInUseError, locked
-from coach_rl.sessions.evaluation import evaluate_run
-from coach_rl.sessions.session import fork_experiment, resume_experiment, run_experiment
-from coach_rl.sessions.settings import Audience, RunSettings
+from coach_rl.sessions.settings import Audience
 from coach_rl.sessions.stop_requests import Interrupted
 from tests.small_runs import (
     AtRecord,
@@ -72,7 +68,7 @@ class PlainRun:
     def weights(self, steps):
         """The weights after so many steps, and the numbers by which they moved."""
         with WALK.build({}) as manager:
-            manager.create_graph(Runtime(seed=self.seed, device="cpu"))
+            manager.create_graph(rl.Runtime(seed=self.seed, device="cpu"))
             rng = deepcopy(manager.graph.agents["main"].rng)
         weights, history = np.zeros(3, np.float32), []
         for rate in self.rates[:steps]:
@@ -84,10 +80,10 @@ class PlainRun:
 
 def settings_of(every):
     """Settings with a checkpoint every so many steps, and at the end."""
-    return RunSettings(
+    return rl.RunSettings(
         tensorboard=False,
-        final_episodes=EnvironmentEpisodes(1),
-        checkpoints=CheckpointParameters(every_steps=EnvironmentSteps(every), keep_last=4),
+        final_episodes=rl.EnvironmentEpisodes(1),
+        checkpoints=rl.CheckpointParameters(every_steps=rl.EnvironmentSteps(every), keep_last=4),
     )
 
 
@@ -98,9 +94,9 @@ class FolderMachine(RuleBasedStateMachine):
         run = PlainRun(seed, [rate] * steps)
 
         def start(audience):
-            return run_experiment(
+            return rl.run_experiment(
                 WALK.build({"learning_rate": rate, "steps": steps}),
-                Runtime(seed=seed, device="cpu"),
+                rl.Runtime(seed=seed, device="cpu"),
                 name="walk",
                 root=self.root,
                 settings=settings_of(10),
@@ -158,9 +154,9 @@ class FolderMachine(RuleBasedStateMachine):
         key = (run.seed, run.rates[0], len(run.rates))
         if key not in self.whole:
             manager = WALK.build({"learning_rate": key[1], "steps": key[2]})
-            self.whole[key] = run_experiment(
+            self.whole[key] = rl.run_experiment(
                 manager,
-                Runtime(seed=run.seed, device="cpu"),
+                rl.Runtime(seed=run.seed, device="cpu"),
                 name="whole",
                 root=Path(f"{self.root}-whole"),
                 settings=settings_of(10),
@@ -215,10 +211,10 @@ class FolderMachine(RuleBasedStateMachine):
     def resume(self, data, more, end):
         run, every = self.any_run(data), data.draw(st.sampled_from([10, 20]))
         rest = len(run.rates) - run.done
-        steps = EnvironmentSteps(len(run.rates) + more) if more else None
+        steps = rl.EnvironmentSteps(len(run.rates) + more) if more else None
 
         def start(audience):
-            return resume_experiment(
+            return rl.resume_experiment(
                 run.path, steps=steps, settings=settings_of(every), audience=audience
             )
 
@@ -227,7 +223,7 @@ class FolderMachine(RuleBasedStateMachine):
             return
         is_concluded = (run.path / "summary.json").exists()
         if not rest and not more and is_concluded:
-            self.refused(run, start, ConfigurationError, "nothing left to train")
+            self.refused(run, start, rl.ConfigurationError, "nothing left to train")
             return
         run.rates += [run.rates[-1]] * more
         self.train(run, start, end, every)
@@ -246,8 +242,8 @@ class FolderMachine(RuleBasedStateMachine):
         if list_checkpoints(run.path / "checkpoints"):
             self.refused(
                 run,
-                lambda _: resume_experiment(run.path, changes=changes, settings=settings_of(10)),
-                ConfigurationError,
+                lambda _: rl.resume_experiment(run.path, changes=changes, settings=settings_of(10)),
+                rl.ConfigurationError,
                 "a run that is resumed keeps its 'agent.learning_rate'",
             )
 
@@ -261,11 +257,11 @@ class FolderMachine(RuleBasedStateMachine):
         run = PlainRun(parent.seed, rates, begin, begin)
 
         def start(audience):
-            return fork_experiment(
+            return rl.fork_experiment(
                 path,
                 name="fork",
                 overrides={"agent.learning_rate": rate},
-                steps=EnvironmentSteps(begin + more),
+                steps=rl.EnvironmentSteps(begin + more),
                 settings=settings_of(10),
                 audience=audience,
             )
@@ -281,7 +277,7 @@ class FolderMachine(RuleBasedStateMachine):
         run = self.any_run(data, is_saved=True)
         path, steps = self.checkpoint_of(data, run)
         before = contents(run.path)
-        evaluation, file = evaluate_run(path, episodes=EnvironmentEpisodes(2))
+        evaluation, file = rl.evaluate_run(path, episodes=rl.EnvironmentEpisodes(2))
         # An episode has 10 steps of a tenth of the weights' sum.
         weights, _ = run.weights(steps)
         reward = evaluation.scalars["evaluation/reward_mean"]
@@ -300,16 +296,16 @@ class FolderMachine(RuleBasedStateMachine):
         is_newest = path == list_checkpoints(run.path / "checkpoints")[-1]
 
         def start(audience):
-            return resume_experiment(
+            return rl.resume_experiment(
                 path,
-                steps=EnvironmentSteps(steps + 20),
+                steps=rl.EnvironmentSteps(steps + 20),
                 drop_later=drops,
                 settings=settings_of(10),
                 audience=audience,
             )
 
         if not drops and not is_newest:
-            self.refused(run, start, ConfigurationError, "would delete later checkpoints")
+            self.refused(run, start, rl.ConfigurationError, "would delete later checkpoints")
             return
         run.ends = {end for end in run.ends if end <= steps}
         run.rates, run.done = [*run.rates[:steps], *[run.rates[-1]] * 20], steps
@@ -320,10 +316,10 @@ class FolderMachine(RuleBasedStateMachine):
         """Another process holds the run."""
         run = self.any_run(data)
         with locked(run.path):
-            more = EnvironmentSteps(len(run.rates) + 10)
+            more = rl.EnvironmentSteps(len(run.rates) + 10)
             self.refused(
                 run,
-                lambda _: resume_experiment(run.path, steps=more, settings=settings_of(10)),
+                lambda _: rl.resume_experiment(run.path, steps=more, settings=settings_of(10)),
                 RunInUseError,
                 "in use",
             )

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from psutil import Process
 
-from coach_rl.configuration.file_writing import make_folder, replacing, without_links
+from coach_rl.configuration.file_writing import replacing, without_links
 from coach_rl.configuration.strict_json import sealed
 from coach_rl.core.errors import CheckpointError, CoachWarning, ConfigurationError
 from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps
@@ -33,7 +32,7 @@ MODES = ("w", "w+", "a", "a+", "r+")
 
 
 @pytest.fixture
-def outside(tmp_path: Path) -> Path:
+def outside(tmp_path):
     """A folder with files of the user."""
     folder = tmp_path / "outside"
     folder.mkdir()
@@ -54,9 +53,7 @@ def forget_lines_of(run: Path, log: str) -> None:
 @pytest.mark.parametrize(
     "name", [".lock", "log.jsonl", "episodes.csv", "checkpoints", "videos", "faults", "new.csv"]
 )
-def test_resume_link_in_the_folder_is_refused_by_name(
-    tmp_path: Path, outside: Path, name: str
-) -> None:
+def test_resume_link_in_the_folder_is_refused_by_name(tmp_path, outside, name):
     folder = run(tmp_path, signal_at=60).folder.path
     if name in ("log.jsonl", "episodes.csv"):
         forget_lines_of(folder, name)
@@ -74,7 +71,7 @@ def test_resume_link_in_the_folder_is_refused_by_name(
     assert before is None or contents(outside) == before
 
 
-def test_evaluate_linked_folder_nothing_is_written_into_it(tmp_path: Path, outside: Path) -> None:
+def test_evaluate_linked_folder_nothing_is_written_into_it(tmp_path, outside):
     result = run(tmp_path)
     result.folder.evaluations.symlink_to(outside)
     with pytest.warns(CoachWarning):
@@ -123,9 +120,7 @@ def reopened(mode: str, path: Path) -> None:
     [(append, OSError), (cut, OSError), (make_arrays, OSError), (take_lock, ConfigurationError),
      (widen, None)],
 )  # fmt: skip
-def test_writer_link_in_place_of_its_file_is_not_followed(
-    tmp_path: Path, outside: Path, write: Callable[[Path], None], refused: type[Exception] | None
-) -> None:
+def test_writer_link_in_place_of_its_file_is_not_followed(tmp_path, outside, write, refused):
     folder = tmp_path / "run"
     folder.mkdir()
     link = folder / "file"
@@ -142,9 +137,7 @@ def test_writer_link_in_place_of_its_file_is_not_followed(
     "write",
     [append, cut, make_arrays, take_lock, widen, *(partial(reopened, mode) for mode in MODES)],
 )
-def test_writer_hard_link_in_place_of_its_file_leaves_the_other_one_alone(
-    tmp_path: Path, outside: Path, write: Callable[[Path], None]
-) -> None:
+def test_writer_hard_link_in_place_of_its_file_leaves_the_other_one_alone(tmp_path, outside, write):
     folder = tmp_path / "run"
     folder.mkdir()
     os.link(outside / "file", folder / "file")
@@ -153,9 +146,7 @@ def test_writer_hard_link_in_place_of_its_file_leaves_the_other_one_alone(
 
 
 @pytest.mark.parametrize("with_tensorboard", [False, True])
-def test_resume_copy_by_hard_links_leaves_the_original_alone(
-    tmp_path: Path, with_tensorboard: bool
-) -> None:
+def test_resume_copy_by_hard_links_leaves_the_original_alone(tmp_path, with_tensorboard):
     settings = replace(SETTINGS, tensorboard=with_tensorboard)
     original = run(tmp_path, settings, signal_at=60).folder.path
     before, lock = contents(original), (original / ".lock").read_bytes()
@@ -168,7 +159,7 @@ def test_resume_copy_by_hard_links_leaves_the_original_alone(
     assert log_of(copy) == log_of(original)
 
 
-def test_resume_copy_by_hard_links_of_a_held_run_is_refused(tmp_path: Path) -> None:
+def test_resume_copy_by_hard_links_of_a_held_run_is_refused(tmp_path):
     original = run(tmp_path, signal_at=60).folder.path
     copy = tmp_path / "copy" / original.name
     parent = Process(os.getppid())
@@ -180,9 +171,7 @@ def test_resume_copy_by_hard_links_of_a_held_run_is_refused(tmp_path: Path) -> N
     assert json.loads((original / ".lock").read_text()) == holder
 
 
-def test_checkpoint_link_in_place_of_its_unfinished_folder_keeps_the_target(
-    tmp_path: Path, outside: Path
-) -> None:
+def test_checkpoint_link_in_place_of_its_unfinished_folder_keeps_the_target(tmp_path, outside):
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
     (checkpoints / f".step_5.new-{os.getpid()}").symlink_to(outside)
@@ -194,7 +183,7 @@ def test_checkpoint_link_in_place_of_its_unfinished_folder_keeps_the_target(
     assert [path.name for path in list_checkpoints(checkpoints)] == ["step_6"]
 
 
-def test_replacing_link_is_replaced_and_its_target_kept(tmp_path: Path, outside: Path) -> None:
+def test_replacing_link_is_replaced_and_its_target_kept(tmp_path, outside):
     link = tmp_path / "summary.json"
     link.symlink_to(outside / "file")
     with replacing(link) as unfinished:
@@ -203,12 +192,7 @@ def test_replacing_link_is_replaced_and_its_target_kept(tmp_path: Path, outside:
     assert contents(outside) == {"file": PRECIOUS}
 
 
-def test_make_folder_that_exists_is_kept(tmp_path: Path) -> None:
-    make_folder(tmp_path / "made")
-    make_folder(tmp_path / "made")
-
-
-def test_the_run_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
+def test_the_run_itself_may_be_reached_through_a_link(tmp_path):
     folder = run(tmp_path / "disk", signal_at=60).folder
     (tmp_path / "link").symlink_to(folder.path.parent)
     result = resume_experiment(tmp_path / "link" / folder.path.name, settings=SETTINGS)
@@ -217,7 +201,7 @@ def test_the_run_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
-def test_run_modes_of_all_files_and_folders_follow_the_umask(tmp_path: Path, umask: int) -> None:
+def test_run_modes_of_all_files_and_folders_follow_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         folder = run(tmp_path).folder.path

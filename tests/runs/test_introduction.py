@@ -2,23 +2,20 @@
 
 import pytest
 
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
+import coach_rl as rl
 from coach_rl.runs.folder import read_manifest
 from coach_rl.runs.manifest import Origin, differences, introduction
-from coach_rl.sessions import RunSettings
-from coach_rl.sessions.session import run_experiment
 from tests.small_runs import preset
 
-QUICK = RunSettings(final_episodes=EnvironmentEpisodes(1))
+QUICK = rl.RunSettings(final_episodes=rl.EnvironmentEpisodes(1))
 
 
 @pytest.fixture
 def about(tmp_path):
     fake, overrides = preset(), {"steps": 20, "agent.layers": (8,)}
-    folder = run_experiment(
+    folder = rl.run_experiment(
         fake.configure(overrides),
-        Runtime(seed=3),
+        rl.Runtime(seed=3),
         name="walk",
         root=tmp_path,
         origin=Origin(
@@ -51,7 +48,7 @@ def test_hyper_parameters_are_panel_changed_parameters_and_seed(about):
 
 def test_run_of_a_program_has_settings_as_well(tmp_path):
     graph_manager = preset().build({"steps": 10})
-    result = run_experiment(graph_manager, name="walk", root=tmp_path, settings=QUICK)
+    result = rl.run_experiment(graph_manager, name="walk", root=tmp_path, settings=QUICK)
     about = introduction(read_manifest(result.folder), "", "level main")
     assert "without a preset" in about.texts["differences"]
     assert about.settings == {"task": "line", "num_envs": 1, "seed": 0}

@@ -35,7 +35,7 @@ def record(steps: int, seconds: float, evaluation: Mapping[str, float] | None = 
     return Evaluation(kind="evaluation", scalars=own, levels=(level,), **common)
 
 
-def test_save_activity_has_the_size(tmp_path: Path) -> None:
+def test_save_activity_has_the_size(tmp_path):
     said: list[str] = []
     keeper = CheckpointKeeper(
         RunFolder(tmp_path),
@@ -175,9 +175,7 @@ def history(seed: int) -> list[LogRecord]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_kept_checkpoints_are_those_of_the_policy(
-    tmp_path: Path, policy: CheckpointParameters, seed: int
-) -> None:
+def test_kept_checkpoints_are_those_of_the_policy(tmp_path, policy, seed):
     records, run = history(seed), Run(tmp_path, policy)
     for length in range(1, len(records) + 1):
         run.live(records[:length])
@@ -186,9 +184,7 @@ def test_kept_checkpoints_are_those_of_the_policy(
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("stops", [(3,), (9, 17), (20, 24)])
-def test_kept_checkpoints_of_a_resumed_run_are_the_same(
-    tmp_path: Path, policy: CheckpointParameters, stops: tuple[int, ...]
-) -> None:
+def test_kept_checkpoints_of_a_resumed_run_are_the_same(tmp_path, policy, stops):
     records, run = history(3), Run(tmp_path, policy)
     for stop in stops:
         run.live(records[:stop])
@@ -197,9 +193,7 @@ def test_kept_checkpoints_of_a_resumed_run_are_the_same(
     assert run.kept() == promised(policy, records)
 
 
-def test_checkpoint_at_the_end_takes_the_place_of_the_periodic_one_of_the_same_step(
-    tmp_path: Path,
-) -> None:
+def test_checkpoint_at_the_end_takes_the_place_of_the_periodic_one_of_the_same_step(tmp_path):
     run = Run(tmp_path, CheckpointParameters(every_steps=400, keep_last=2, best_of=None))
     run.live([record(steps, steps / 10) for steps in (400, 800, 1200)])
     run.newest = 3
@@ -207,7 +201,7 @@ def test_checkpoint_at_the_end_takes_the_place_of_the_periodic_one_of_the_same_s
     assert run.kept() == {"all": [1, 3], "best": [], "last": [3]}
 
 
-def test_restore_after_a_kill_removes_superfluous_checkpoints(tmp_path: Path) -> None:
+def test_restore_after_a_kill_removes_superfluous_checkpoints(tmp_path):
     policy = CheckpointParameters(every_steps=10, keep_last=1, best_of=None)
     run = Run(tmp_path, policy)
     records = [record(10 * number, float(number)) for number in range(1, 4)]
@@ -222,7 +216,7 @@ def test_restore_after_a_kill_removes_superfluous_checkpoints(tmp_path: Path) ->
     assert run.kept()["all"] == [2]
 
 
-def test_best_without_checkpoints_is_known(tmp_path: Path) -> None:
+def test_best_without_checkpoints_is_known(tmp_path):
     run = Run(tmp_path, CheckpointParameters(enabled=False))
     run.live([record(10, 1000.0, {"reward_mean": 3.0}), record(20, 5000.0, {"reward_mean": 2.0})])
     assert run.keeper.best is not None
@@ -230,7 +224,7 @@ def test_best_without_checkpoints_is_known(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_best_with_another_metric_on_resume_is_compared_again(tmp_path: Path) -> None:
+def test_best_with_another_metric_on_resume_is_compared_again(tmp_path):
     run = Run(tmp_path, CheckpointParameters(lost_at_most_seconds=1.0))
     first = {"reward_mean": 9.0, "length_mean": 1.0}
     run.live([record(10, 1.0, first), record(20, 3.0)])

@@ -3,27 +3,16 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from coach_rl.core.errors import CoachWarning, ConfigurationError
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.runs import lock as run_lock
 from coach_rl.runs.lock import LOCK, locked
 from tests.waiting import wait_until
-
-HOLD = """
-import sys, time
-from pathlib import Path
-from coach_rl.runs.lock import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(3600)
-"""
 
 
 def left_by(folder: Path, *, host: str | None = None, process: int, age: float = 0.0) -> Path:
@@ -35,38 +24,14 @@ def left_by(folder: Path, *, host: str | None = None, process: int, age: float =
     return path
 
 
-def test_locked_folder_in_use_is_refused_until_it_is_let_go(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(ConfigurationError), locked(tmp_path):
-        pass
-    with locked(tmp_path):
-        pass
-
-
-def test_locked_after_a_killed_process_is_taken_over(tmp_path: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    with child:
-        assert child.stdout.readline() == b"held\n"
-        in_use = pytest.raises(ConfigurationError)
-        with in_use, locked(tmp_path):
-            pass
-        child.kill()
-        child.wait()
-    gone = pytest.warns(CoachWarning)
-    with gone, locked(tmp_path):
-        pass
-
-
-def test_locked_file_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_file_is_renewed(tmp_path, monkeypatch):
     monkeypatch.setattr(run_lock, "RENEWED_EVERY_SECONDS", 0.01)
     with locked(tmp_path):
         os.utime(tmp_path / LOCK, (0, 0))
         wait_until(lambda: (tmp_path / LOCK).stat().st_mtime > 0)
 
 
-def test_locked_without_system_locks_reads_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_without_system_locks_reads_the_file(tmp_path, monkeypatch):
     def unsupported(*_: object) -> None:
         raise OSError("No locks available")
 

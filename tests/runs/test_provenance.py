@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -7,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coach_rl.runs.folder import RunFolder
-from coach_rl.runs.manifest import changes_since, deciding, hardware, made_with, versions
+from coach_rl.runs.manifest import changes_since, deciding, made_with
 from coach_rl.runs.sources import git_state, keep_differences
 
 
@@ -17,7 +16,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def test_git_state(tmp_path: Path) -> None:
+def test_git_state(tmp_path):
     assert git_state(tmp_path) is None
     git(tmp_path, "init")
     git(tmp_path, "commit", "--allow-empty", "-m", "first")
@@ -28,9 +27,7 @@ def test_git_state(tmp_path: Path) -> None:
     assert git_state(tmp_path) == clean | {"dirty": True}
 
 
-def test_differences_of_a_checkout_are_kept_with_the_run_and_restore_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_differences_of_a_checkout_are_kept_with_the_run_and_restore_it(tmp_path, monkeypatch):
     source, run, other = (tmp_path / name for name in ("source", "source/runs/run", "other"))
     run.mkdir(parents=True)
     monkeypatch.chdir(source)
@@ -54,7 +51,7 @@ def test_differences_of_a_checkout_are_kept_with_the_run_and_restore_it(
     assert git_state(source)["diff"] != first
 
 
-def test_changed_package_of_a_world_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_package_of_a_world_is_noticed(monkeypatch):
     monkeypatch.setattr("sys.modules", {**sys.modules, "popgym": pytest})
     monkeypatch.setattr("coach_rl.runs.manifest._version", lambda name: f"1.0 of {name}")
     then = made_with(["my_worlds.forage:Forage"])
@@ -65,14 +62,14 @@ def test_changed_package_of_a_world_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert "popgym 1.0 of popgym, now 2.0 of popgym" in changes_since(then, deciding())
 
 
-def test_comparing_versions_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparing_versions_starts_no_process(monkeypatch):
     then = made_with()
     monkeypatch.setattr("subprocess.run", None)
     monkeypatch.setattr("subprocess.Popen", None)
     assert changes_since(then, deciding()) == []
 
 
-def test_a_run_that_is_killed_while_it_asks_leaves_no_lock_in_the_checkout(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_while_it_asks_leaves_no_lock_in_the_checkout(tmp_path):
     git(tmp_path, "init")
     (tmp_path / "file").write_text("")
     git(tmp_path, "add", "file")
@@ -82,10 +79,3 @@ def test_a_run_that_is_killed_while_it_asks_leaves_no_lock_in_the_checkout(tmp_p
     before = index.read_bytes()
     assert git_state(tmp_path)["dirty"] is False
     assert index.read_bytes() == before
-
-
-def test_provenance_is_json() -> None:
-    document = {"hardware": hardware(), "versions": versions()}
-    assert json.loads(json.dumps(document)) == document
-    assert document["hardware"]["cores"] > 0
-    assert document["versions"]["numpy"] is not None

@@ -12,22 +12,14 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-from coach_rl.core.errors import CoachWarning
+import coach_rl as rl
 from coach_rl.core.log_records import LogRecord
-from coach_rl.core.runtime import Runtime
-from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.runs import logs
 from coach_rl.runs.checkpoint import list_checkpoints
-from coach_rl.sessions.session import (
-    Audience,
-    RunResult,
-    RunSettings,
-    resume_experiment,
-    run_experiment,
-)
+from coach_rl.sessions.session import Audience, RunResult
 from tests.small_runs import lines_of, preset, state_of
 
-SETTINGS = RunSettings(final_episodes=EnvironmentEpisodes(1))
+SETTINGS = rl.RunSettings(final_episodes=rl.EnvironmentEpisodes(1))
 LOSSES = "ignore:(log.jsonl|the CSV files|TensorBoard's file) cannot be written"
 
 
@@ -62,9 +54,9 @@ def retried_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run(root: Path, faults: Faults | None = None, **panel: Any) -> RunResult:
     audience = Audience(sinks=() if faults is None else (faults,))
-    return run_experiment(
+    return rl.run_experiment(
         preset().build(panel),
-        Runtime(seed=3),
+        rl.Runtime(seed=3),
         name="w",
         root=root,
         settings=SETTINGS,
@@ -76,9 +68,14 @@ def history_of(result: RunResult) -> Any:
     return state_of(result)["agents"]["main"]["history"]
 
 
-def test_full_disk_costs_lines_and_checkpoints_until_there_is_room(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole")
-    with pytest.warns(CoachWarning) as told:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run whose disk is good."""
+    return run(tmp_path_factory.mktemp("whole"))
+
+
+def test_full_disk_costs_lines_and_checkpoints_until_there_is_room(whole, tmp_path: Path) -> None:
+    with pytest.warns(rl.CoachWarning) as told:
         result = run(tmp_path / "full", Faults(40, 70))
     assert np.array_equal(history_of(result), history_of(whole))
     messages = [str(warning.message) for warning in told]
@@ -106,12 +103,11 @@ def test_full_disk_costs_lines_and_checkpoints_until_there_is_room(tmp_path: Pat
 
 
 @pytest.mark.filterwarnings(LOSSES)
-def test_resumed_run_with_lost_lines_is_exact(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole")
-    with pytest.warns(CoachWarning):
+def test_resumed_run_with_lost_lines_is_exact(whole, tmp_path: Path) -> None:
+    with pytest.warns(rl.CoachWarning):
         part = run(tmp_path / "part", Faults(40, 60), signal_at=75)
     assert part.signal is not None
-    resumed = resume_experiment(part.folder.path, settings=SETTINGS)
+    resumed = rl.resume_experiment(part.folder.path, settings=SETTINGS)
     assert np.array_equal(history_of(resumed), history_of(whole))
     assert [line["kind"] for line in lines_of(resumed)].count("gap") == 1
     steps = [line["environment_steps"] for line in lines_of(resumed)]
@@ -122,8 +118,8 @@ def test_resumed_run_with_lost_lines_is_exact(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings(LOSSES)
 @pytest.mark.filterwarnings("ignore:cannot write the summary")
-def test_run_with_an_unsaved_end_reports_it(tmp_path: Path) -> None:
-    with pytest.warns(CoachWarning):
+def test_run_with_an_unsaved_end_reports_it(whole, tmp_path: Path) -> None:
+    with pytest.warns(rl.CoachWarning):
         result = run(tmp_path, Faults(70, 1000))
     Faults(0, 0).close()
     assert result.summary is not None
@@ -131,14 +127,14 @@ def test_run_with_an_unsaved_end_reports_it(tmp_path: Path) -> None:
     assert "the checkpoint at 100 environment steps: " in result.unsaved
     assert history_of(result).size < 80
     assert not list(result.folder.checkpoints.glob(".*"))
-    resumed = resume_experiment(result.folder.path, settings=SETTINGS)
-    assert np.array_equal(history_of(resumed), history_of(run(tmp_path / "whole")))
+    resumed = rl.resume_experiment(result.folder.path, settings=SETTINGS)
+    assert np.array_equal(history_of(resumed), history_of(whole))
 
 
 @pytest.mark.filterwarnings(LOSSES)
 @pytest.mark.filterwarnings("ignore:cannot write the summary")
 def test_run_with_a_removed_folder_continues_without_it(tmp_path: Path) -> None:
-    with pytest.warns(CoachWarning):
+    with pytest.warns(rl.CoachWarning):
         result = run(tmp_path, Faults(30, 1000, folder=tmp_path))
     assert result.environment_steps == 100
     assert result.summary is not None
@@ -149,9 +145,9 @@ def test_run_with_a_removed_folder_continues_without_it(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings(LOSSES)
 @pytest.mark.filterwarnings("ignore:cannot write the (checkpoint|summary)")
-def test_resumed_run_without_any_checkpoint_begins_again(tmp_path: Path) -> None:
+def test_resumed_run_without_any_checkpoint_begins_again(whole, tmp_path: Path) -> None:
     result = run(tmp_path, Faults(20, 1000))
     assert result.unsaved is not None
     Faults(0, 0).close()
-    resumed = resume_experiment(result.folder.path, settings=SETTINGS)
-    assert np.array_equal(history_of(resumed), history_of(run(tmp_path / "whole")))
+    resumed = rl.resume_experiment(result.folder.path, settings=SETTINGS)
+    assert np.array_equal(history_of(resumed), history_of(whole))

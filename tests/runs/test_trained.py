@@ -22,7 +22,7 @@ MOST_BYTES = 5_000_000
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> object:
+def cache(tmp_path_factory):
     """A cache folder of these tests alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
@@ -34,13 +34,13 @@ def in_archive(name: str, file: str) -> str:
         return files.read(file).decode()
 
 
-def test_archives_take_five_megabytes_at_most() -> None:
+def test_archives_take_five_megabytes_at_most():
     assert NAMES
     assert sum(file.stat().st_size for file in ARCHIVES.rglob("*")) <= MOST_BYTES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_trained_agent_loads_and_acts(name: str) -> None:
+def test_trained_agent_loads_and_acts(name):
     agent = coach_rl.load(f"trained:{name}")
     observations = agent.spaces.observation
     observations.seed(0)
@@ -49,7 +49,7 @@ def test_trained_agent_loads_and_acts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_trained_agent_needs_no_trust_and_names_no_machine(name: str) -> None:
+def test_trained_agent_needs_no_trust_and_names_no_machine(name):
     text = in_archive(name, "manifest.json")
     manifest = json.loads(text)
     assert shipped_preset(in_archive(name, "preset.py")) is not None
@@ -57,16 +57,14 @@ def test_trained_agent_needs_no_trust_and_names_no_machine(name: str) -> None:
     assert not any(folder in text for folder in ("/home", "/root", "/tmp", "/work"))
 
 
-def test_presets_of_trained_agents_are_listed_by_their_checksums() -> None:
+def test_presets_of_trained_agents_are_listed_by_their_checksums():
     sources = {name: in_archive(name, "preset.py") for name in NAMES}
     listed = json.loads((ARCHIVES / "presets.json").read_text())
     there = {checksum for checksum, file in listed.items() if Path(file).stem in shipped_presets()}
     assert there == {sha256_of(source) for source in sources.values()}
 
 
-def test_preset_of_a_trained_agent_is_own_code_after_the_preset_has_changed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_preset_of_a_trained_agent_is_own_code_after_the_preset_has_changed(monkeypatch):
     current, then = find_preset("CartPole_PPO").path, "# the text that it had\n"
     assert shipped_preset(then) is None
     table = {sha256_of(then): current.name, sha256_of("# gone\n"): "Gone_PPO.py"}
@@ -75,7 +73,7 @@ def test_preset_of_a_trained_agent_is_own_code_after_the_preset_has_changed(
     assert shipped_preset("# gone\n") is None
 
 
-def test_trained_agent_is_found_in_any_case_and_by_its_step() -> None:
+def test_trained_agent_is_found_in_any_case_and_by_its_step():
     folder, checkpoint = find_run(Path("trained:CartPole_PPO"))
     assert folder.path.name == "CartPole_PPO"
     assert checkpoint is not None
@@ -85,7 +83,7 @@ def test_trained_agent_is_found_in_any_case_and_by_its_step() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_trained_agent_scores_within_its_interval(name: str) -> None:
+def test_trained_agent_scores_within_its_interval(name):
     score = json.loads(in_archive(name, "manifest.json"))["only_policy"]["score"]
     episodes = EnvironmentEpisodes(score["episodes"])
     evaluation, _ = evaluate_run(Path(f"trained:{name}"), episodes=episodes, seed=score["seed"])
