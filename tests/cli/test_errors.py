@@ -30,6 +30,7 @@ OF_FLAGS = [
     # a suggested setting is one of the preset with its task
     ("train PPO -lvl CartPole-v1 --lr 1", "did you mean '-cp \"agent.optimizer.learning_rate="),
     ("train PPO -lvl=one_step -lr 1", "did you mean '-cp \"agent.optimizer.learning_rate=..."),
+    ("-p CartPole_PPO --tau 1", "the setting agent.algorithm.target_sync.rate of other presets"),
     ("-p PPO --gamma 1", "did you mean '-cp \"agent.algorithm.discount=...\"'?"),
     ("train SAC --tau 1 -lvl moon:Lander", '-cp "agent.algorithm.target_sync.rate=..."\'?'),
     ("train PPO --discount 1 -lvl t_maze_10", '-cp "agent.algorithm.discount=..."\'?'),
