@@ -2,3 +2,5 @@
 
 May import what `data` and `films` may, and both.
 """
+
+__all__: list[str] = []
