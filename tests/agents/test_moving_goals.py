@@ -148,3 +148,17 @@ def test_the_ledger_of_hindsight_holds_what_the_level_said():
     kept = store.kept()
     assert store.ledger["/reached"][kept].any()
     np.testing.assert_array_equal(store.ledger["/reached"][kept], store.ledger["/terminated"][kept])
+
+
+def test_transitions_do_not_depend_on_the_company_of_other_rows():
+    def first_row(num_envs):
+        graph_manager = manager(ddpg(), num_envs=num_envs)
+        stored = stored_by(graph_manager.graph.agents["top"])
+        list(graph_manager.heatup(rl.EnvironmentSteps(60 * num_envs)))
+        return [
+            {key: (one.observation[key][0].tolist(), one.next_observation[key][0].tolist())}
+            for one in stored
+            for key in one.observation
+        ]
+
+    assert first_row(1) == first_row(4)
