@@ -91,5 +91,7 @@ def _flat(state, prefix=""):
             yield f"{prefix}{key}", value
 
 
+@pytest.mark.filterwarnings("default::coach_rl.core.errors.CoachWarning")  # another processor
+@pytest.mark.filterwarnings("default::DeprecationWarning")  # presets import earlier modules
 def test_policy_is_exported_without_the_critic_of_a_stream(tmp_path, monkeypatch):
     test_export.test_exported_golden_run_decides_as_load_does("Chain_PPO", tmp_path, monkeypatch)
