@@ -76,7 +76,11 @@ def test_connect_four_equals_pettingzoo():
         theirs.reset()
         names = ("player_0", "player_1") if not state["others"].any() else ("player_1", "player_0")
         while True:
-            for column in opponent.taken():
+            for seen, column in opponent.taken():
+                shown = theirs.observe(names[1])["observation"]
+                np.testing.assert_array_equal(
+                    np.moveaxis(seen.reshape(2, 6, 7), 0, -1)[::-1], shown
+                )
                 theirs.step(column)
             mask = world.observe(state)["action_mask"][0]
             their = theirs.observe(names[0])
@@ -90,7 +94,7 @@ def test_connect_four_equals_pettingzoo():
             state = step.state
             if step.terminated[0]:
                 break
-        for column in opponent.taken():
+        for _, column in opponent.taken():
             theirs.step(column)
         assert step.reward[0] == theirs.rewards[names[0]] == -theirs.rewards[names[1]]
         assert all(theirs.terminations.values())
@@ -102,14 +106,14 @@ def test_connect_four_equals_pettingzoo():
 
 
 class _Recorded(RandomPlayer):
-    """A random player that keeps its columns."""
+    """A random player that keeps its columns, and what it was shown."""
 
     def __init__(self, rng):
         self._rng, self._columns = rng, []
 
     def columns(self, observation, uniform):
         column = super().columns(observation, uniform)
-        self._columns += column.tolist()
+        self._columns.append((observation["observation"][0], int(column[0])))
         return column
 
     def taken(self):
