@@ -10,7 +10,7 @@ from gymnasium import spaces as gymnasium_spaces
 
 from coach_rl.configuration.file_writing import sha256_of_file
 from coach_rl.core.agents import RowState
-from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install
 from coach_rl.core.records import Action, ActionRequest, FloatArray, IntArray, Outcome
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -33,7 +33,7 @@ class ExportedTeacher:
         name: For messages.
 
     Raises:
-        ConfigurationError: The archive is damaged.
+        ConfigurationError: The archive is damaged, or onnxruntime is missing.
         SpaceError: It observes what the level doesn't show, or acts in another space.
     """
 
@@ -43,6 +43,11 @@ class ExportedTeacher:
             policy = Policy(file)
         except ValueError as error:
             raise ConfigurationError(f"the teacher {name} cannot be loaded: {error}") from error
+        except ImportError as error:
+            raise ConfigurationError(
+                f"the teacher {name}, an exported policy, needs onnxruntime, which cannot be "
+                f"imported ({error}); {how_to_install('export')}"
+            ) from error
         self._new_policy = partial(Policy, file)
         shown = {key: described(space) for key, space in spaces.observation.spaces.items()}
         for key, space in policy.spaces["observation"].items():

@@ -1,5 +1,6 @@
 """Exported policies as teachers: labels, resumes in mid-episode, and what is refused."""
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -166,3 +167,9 @@ def test_run_with_an_exported_teacher_stores_its_labels(archives):
         agent.observe(rows, outcome(after), TRAIN)
     stored = agent.memory.sample(2).extras[TEACHER_ACTION]
     assert set(np.unique(stored)) <= {0, 1}
+
+
+def test_missing_package_is_named(archives, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ConfigurationError, match=r"needs onnxruntime, .*\[export\]"):
+        decided(student(archives[CART_POLE]))
