@@ -229,5 +229,11 @@ def test_update_modes_learn_the_same(algorithm, recurrence, mode, device):
             agent.train(TRAIN)
     for name, part in agents[0].parts().items():
         if hasattr(part, "online"):
+            # The bias of an attention's keys changes no weight of it, so its gradient is rounding.
+            counts = {each: values.numel() for each, values in part.module.named_parameters()}
+            matters = [
+                torch.full((count,), "key.bias" not in each) for each, count in counts.items()
+            ]
+            mask = torch.cat(matters)
             other = agents[1].parts()[name]
-            torch.testing.assert_close(part.online, other.online, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(part.online[mask], other.online[mask], rtol=1e-3, atol=1e-4)
