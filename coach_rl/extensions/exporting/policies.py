@@ -75,7 +75,8 @@ def policy_of(agent: PPOAgent | OffPolicyAgent) -> Policy | str:
         return ActorCriticPolicy(agent)
     acting = agent.learner.acting
     networks = agent.learner.networks
-    network = networks["q" if "q" in networks else "actor"].module if networks else None
+    names = [name for name in ("q", "actor", "policy") if name in networks]
+    network = networks[names[0]].module if names else None
     known = all(
         type(each).__module__.startswith("coach_rl.") for each in (acting, acting.exploration)
     )

@@ -560,3 +560,9 @@ def test_export_of_a_run_without_a_graph_is_refused(make, message, tmp_path, cap
 def test_policy_names_what_it_cannot_act_on(seen, message, walker, tmp_path):
     policy = exported(walker, tmp_path / "policy.zip")
     check_refused(lambda: policy.act(seen), ValueError, message)
+
+
+def test_export_of_a_policy_without_a_known_graph_is_refused(tmp_path):
+    run = unpacked("Mujoco_BC", tmp_path / "run")
+    with pytest.raises(rl.ConfigurationError, match="no graph for its Policy is known"):
+        rl.export(run, tmp_path / "policy.zip")
