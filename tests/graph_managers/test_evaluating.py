@@ -144,7 +144,7 @@ def test_evaluation_step_limit_cuts_off_episodes(episodes):
             record = manager.evaluate(rl.EnvironmentEpisodes(episodes))
         assert record.arrays["episode/length"].tolist() == [20] * episodes
         assert record.scalars["evaluation/episodes_cut_off"] == episodes
-        # Rows begin anew after a cut: no episode is the rest of another.
+        # Rows start new episodes after a cut: no episode is the rest of another.
         assert len(set(record.arrays["episode/reward"].tolist())) == episodes
 
 
