@@ -80,13 +80,13 @@ class Collection:
         return self._sac("medium", self._learned, heatup=heatup)
 
     def _sac(self, name: str, steps: int, *, heatup: int) -> Path:
-        """The folder of a run of SAC, which is made unless it is there."""
+        """A folder with one run of SAC, which is made unless it is there."""
         root = self._folder / "runs" / f"{self._level}-{name}"
         if not root.exists():
             changes = f"steps={steps}; schedule.heatup={heatup}; agent.memory.capacity={steps}"
             words = ("-lvl", self._level, "--seed", self._seed, "-cp", changes, "-ep", root)
             coach("train", "Mujoco_SAC", *words)
-        return root
+        return root / "Mujoco_SAC"
 
     def _record(self, run: object, kind: str, length: int) -> None:
         episodes = max(self._transitions // length, ROWS)

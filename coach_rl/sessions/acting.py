@@ -4,7 +4,7 @@
     actor = Actor(graph_manager, num_envs=1, seed=0)
     action = actor.act({"observation": observation}, greedy=True)           # [1]
 
-The levels are those of an evaluation and take the same decisions.
+The levels are those of an evaluation, without parts that act in training alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,6 +107,7 @@ class Actor:
                 level,
                 goal_space=_without_function(own.params.goal_space),
                 horizon_of=own.params.horizon_of,
+                parts=tuple(part for part in level.parts if part.acts_in_evaluations),
             )
             for level, own in zip(graph.levels, built, strict=True)
         ]

@@ -463,26 +463,38 @@ def test_learned_ends_below_hac_learn_from_goals_as_they_were_sent():
     assert len(off) > 500
 
 
-@pytest.mark.slow
-def test_learned_ends_end_goals_where_another_is_worth_more(learn_often):
-    """Right of 0, the level above values nothing but goals to the left."""
-    manager = manager_of("learned_ends", steps=2_500)
+def test_learned_ends_learn_what_a_goal_is_worth_beside_another():
+    """The level above values goals by how far they are to the left, and would send -0.5."""
+    manager = manager_of("learned_ends", steps=900)
     top, low = manager.graph.agents.values()
     to_the_left = np.array([-0.5, 0.0], np.float32)
-    top.policy_actions = lambda seen: np.tile(to_the_left, (len(seen["achieved_goal"]), 1))
-    top.learner.values = lambda seen, action: np.where(
-        seen["achieved_goal"][:, 0] > 0.0, -0.5 - action[:, 0], 0.0
-    ).astype(np.float32)
+    top.learner.acting.policy_actions = lambda seen: np.tile(
+        to_the_left, (len(seen["achieved_goal"]), 1)
+    )
+    top.learner.values = lambda seen, action: -action[:, 0]
+    learned = []
+    low.learn_ends = lambda seen, advantage: learned.append((seen["desired_goal"][:, 0], advantage))
+    list(manager.improve())
+    ahead, advantage = (np.concatenate(each) for each in zip(*learned, strict=True))
+    reached = np.clip(ahead, -0.5, 0.5)  # goals are at most so far away
+    np.testing.assert_allclose(advantage, -reached - 0.5, atol=1e-5)
+    assert len(ahead) > 500
+
+
+def test_learned_ends_end_goals_where_another_is_worth_more():
+    """A goal is worth less than another right of 0, and more left of it."""
+    _, low = manager_of("learned_ends").graph.agents.values()
     low.optimizer.param_groups[0]["lr"] = 0.02
-    before = [each for each in manager.improve() if each.kind == "level" and each.level == "low"]
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        place, ahead = rng.uniform(-1, 1, (2, 64, 2)).astype(np.float32)
+        advantage = -np.sign(place[:, 0])
+        low.learn_ends({"achieved_goal": place, "desired_goal": ahead}, advantage)
     place = np.array([[0.6, 0.0], [-0.6, 0.0]], np.float32)
     ahead = np.array([[0.4, 0.0], [0.4, 0.0]], np.float32)
     right, left = low.chance({"achieved_goal": place, "desired_goal": ahead}).tolist()
-    assert right > 0.5
-    assert left < 0.1
-    name = "level/own_end_share"
-    shares = [each.scalars[name] for each in before if name in each.scalars]
-    assert np.mean(shares[-5:]) > 0.1
+    assert right > 0.9
+    assert left < 0.05
 
 
 def test_compared_rewards_is_a_study_of_programs_of_the_folder():

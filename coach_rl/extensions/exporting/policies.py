@@ -23,6 +23,7 @@ from coach_rl.architectures.hidden_states import stateful_layers
 from coach_rl.architectures.q_network import QNetwork
 from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.records import HIDDEN_STATE
+from coach_rl.exploration_policies.sampling import Sampler
 from coach_rl.functional.temporal_difference import dueling_values
 
 Tensors = dict[str, Tensor]
@@ -72,7 +73,10 @@ class Policy(nn.Module, ABC):
 def policy_of(agent: PPOAgent | OffPolicyAgent) -> Policy | str:
     """The policy of an agent; why there is none."""
     if isinstance(agent, PPOAgent):
-        return ActorCriticPolicy(agent)
+        model = agent.model
+        return DistributionPolicy(
+            model.actor_torso, model.policy_head, model.log_std, agent.sampler, agent
+        )
     acting = agent.learner.acting
     networks = agent.learner.networks
     names = [name for name in ("q", "actor", "policy") if name in networks]
@@ -87,15 +91,29 @@ def policy_of(agent: PPOAgent | OffPolicyAgent) -> Policy | str:
     return KINDS[type(network)](network, agent)
 
 
-class ActorCriticPolicy(Policy):
-    """PPO's: the mean or the most likely actions."""
+class DistributionPolicy(Policy):
+    """The mean or the most likely actions of a distribution, as PPO's.
 
-    def __init__(self, agent: PPOAgent) -> None:
-        model = agent.model
-        super().__init__(model.actor_torso, agent)
-        self.last = model.policy_head
-        self.log_std = model.log_std
-        self.noise_kind, self.noise_size = agent.sampler.noise_kind, agent.sampler.noise_size
+    Args:
+        torso: The policy's.
+        last: From features to means and logits.
+        log_std: Of Gaussian policies, [A].
+        sampler: Draws the agent's actions.
+        agent: Whose.
+    """
+
+    def __init__(
+        self,
+        torso: Any,
+        last: nn.Module,
+        log_std: Tensor | None,
+        sampler: Sampler,
+        agent: PPOAgent | OffPolicyAgent,
+    ) -> None:
+        super().__init__(torso, agent)
+        self.last = last
+        self.log_std = log_std
+        self.noise_kind, self.noise_size = sampler.noise_kind, sampler.noise_size
         self._sizes = choice_sizes(self.space)
         self._is_single = isinstance(self.space, spaces.Discrete)
         self._first = torch.from_numpy(np.asarray(first_action(self.space)))

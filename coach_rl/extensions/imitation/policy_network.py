@@ -97,13 +97,21 @@ class Policy(nn.Module):
         """Parameters [B, P] for the torso's features [B, F], before the rules for outputs."""
         return self._parameters_of(self.head(features))
 
+    @property
+    def bounded_log_std(self) -> Tensor | None:
+        """Log standard deviations [A] within their bounds; None without Gaussian parts."""
+        return None if self.log_std is None else self.log_std.clamp(*self._bounds)
+
+    def squashed(self, outputs: Tensor) -> Tensor:
+        """Outputs [B, P] of the head, with means within the bounds of a Box."""
+        return self._middle + self._half * torch.tanh(outputs) if len(self._half) else outputs
+
     def _parameters_of(self, outputs: Tensor) -> Tensor:
-        if self.log_std is None:
-            return outputs
-        if len(self._half):
-            outputs = self._middle + self._half * torch.tanh(outputs)
-        log_std = self.log_std.clamp(*self._bounds)
-        return torch.cat([outputs, log_std.expand(len(outputs), -1)], dim=-1)
+        means = self.squashed(outputs)
+        log_std = self.bounded_log_std
+        if log_std is None:
+            return means
+        return torch.cat([means, log_std.expand(len(means), -1)], dim=-1)
 
 
 def acting_forward(policy: Policy, device: torch.device) -> Forward:

@@ -15,7 +15,9 @@ from coach_rl.memories.batches import (
     TERMINATED,
     TRUNCATED,
 )
+from coach_rl.sessions.session import run_experiment
 from tests.builders import flat
+from tests.small_runs import QUIET
 
 HERE = "tests.extensions.atari.test_terminal_info"
 LIFE = 5
@@ -148,3 +150,12 @@ def test_unknown_info_is_refused():
     manager.create_graph(rl.Runtime(seed=1))
     with pytest.raises(ConfigurationError, match=r"names the info 'lost'.*it reports life_lost"):
         manager.run()
+
+
+def test_trained_agent_acts_on_observations_alone(tmp_path):
+    manager = experiment(dqn())
+    run = run_experiment(manager, rl.Runtime(seed=1), name="x", root=tmp_path, settings=QUIET)
+    agent = rl.load(run.folder.path)
+    seen = np.full((2, *SHAPE), 1, np.uint8)
+    actions = [agent.act({"observation": seen + step}, greedy=True).shape for step in range(8)]
+    assert actions == [(2,)] * 8

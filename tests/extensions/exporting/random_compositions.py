@@ -107,7 +107,7 @@ def remembering(rng):
 def random_agent(rng, space, name, *, flat_only=False):
     """PPO, or another algorithm that acts in the space."""
     is_flat = len(getattr(space, "shape", None) or ()) == 1
-    kinds = ["PPO", "PPO"]
+    kinds = ["PPO", "PPO", "BC"]
     if isinstance(space, spaces.Discrete) or (is_flat and isinstance(space, spaces.MultiDiscrete)):
         kinds += ["DQN", "SAC"]
     elif is_flat and isinstance(space, spaces.Box):
@@ -127,6 +127,8 @@ def random_agent(rng, space, name, *, flat_only=False):
         "input_filter": filters,
     }
     torso = [torso_of(remembers), torso_of(None)]
+    if kind == "BC":
+        return rl.BCAgentParameters(**common, policy=rl.PolicyParameters(torso=torso[0]))
     if kind == "DQN":
         network = rl.QNetworkParameters(torso=torso[0], dueling=bool(rng.random() < 0.5))
         return rl.DQNAgentParameters(**common, network=network)
