@@ -8,9 +8,11 @@ package (`pip install d3rlpy "gymnasium[mujoco]"`):
     python benchmarks/offline_against_d3rlpy.py speed --peer PEER         # five rounds, in turns
 
 *scores*: 100,000 updates with the settings of our presets, then 100 episodes of the last networks,
-written below `benchmarks/results/offline_d3rlpy/`; what is there is skipped. d3rlpy leaves out the
-last transition of an episode that was cut off, and starts every episode of the evaluation from a
-seed of its own; ours keeps the transition.
+written below `benchmarks/results/offline_d3rlpy/`; what is there is skipped. d3rlpy makes each
+transition once, and batches of them are gathered in numpy, which its own loop does one transition
+after the other; its `update` does the rest. It leaves out the last transition of an episode that
+was cut off, and starts every episode of the evaluation from a seed of its own; ours keeps the
+transition.
 
 *speed*: updates per second of processor time, one thread, batches of 256, on the sample of
 `data:hopper-expert`. Each process warms up before it is timed, so compilation is left out. The
@@ -18,6 +20,7 @@ ratio is ours over theirs: the median over rounds.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import statistics
@@ -91,23 +94,54 @@ def fit(algorithm: Any, dataset: Any, updates: int) -> None:
     )
 
 
+def fit_gathered(algorithm: Any, dataset: Any, updates: int, seed: int) -> None:
+    """Make updates from batches of its transitions, drawn uniformly."""
+    from d3rlpy.dataset import TransitionMiniBatch
+
+    algorithm.build_with_dataset(dataset)
+    scaler = algorithm.config.observation_scaler
+    scaler.fit_with_transition_picker(dataset.episodes, dataset.transition_picker)
+    made = [
+        dataset.transition_picker(episode, index)
+        for episode in dataset.episodes
+        for index in range(episode.transition_count)
+    ]
+    columns = {
+        "observations": np.stack([each.observation for each in made]),
+        "actions": np.stack([each.action for each in made]),
+        "rewards": np.stack([each.reward for each in made]),
+        "next_observations": np.stack([each.next_observation for each in made]),
+        "next_actions": np.stack([each.next_action for each in made]),
+        "terminals": np.array([[each.terminal] for each in made], np.float32),
+        "intervals": np.array([[each.interval] for each in made], np.float32),
+    }
+    count = len(made)
+    del made
+    rng = np.random.default_rng(seed)
+    for _ in range(updates):
+        drawn = rng.integers(count, size=256)
+        batch = {name: column[drawn] for name, column in columns.items()}
+        algorithm.update(TransitionMiniBatch(**batch, transitions=()))
+
+
 def episodes(algorithm: Any, task: str, count: int) -> list[float]:
-    """Returns of greedy episodes."""
+    """Returns of greedy episodes, played side by side."""
     import gymnasium
 
-    env = gymnasium.make(task)
-    returns = []
-    for number in range(count):
-        observation, _ = env.reset(seed=FINAL_SEED + number)
-        total = 0.0
-        is_over = False
-        while not is_over:
-            action = algorithm.predict(observation[None].astype(np.float32))[0]
-            observation, reward, terminated, truncated, _ = env.step(action)
-            total += float(reward)
-            is_over = terminated or truncated
-        returns.append(total)
-    env.close()
+    worlds = [gymnasium.make(task) for _ in range(count)]
+    seen = [world.reset(seed=FINAL_SEED + number)[0] for number, world in enumerate(worlds)]
+    returns = [0.0] * count
+    playing = list(range(count))
+    while playing:
+        observations = np.stack([seen[number] for number in playing]).astype(np.float32)
+        actions = algorithm.predict(observations)
+        for number, action in zip(playing.copy(), actions, strict=True):
+            seen[number], reward, terminated, truncated, _ = worlds[number].step(action)
+            returns[number] += float(reward)
+            if terminated or truncated:
+                playing.remove(number)
+    for world in worlds:
+        world.close()
     return returns
 
 
@@ -125,14 +159,16 @@ def score(level: str, kind: str, method: str, seed: int) -> dict[str, Any]:
     import d3rlpy
 
     seeded(seed)
-    dataset = d3rlpy.dataset.MDPDataset(**data_of(Path("data", f"{level}-{kind}.npz")))
+    file = Path("data", f"{level}-{kind}.npz")
+    dataset = d3rlpy.dataset.MDPDataset(**data_of(file))
     algorithm = peer(method)
     before = time.process_time()
-    fit(algorithm, dataset, UPDATES)
+    fit_gathered(algorithm, dataset, UPDATES, seed)
     taken = time.process_time() - before
     returns = episodes(algorithm, LEVELS[level], EPISODES)
     return {
         "d3rlpy": d3rlpy.__version__,
+        "data_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
         "updates": UPDATES,
         "processor_seconds": taken,
         "final": {
