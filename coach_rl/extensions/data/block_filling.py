@@ -43,8 +43,19 @@ def fills_in_blocks(agent: OffPolicyAgent) -> bool:
     """
     layout = agent.memory.layout
     is_more = layout.extras or layout.frame_stack or agent.params.stores or agent.stages.kept
-    is_own = any(getattr(type(agent), each) is not getattr(OffPolicyAgent, each) for each in _OWN)
-    return not (is_more or is_own) and all(_is_function(each, agent) for each in agent.stages.all)
+    if is_more or _stores_its_own_way(agent):
+        return False
+    return all(_is_function(each, agent) for each in agent.stages.all)
+
+
+def stores_without_statistics(agent: OffPolicyAgent) -> bool:
+    """Return whether what is stored of a decision depends on its episode and the networks alone.
+
+    It may have hidden states, masks and stacks of frames with it, and no bonuses, statistics of
+    filters, transitions that are held back, or an agent with ways of its own.
+    """
+    learns = any(agent.input_filter.state_dict().values()) or agent.stages.rewarding
+    return not (learns or agent.params.stores or _stores_its_own_way(agent))
 
 
 def learns_in_blocks(agent: OffPolicyAgent, num_rows: int) -> bool:
@@ -96,6 +107,10 @@ def fill_in_blocks(
             yield stored
 
     memory.fill(columns(), "the data set")
+
+
+def _stores_its_own_way(agent: OffPolicyAgent) -> bool:
+    return any(getattr(type(agent), each) is not getattr(OffPolicyAgent, each) for each in _OWN)
 
 
 def _is_function(stage: Stage, agent: OffPolicyAgent) -> bool:

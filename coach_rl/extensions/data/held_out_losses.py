@@ -9,6 +9,7 @@ square of its temporal-difference error. Nothing is learned, and no number of th
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,17 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
+from coach_rl.core.records import IntArray
 from coach_rl.core.seeding import generator_state, load_generator_state
 from coach_rl.extensions.data.batch_graph import DataSourceParameters, DataStack
-from coach_rl.extensions.data.block_filling import fill_in_blocks, fills_in_blocks
+from coach_rl.extensions.data.block_filling import (
+    fill_in_blocks,
+    fills_in_blocks,
+    stores_without_statistics,
+)
 from coach_rl.extensions.data.filled_memory import FilledMemory
 from coach_rl.extensions.data.reading import learning_agents, learning_levels
+from coach_rl.extensions.data.recorded import Recorded, read_into
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.levels.level_manager import LevelManager
 
@@ -54,7 +61,9 @@ class HeldOutLosses:
     def __init__(self, batches: int) -> None:
         self._batches = batches
         self._memories: dict[str, FilledMemory] = {}
-        """Memories of held-out transitions, by level."""
+        """Memories of held-out transitions that no network has a part in, by level."""
+        self._episodes: dict[str, tuple[Recorded, IntArray]] = {}
+        """Data and numbers of held-out episodes for the others, by level."""
 
     def __str__(self) -> str:
         return type(self).__name__
@@ -72,35 +81,57 @@ class HeldOutLosses:
                 "give held_out, e.g. BatchGraphParameters(held_out=0.1), or leave it out"
             )
         for agent in learning_agents(run.graph.training.levels):
-            if not fills_in_blocks(agent):
+            if not stores_without_statistics(agent):
                 raise ConfigurationError(
                     f"HeldOutLossParameters cannot measure losses of agent '{agent.name}', "
-                    "which stores more with transitions than data have, such as hidden states, "
-                    "statistics of filters or bonuses; leave it out"
+                    "which stores more with transitions than data have, such as statistics of "
+                    "filters or bonuses; leave it out"
                 )
 
     def __call__(self, record: LogRecord, run: GraphManager) -> Iterator[LogRecord]:
         """Notes with the losses of each agent, behind an evaluation."""
         if record.kind != "evaluation":
             return
-        levels = run.graph.training.levels
-        if not self._memories:
-            self._fill(run)
-        for level, agent in learning_levels(levels):
-            found = self._losses(agent, self._memories[level.name])
+        for level, memory in self._held_out(run):
+            agent = _agent_of(level)
+            found = self._losses(agent, memory)
             scalars = {f"held_out/{name}": value for name, value in found.items()}
             yield run.note(scalars, level=level.name, agent=agent.name)
 
-    def _fill(self, run: GraphManager) -> None:
-        """Fill a memory for each level with the held-out episodes."""
+    def _held_out(self, run: GraphManager) -> Iterator[tuple[LevelManager, FilledMemory]]:
+        """Levels that learn, and their transitions of held-out episodes.
+
+        Hidden states are stored as the networks of the moment make them, of as many episodes as the
+        batches need.
+        """
         stack = run.graph.training
         assert isinstance(stack, DataStack)
-        for level, recorded, episodes in stack.reading.held_out(stack.levels):
-            agent = _agent_of(level)
-            assert isinstance(agent.memory, FilledMemory)
-            memory = agent.memory.another(int(recorded.lengths[episodes].sum()))
-            fill_in_blocks(agent, recorded, memory=memory, num_rows=1, episodes=episodes)
-            self._memories[level.name] = memory
+        learning = learning_levels(stack.levels)
+        if any(level.name not in self._memories for level, _ in learning):
+            for level, recorded, episodes in stack.reading.held_out(stack.levels):
+                agent = _agent_of(level)
+                if fills_in_blocks(agent):
+                    memory = _memory_for(agent, recorded, episodes)
+                    fill_in_blocks(agent, recorded, memory=memory, num_rows=1, episodes=episodes)
+                    self._memories[level.name] = memory
+                else:
+                    self._episodes[level.name] = recorded, self._enough(agent, recorded, episodes)
+        for level, agent in learning:
+            if level.name in self._memories:
+                yield level, self._memories[level.name]
+            else:
+                recorded, episodes = self._episodes[level.name]
+                memory = _memory_for(agent, recorded, episodes)
+                with _storing_into(agent, memory):
+                    read_into(agent, recorded, num_rows=1, seed=0, episodes=episodes)
+                yield level, memory
+
+    def _enough(self, agent: OffPolicyAgent, recorded: Recorded, episodes: IntArray) -> IntArray:
+        """The first of some episodes that have as many transitions as all batches together."""
+        wanted = self._batches * agent.params.learning.batch
+        before = np.cumsum(recorded.lengths[episodes]) - recorded.lengths[episodes]
+        enough: IntArray = episodes[before < wanted]
+        return enough
 
     def _losses(self, agent: OffPolicyAgent, memory: FilledMemory) -> dict[str, float]:
         """Means of an agent's losses and their metrics over transitions of a memory, by name."""
@@ -163,6 +194,29 @@ class Measured:
         Metrics of each sample count by their mean size, such as the error of a critic.
         """
         return {name: float(np.mean(values)) for name, values in self._values.items()}
+
+
+def _memory_for(agent: OffPolicyAgent, recorded: Recorded, episodes: IntArray) -> FilledMemory:
+    """An empty memory of an agent's transitions with room for some episodes."""
+    assert isinstance(agent.memory, FilledMemory)
+    return agent.memory.another(int(recorded.lengths[episodes].sum()))
+
+
+@contextmanager
+def _storing_into(agent: OffPolicyAgent, memory: FilledMemory) -> Iterator[None]:
+    """Let an agent store into another memory; then all of it is as it was before."""
+    own = agent.memory
+    assert isinstance(own, FilledMemory)
+    empty = own.another(1)
+    try:
+        agent.memory = empty
+        state = agent.state_dict()
+        agent.memory = memory
+        yield
+    finally:
+        agent.memory = empty
+        agent.load_state_dict(state)
+        agent.memory = own
 
 
 def _agent_of(level: LevelManager) -> OffPolicyAgent:

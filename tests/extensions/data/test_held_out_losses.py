@@ -1,5 +1,7 @@
 """Losses of held-out transitions: of which they are, and that they change nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -19,6 +21,13 @@ CLONING = rl.BCAgentParameters(
     learning=LEARNING,
     memory=MEMORY,
     update_mode="eager",
+)
+RECURRENT = replace(
+    CLONING,
+    policy=rl.PolicyParameters(torso=replace(SMALL, recurrence=rl.GRU(size=4))),
+    memory=rl.ReplayMemoryParameters(
+        capacity=20_000, draws=rl.SequenceParameters(length=1, burn_in=0)
+    ),
 )
 
 
@@ -68,10 +77,51 @@ def test_loss_is_minus_the_log_likelihood_of_actions_that_are_held_out():
     assert "held_out/entropy" in note.scalars
 
 
+def test_loss_of_a_recurrent_policy_is_that_of_whole_episodes():
+    """Its hidden states are those of the networks of the moment, at each evaluation."""
+    agent = replace(RECURRENT, optimizer=rl.AdamParameters(learning_rate=0.05))
+    measured = []
+    with manager_of(agent, callbacks=(rl.HeldOutLossParameters(batches=100),)) as manager:
+        for record in manager.improve():
+            if record.kind != "note":
+                continue
+            agent = manager.graph.agents["main"]
+            spaces = manager.graph.spaces
+            recorded = read_data(
+                DATA, observation_space=spaces.observation, action_space=spaces.action
+            )
+            _, numbers = split_episodes(len(recorded.begins), 0.3, 0)
+            lengths = recorded.lengths[numbers]
+            numbers = numbers[np.cumsum(lengths) - lengths < 100 * 64]
+            every = torch.cat([losses_of(agent, recorded, number) for number in numbers])
+            error = 5 * every.std().item() / np.sqrt(100 * 64)
+            found = record.scalars["held_out/cloning_loss"]
+            assert found == pytest.approx(every.mean().item(), abs=error)
+            measured.append(found)
+    assert len(measured) == 2
+    assert measured[1] < measured[0] - error
+
+
+def losses_of(agent, recorded, number):
+    """Minus the log-likelihood of an episode's actions [T], a step at a time from a zero state."""
+    torso, head = agent.learner.network.module.torso, agent.learner.network.module.head
+    places = recorded.begins[number] + np.arange(recorded.lengths[number])
+    seen = torch.from_numpy(recorded.columns["/observations/observation"][places])
+    labels = torch.from_numpy(recorded.columns["/actions"][places]).long()
+    state, losses = torch.zeros(1, 4), []
+    with torch.no_grad():
+        for step in range(len(places)):
+            shown = {"observation": seen[step : step + 1], "hidden_state": state}
+            features, state = torso.advance(shown)
+            losses.append(torch.nn.functional.cross_entropy(head(features), labels[step, None]))
+    return torch.stack(losses)
+
+
 @pytest.mark.parametrize(
     "agent",
     [
         CLONING,
+        replace(RECURRENT, normalise_observations=10.0),
         rl.DiscreteCQLAgentParameters(learning=LEARNING, memory=MEMORY, update_mode="eager"),
     ],
 )
@@ -120,8 +170,6 @@ def test_losses_are_the_same_after_a_resume():
 
 
 def test_each_level_of_a_hierarchy_has_losses():
-    from dataclasses import replace
-
     from coach_rl.presets.PointMaze_HIQL import Panel, graph_manager
 
     plain = graph_manager(Panel(updates=4, layers=(8,), evaluation_interval=4)).parameters
