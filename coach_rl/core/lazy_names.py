@@ -50,7 +50,7 @@ def lazy_names(
             own = {"__version__"} & vars(module).keys()
             setattr(module, name, sorted({*origins(), *own}, key=_kind_and_name))
             return getattr(module, name)
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         if name not in origins():
             raise unknown_name(package, name, familiar())
