@@ -82,7 +82,7 @@ def report() -> None:
 
 
 def returns(cell: str) -> FloatArray:
-    """Final returns [2, S] of a cell's seeds that both have learned from equal files, ours first."""
+    """Final returns [2, S] of the seeds that both have learned from equal files, ours first."""
     pairs = []
     for seed in SEEDS:
         name = f"{cell}_seed{seed}.json"
