@@ -102,13 +102,6 @@ def _source(package: str) -> str:
 
 PACKAGE = "coach_rl"
 """The package whose public names are the interface."""
-REMOVED = {
-    "AttentionDiscretization": "BoxMasking and BoxDiscretization",
-    "ObservationMoveAxisFilter": "a wrapper, e.g. gymnasium.wrappers.TransformObservation",
-    "ObservationSqueezeFilter": "a wrapper, e.g. gymnasium.wrappers.ReshapeObservation",
-    "RewardEwmaNormalizationFilter": "RewardNormalizationFilter or RewardReturnScalingFilter",
-}
-"""Names that version 0.3.0 has removed, and their replacements."""
 
 
 def public_name(thing: Callable[..., object]) -> str | None:
@@ -127,10 +120,6 @@ def is_below_package(module: str) -> bool:
 
 def unknown_name(module: str, name: str, familiar: Mapping[str, Sequence[str]]) -> AttributeError:
     """The error about a name that a module does not have, with those that may have been meant."""
-    if name in REMOVED:
-        instead = f"; it was removed in 0.3.0, use {REMOVED[name]}"
-    else:
-        public = getattr(sys.modules[module], "__all__", ())
-        near = familiar.get(name) or near_names(name, public)
-        instead = f"; did you mean {' or '.join(near)}?" if near else ""
+    near = familiar.get(name) or near_names(name, getattr(sys.modules[module], "__all__", ()))
+    instead = f"; did you mean {' or '.join(near)}?" if near else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{instead}", name=name)

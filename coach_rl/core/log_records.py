@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.records import Array
+from coach_rl.core.steps import EnvironmentSteps, Moments
 
 Value = TypeVar("Value")
 Kind = Literal[
@@ -76,6 +77,13 @@ class LogRecord:
     """Arrays by name that are written to a file of their own, and not into logs."""
     file: str = ""
     """Path of that file in the run's folder, without its ending."""
+    unit: type[Moments] = EnvironmentSteps
+    """Unit in which the run counts its moments: gradient updates where it learns from data."""
+
+    @property
+    def moment(self) -> int:
+        """The run's progress in its unit, which curves are drawn over and files are named by."""
+        return self.unit.counted(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -239,6 +239,7 @@ class Progress(Saved):
             scalars=scalars,
             arrays=arrays or {},
             is_in_files=is_in_files,
+            unit=type(self._schedule.progress_interval),
         )
 
     def take_added(self) -> Iterator[LogRecord]:
@@ -298,7 +299,7 @@ class Progress(Saved):
             own: Metrics of the training stack itself.
         """
         seconds = self.training_seconds
-        speed = self._clock.environment_steps / max(seconds, 1e-9)
+        speed = self.moment / max(seconds, 1e-9)
         times = {"time/steps_per_second": speed, "time/training_seconds": seconds}
         yield self.record("progress", {**times, **own})
         for name, metrics in levels.items():

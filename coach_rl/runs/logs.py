@@ -407,7 +407,7 @@ def file_sinks(
         preset = "" if introduced["preset"] is None else read_text(run.preset)
         files["TensorBoard's file"] = lambda: TensorBoardSink(
             folder,
-            resumed_at=graph_manager.graph.clock.environment_steps or None,
+            resumed_at=graph_manager.progress.moment or None,
             introduction=introduction(introduced, preset, described(graph_manager)),
             known=logged_names(folder, [each.name for each in graph_manager.graph.levels]),
         )

@@ -367,7 +367,7 @@ class LiveRun:
         paths = {of: name and f"{checkpoints.name}/{name}" for of, name in names.items()}
         return Summary(
             evaluation=evaluation,
-            steps_per_second=evaluation.environment_steps / seconds if seconds else 0.0,
+            steps_per_second=evaluation.moment / seconds if seconds else 0.0,
             best_checkpoint=paths[BEST],
             last_checkpoint=paths[LAST],
             best="" if self.keeper.best is None else str(self.keeper.best),

@@ -124,7 +124,7 @@ class RunResult(ShowsFacts):
             "stopped by signal": self.signal,
             "target reached at step": self.solved_at,
             **facts_of_evaluation(final),
-            "best evaluation": best and f"{best.value:,.2f} at step {best.environment_steps:,}",
+            "best evaluation": best and f"{best.value:,.2f} at {best.place}",
             "not saved": self.unsaved,
             "incidents": "; ".join(self.incidents) or None,
         }

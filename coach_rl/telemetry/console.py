@@ -90,18 +90,19 @@ def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
 
     Args:
         figures: The figures.
-        shown_until: Environment steps of a line before; losses of earlier records were in that
-            line, and are marked with the steps at which they were reported.
+        shown_until: The moment of a line before; losses of earlier records were in that line, and
+            are marked with the moment at which they were reported.
     """
     record = figures.last
     assert record is not None, "there are no figures yet"
-    parts = [f"{record.phase.value:<7}", f"{record.environment_steps:>10,} steps"]
+    unit = _short(record.unit)
+    parts = [f"{record.phase.value:<7}", f"{record.moment:>10,} {unit}"]
     if (share := figures.share) is not None:
         parts.append(f"{share:4.0%}")
     if speed := figures.speed:
-        parts.append(f"{speed:,.0f} steps/s")
+        parts.append(f"{speed:,.0f} {unit}/s")
     parts.append(_left(figures))
-    if record.training_steps:
+    if record.training_steps and record.unit is not TrainingSteps:
         parts.append(f"{record.training_steps:,} updates")
     if figures.episode_reward is not None:
         parts.append(f"episode reward {number_text(figures.episode_reward)}")
@@ -117,7 +118,7 @@ def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
             if of.endswith("loss")
         ]
         if losses and learner.trained_at < shown_until:
-            losses[-1] += f" (at {learner.trained_at:,} steps)"
+            losses[-1] += f" (at {learner.trained_at:,} {unit})"
         parts += losses
     return "  ".join(part for part in parts if part)
 
@@ -126,7 +127,7 @@ def final_line(figures: Figures) -> str:
     """The final evaluation alone, to follow the line of the same steps; there must be one."""
     record = figures.last
     assert record is not None, "there are no figures yet"
-    begin = f"{record.phase.value:<7}  {record.environment_steps:>10,} steps"
+    begin = f"{record.phase.value:<7}  {record.moment:>10,} {_short(record.unit)}"
     return f"{begin}  final evaluation {_final(figures)}"
 
 
@@ -181,7 +182,7 @@ def _numbers(figures: Figures, record: LogRecord, *, narrow: bool) -> Table:
     speed = figures.speed
     progress = [
         ("steps", _of(figures, record, EnvironmentSteps)),
-        ("steps/s", f"{speed:,.0f}" if speed else "-"),
+        (f"{_short(record.unit)}/s", f"{speed:,.0f}" if speed else "-"),
         ("updates", _of(figures, record, TrainingSteps)),
         ("episodes", _of(figures, record, EnvironmentEpisodes)),
     ]
@@ -262,6 +263,11 @@ def _final(figures: Figures) -> str:
 def _left(figures: Figures) -> str:
     seconds = figures.seconds_left
     return "" if seconds is None else f"{duration_text(seconds)} left"
+
+
+def _short(unit: type[StepUnit]) -> str:
+    """`steps`, or `updates`."""
+    return unit.noun.split()[-1]
 
 
 def _of(figures: Figures, record: LogRecord, unit: type[StepUnit]) -> str:
@@ -374,7 +380,7 @@ class ConsoleSink:
             if is_time and self._figures.last is not None:
                 self._shown = now
                 is_final = record.kind == "final_evaluation"
-                if is_final and self._printed_at == self._figures.last.environment_steps:
+                if is_final and self._printed_at == self._figures.last.moment:
                     self._print(final_line(self._figures))
                 else:
                     self._print_figures()
@@ -433,7 +439,7 @@ class ConsoleSink:
     def _print_figures(self) -> None:
         """Print the line of the figures, of which there must be some."""
         assert self._figures.last is not None
-        steps = self._figures.last.environment_steps
+        steps = self._figures.last.moment
         before = self._printed_at
         if steps != before:
             self._printed_at, self._printed_before = steps, before if before < steps else 0

@@ -4,14 +4,16 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal, Protocol
 
 import numpy as np
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.log_records import AUTO, Evaluation, LogRecord
-from coach_rl.core.steps import EnvironmentSteps, Hours, RunLength, StepUnit
+from coach_rl.core.steps import Hours, RunLength, StepUnit
 
+_COUNTS = attrgetter("environment_steps", "training_steps")
 REWARD = "reward_mean"
 SUCCESS = "success_rate"
 
@@ -62,11 +64,20 @@ class Best:
     """Its mean reward."""
     environment_steps: int
     """Environment steps at which it was taken."""
+    training_steps: int = 0
+    """Gradient updates at which it was taken."""
     checkpoint: str
     """The name of the checkpoint taken then."""
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.value:,.4g} at environment step {self.environment_steps:,}"
+        return f"{self.metric} {self.value:,.4g} at {self.place}"
+
+    @property
+    def place(self) -> str:
+        """The environment step, or the update of a run that has not acted."""
+        if self.environment_steps or not self.training_steps:
+            return f"environment step {self.environment_steps:,}"
+        return f"update {self.training_steps:,}"
 
 
 def metrics_of(evaluation: LogRecord) -> dict[str, float]:
@@ -97,6 +108,7 @@ def candidate(evaluation: LogRecord, policy: BestPolicy, checkpoint: str) -> Bes
         value=value,
         reward=metrics[REWARD],
         environment_steps=evaluation.environment_steps,
+        training_steps=evaluation.training_steps,
         checkpoint=checkpoint,
     )
 
@@ -140,7 +152,7 @@ class Learner:
     trained: Mapping[str, float]
     """Metrics of its training."""
     trained_at: int
-    """Environment steps at which these were reported."""
+    """The moment at which these were reported."""
 
 
 @dataclass
@@ -233,8 +245,8 @@ class Figures:
 
     @property
     def speed(self) -> float | None:
-        """Recent environment steps per second of training; None while that is not known."""
-        return self._speed(EnvironmentSteps)
+        """The run's recent progress per second of training; None while that is not known."""
+        return None if self.last is None else self._speed(self.last.unit)
 
     @property
     def seconds_left(self) -> float | None:
@@ -265,7 +277,7 @@ class Figures:
                 name=" ".join(part for part in parts if part),
                 level={} if level in seen else self._levels.get(level, {}),
                 trained={} if trained is None else trained.scalars,
-                trained_at=0 if trained is None else trained.environment_steps,
+                trained_at=0 if trained is None else trained.moment,
             )
             seen.add(level)
 
@@ -287,7 +299,7 @@ class Figures:
         self._problems[record.problem or _PROBLEMS[record.kind]] += 1
         self._newest_problem = record.text
         if record.kind == "roll_back":
-            while self.best is not None and self.best.environment_steps > record.environment_steps:
+            while self.best is not None and _COUNTS(self.best) > _COUNTS(record):
                 self.best = self._earlier.pop() if self._earlier else None
 
     def _speed(self, unit: type[StepUnit]) -> float | None:

@@ -20,12 +20,14 @@ from coach_rl.configuration.file_writing import make_folder, replacing, sha256_o
 from coach_rl.core.clock import Phase
 from coach_rl.core.log_records import FILES, LogRecord, by_tag
 from coach_rl.core.shown_text import printable, printable_lines
+from coach_rl.core.steps import EnvironmentSteps, TrainingSteps
 from coach_rl.telemetry.tables import csv_cell
 
 _MOST_OF_NAME = 150
 """Bytes of a picture's name in that of its file, which systems bound at 255."""
 _TAIL = 4096
 """Bytes by which a file that was truncated and rewritten is recognised."""
+_UNITS = {unit.__name__: unit for unit in (EnvironmentSteps, TrainingSteps)}
 COUNTERS = ("environment_steps", "training_steps", "episodes", "wall_seconds")
 
 
@@ -95,6 +97,8 @@ class JsonlSink:
             line["text"] = record.text
         if record.problem:
             line["problem"] = record.problem
+        if record.unit is not EnvironmentSteps:
+            line["unit"] = record.unit.__name__
         if record.arrays:
             line["arrays"] = {
                 name: [_finite(value) for value in values.ravel().tolist()]
@@ -107,7 +111,7 @@ class JsonlSink:
 
 
 class ImageSink:
-    """Writes the pictures of notes as PNG files: `step_<environment steps>_<room>_<quantity>.png`.
+    """Writes the pictures of notes as PNG files: `step_<moment>_<room>_<quantity>.png`.
 
     Args:
         folder: For the files; made with the first.
@@ -122,7 +126,7 @@ class ImageSink:
             name = re.sub(r"[^\w.-]", "_", tag)
             if len(name.encode()) > _MOST_OF_NAME:  # two of them stay apart
                 name = name.encode()[:_MOST_OF_NAME].decode(errors="ignore") + sha256_of(tag)[:8]
-            path = self._folder / f"step_{record.environment_steps}_{name}.png"
+            path = self._folder / f"step_{record.moment}_{name}.png"
             with replacing(path) as new:
                 Image.fromarray(image).save(new, format="PNG")
 
@@ -203,6 +207,7 @@ def _record(line: bytes) -> LogRecord | None:
             scalars={printable(name): _number(value) for name, value in fields["scalars"].items()},
             text=printable_lines(fields.get("text", "")),
             problem=printable(fields.get("problem", "")),
+            unit=_UNITS[fields.get("unit", EnvironmentSteps.__name__)],
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

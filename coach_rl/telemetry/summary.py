@@ -16,7 +16,8 @@ class Summary:
     evaluation: Evaluation
     """The final evaluation; its counters are the run's."""
     steps_per_second: float
-    """Environment steps per second of training, updates included, evaluations not."""
+    """Environment steps per second of training, updates included, evaluations not; of a run from
+    data, updates."""
     best_checkpoint: str | None
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
     last_checkpoint: str | None
@@ -82,7 +83,7 @@ class Summary:
             *_evaluation_rows(record),
             ("environment steps", f"{record.environment_steps:,}"),
             ("gradient updates", f"{record.training_steps:,}"),
-            ("steps per second", f"{self.steps_per_second:,.0f}"),
+            (f"{record.unit.noun} per second", f"{self.steps_per_second:,.0f}"),
             ("ended by", self.ending or "-"),
         ]
         if self.target:

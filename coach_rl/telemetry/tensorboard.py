@@ -277,7 +277,7 @@ class TensorBoardSink:
 
     Args:
         folder: For the event files; made where there is none.
-        resumed_at: Environment steps at which a resumed run continues; None for a new one. A
+        resumed_at: The moment at which a resumed run continues; None for a new one. A
             TensorBoard that has been open since before is made to forget what the stopped run
             logged after them. On disk that must be gone already, see `runs.folder`.
         introduction: Written before everything else, where no file is there yet; None for nothing.
@@ -322,7 +322,7 @@ class TensorBoardSink:
         if record.kind == "final_evaluation":
             values.append(finished_value(time.time()))
         # One event a record takes half the time of one for each of three scalars.
-        self._events.add(Event(step=record.environment_steps, summary=Summary(value=values)))
+        self._events.add(Event(step=record.moment, summary=Summary(value=values)))
         if record.kind == "checkpoint":  # which notes how long the file is
             self._events.flush()
 

@@ -262,7 +262,6 @@ OTHERS = [
     (observe_not_finite, NonFiniteError, "element (1,) of row 2"),
     (saved_agent, C, "Mine saves state of its own (SAVED: shift)"),
     (partial(declared_types, typed), C, "types of typed cannot be resolved"),
-    (lambda: coach_rl.ObservationSqueezeFilter, AttributeError, "removed in 0.3.0, use a wrapper"),
     (partial(require, False, "x must be 1, got 2"), P, "x must be 1, got 2"),
     (partial(require_no_problems, ["too few"]), P, "too few"),
     (partial(require_no_problems, [U("flag", "x", [])]), U, "unknown flag 'x'"),

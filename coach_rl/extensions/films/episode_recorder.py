@@ -4,7 +4,7 @@ recorder = EpisodeRecorder(VideoParameters(episodes="best"))
 graph_manager.create_graph(runtime, watchers=[recorder])
 for record in graph_manager.improve():
     if record.kind == "evaluation":
-        recorder.write(folder / f"step_{record.environment_steps}")
+        recorder.write(folder / f"step_{record.moment}")
 
 A recorder only reads levels and draws frames: a run's numbers are the same with and without it. If
 a frame cannot be drawn, it issues a `CoachWarning` and stops recording. As a part of a run,
@@ -78,7 +78,7 @@ class FilmedEvaluations(RunPart):
         endings = {"evaluation": "", "final_evaluation": "_final"}
         if record.kind not in endings:
             return
-        name = f"step_{record.environment_steps}{endings[record.kind]}"
+        name = f"step_{record.moment}{endings[record.kind]}"
         try:
             files = self._recorder.write(videos_of(self._run.folder) / name)
         except RunError as error:

@@ -65,6 +65,7 @@ class Histograms(RunPart):
     @contextmanager
     def open(self, run: RunContext) -> Iterator[None]:
         self._graph = run.graph_manager.graph
+        self._progress = run.graph_manager.progress
         self._begin()
         for level in self._graph.training.levels:
             level.listeners.append(partial(self._note, level.name))
@@ -74,9 +75,9 @@ class Histograms(RunPart):
         """The histograms that are due when this record is there, one record a level."""
         if record.kind == "roll_back":
             self._begin()
-        if record.phase is Phase.TEST or record.environment_steps < self._due:
+        if record.phase is Phase.TEST or record.moment < self._due:
             return
-        self._due = self._next_after(record.environment_steps)
+        self._due = self._next_after(record.moment)
         for level in self._graph.levels:
             agent = self._graph.agents[level.name]
             kept = self._seen[level.name]
@@ -96,7 +97,7 @@ class Histograms(RunPart):
 
     def _begin(self) -> None:
         """Begin where training is now."""
-        self._due = self._next_after(self._graph.clock.environment_steps)
+        self._due = self._next_after(self._progress.moment)
         for level in self._graph.training.levels:
             self._seen[level.name] = deque(maxlen=DECISIONS)
 

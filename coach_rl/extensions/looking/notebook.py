@@ -22,7 +22,7 @@ _TITLES = ("reward", "success", "losses")
 
 
 class NotebookSink:
-    """Draws rewards, successes and losses over environment steps, in the output of a cell.
+    """Draws rewards, successes and losses over the moments of a run, in the output of a cell.
 
         sink = NotebookSink()
         for record in graph_manager.improve():
@@ -84,7 +84,7 @@ class NotebookSink:
 
     def _add_record(self, record: LogRecord) -> None:
         self._figures.add(record)
-        steps = record.environment_steps
+        steps = record.moment
         scalars = record.scalars
         match record.kind:
             case "episode":
@@ -117,7 +117,8 @@ class NotebookSink:
             axes = self.figure.add_subplot(1, len(titles), position)
             self._draw_axes(axes, title)
         if self._figures.last is not None:
-            steps = f"{self._figures.last.environment_steps:,} environment steps"
+            last = self._figures.last
+            steps = f"{last.moment:,} {last.unit.noun}"
             final = self._figures.final
             result = "" if final is None else f"final evaluation {final:,.4g}"
             parts = [steps, result, self._activity, self._figures.problems]
@@ -132,7 +133,8 @@ class NotebookSink:
 
     def _draw_axes(self, axes: "Axes", title: str) -> None:
         axes.set_title(title)
-        axes.set_xlabel("environment steps")
+        assert self._figures.last is not None
+        axes.set_xlabel(self._figures.last.unit.noun)
         for (of, name), curve in self._curves.items():
             if of == title:
                 marker = "o" if name == "evaluation" else ""

@@ -154,7 +154,7 @@ class LiveTable:
             Column("run", lambda row: row.name, Text, is_text=True),
             Column("state", lambda row: row, state, is_text=True),
             Column("progress", share, bar, is_text=True),
-            Column("steps", of_run("environment_steps"), "{:,}".format),
+            Column("steps", of_run("moment"), "{:,}".format),
             Column("steps/s", of_run("speed_text")),
             Column("evaluation", of_run("score_text")),
             Column("left", left),
@@ -176,7 +176,7 @@ class LiveTable:
             run = self._run(row.folder)
             share = None if row.state == "done" else run.share
             parts += [
-                f"{run.environment_steps:,} steps",
+                f"{run.moment:,} steps",
                 "" if share is None else f"{share:.0%}",
                 f"{run.speed_text} steps/s" if run.speed_text else "",
                 f"evaluation {run.score_text}" if run.score_text else "",
@@ -192,7 +192,7 @@ class _WatchedRun:
             folder / "log.jsonl", kinds=("progress", "evaluation", "final_evaluation")
         )
         self._lengths = planned_lengths(folder)
-        self.environment_steps = 0
+        self.moment = 0
         self.share: float | None = None
         """The share of the run that is done; None where that isn't known."""
         self.speed_text = self.score_text = self.left_text = ""
@@ -200,7 +200,7 @@ class _WatchedRun:
     def update(self) -> None:
         """Read the records written since the last call."""
         for record in self._log.stream():
-            self.environment_steps = record.environment_steps
+            self.moment = record.moment
             match record.kind:
                 case "progress":
                     self._progress(record)

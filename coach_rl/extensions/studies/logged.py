@@ -18,7 +18,7 @@ from coach_rl.configuration.strict_json import Json
 from coach_rl.core.errors import CheckpointError, ConfigurationError, UnknownNameError
 from coach_rl.core.records import FloatArray
 from coach_rl.extensions.studies.runs import RunFrame
-from coach_rl.extensions.studies.scores import Curve, log_records
+from coach_rl.extensions.studies.scores import Curve, counter_of, log_records
 
 MOST_POINTS = 200
 """Points of a curve; more records are averaged over equal parts of the run."""
@@ -37,7 +37,12 @@ def with_logged(frame: RunFrame, metric: str) -> RunFrame:
         CheckpointError: A log is damaged.
     """
     rows = [
-        replace(row, run=replace(row.run, curve=_curve(row.run.path, metric), final={}))
+        replace(
+            row,
+            run=replace(
+                row.run, curve=_curve(row.run.path, metric, counter_of(row.run.unit)), final={}
+            ),
+        )
         for row in frame.rows
     ]
     if not any(len(row.run.curve) for row in rows):
@@ -46,15 +51,15 @@ def with_logged(frame: RunFrame, metric: str) -> RunFrame:
     return replace(frame, rows=tuple(rows))
 
 
-def _curve(run: Path, metric: str) -> Curve:
-    """The curve of a logged number; empty where the run has none."""
+def _curve(run: Path, metric: str, counter: str = "environment_steps") -> Curve:
+    """The curve of a logged number over a counter; empty where the run has none."""
     points = array("d")
     origins = set()
     for record in _records(run):
         for name, value in record.get("scalars", {}).items():
             if metric in _spellings(record, name) and isinstance(value, int | float):
                 origins.add(_spellings(record, name)[-1])
-                step = record["environment_steps"]
+                step = record[counter]
                 hours = record["wall_seconds"] / 3600
                 points.extend((float(step), hours, float(value)))
     if len(origins) > 1:

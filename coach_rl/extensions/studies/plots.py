@@ -20,6 +20,7 @@ from coach_rl.configuration.file_writing import replacing
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.core.errors import ConfigurationError, how_to_install
 from coach_rl.core.records import Array, FloatArray, IntArray
+from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.studies.comparison import Comparison, comparison_table, score_table
 from coach_rl.extensions.studies.runs import RunFrame, Scored, bounds_of, estimate_of
 from coach_rl.extensions.studies.scores import RunScores
@@ -54,7 +55,6 @@ _STYLE: Any = {
     "savefig.dpi": 110,
 }
 _OF_LEVELS = "/goal_share"
-_AXES = {"steps": "environment steps", "hours": "hours"}
 _NAMES = {"iqm": "interquartile mean", "mean": "mean"}
 _UNITS = {
     "reward_mean": "reward of an episode",
@@ -163,7 +163,7 @@ class Plots:
             for name, curve in found[level].items():
                 self._draw_curve(axes, name, curve)
             axes.set_title(level)
-            axes.set_xlabel(_AXES[self.axis])
+            axes.set_xlabel(self._axis_label(level))
             axes.set_ylabel(_label(metric))
             axes.set_xlim(left=0)
             _limit(axes, metric, list(found[level].values()))
@@ -184,9 +184,14 @@ class Plots:
         title = f"{metric}: {_NAMES[self.statistic]} over seeds{separator}{', '.join(spread)}"
         return self._panels(list(found), draw, title)
 
+    def _axis_label(self, level: str) -> str:
+        units = {run.unit.noun for run in self.frame.runs if run.level == level}
+        return "hours" if self.axis == "hours" else " or ".join(sorted(units))
+
     def _add_frames(self, axes: "Axes", level: str) -> None:
         """Add an axis with frames above that of steps, where all runs on a level count as many."""
-        counted = {run.frames_per_step for run in self.frame.runs if run.level == level}
+        runs = [run for run in self.frame.runs if run.level == level]
+        counted = {run.frames_per_step if run.unit is EnvironmentSteps else None for run in runs}
         if len(counted) == 1 and (frames := counted.pop()) is not None:
             both = (lambda steps: steps * frames, lambda shown: shown / frames)
             above = axes.secondary_xaxis("top", functions=both)

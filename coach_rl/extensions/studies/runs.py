@@ -350,7 +350,7 @@ def _evaluation(run: RunScores, metric: str, at: str | int) -> Mapping[str, floa
 
 
 def _when(at: str | int) -> str:
-    return f"in {MOMENTS[at]}" if isinstance(at, str) else f"at environment step {at:,}"
+    return f"in {MOMENTS[at]}" if isinstance(at, str) else f"at step {at:,}"
 
 
 def _distinct_names(paths: Sequence[Path]) -> list[str]:

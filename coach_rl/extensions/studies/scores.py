@@ -24,6 +24,7 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.shown_text import one_line, printable, shown_level
+from coach_rl.core.steps import EnvironmentSteps, Moments, TrainingSteps
 from coach_rl.runs.folder import (
     MANIFEST,
     RunFolder,
@@ -69,7 +70,7 @@ class Curve:
     """A run's evaluations while training, E of them."""
 
     steps: IntArray
-    """[E] environment steps."""
+    """[E] environment steps; updates of a run from data."""
     hours: FloatArray
     """[E] hours since the run began, evaluations included."""
     metrics: Mapping[str, FloatArray]
@@ -109,7 +110,7 @@ class RunScores(ShowsFacts):
     wall_seconds: float
     """Seconds so far."""
     steps_per_second: float | None
-    """Environment steps per second of training; None before its end."""
+    """Moments per second of training; None before its end."""
     curve: Curve
     """Its evaluations while training."""
     final: Mapping[str, float]
@@ -128,6 +129,8 @@ class RunScores(ShowsFacts):
     """The command line that began it; empty where it is not recorded."""
     frames_per_step: int | None = None
     """Frames of an environment step, where its environment counts frames; None elsewhere."""
+    unit: type[Moments] = EnvironmentSteps
+    """Unit of its moments, which curves are drawn over: updates where it learns from data."""
 
     @property
     def frames(self) -> int | None:
@@ -205,6 +208,7 @@ def read_scores(run: Path) -> RunScores:
         labels = manifest.get("job", {}).get("labels", {})
         speed = summary.get("steps_per_second")
         done = _count(counters, "environment_steps")
+        unit = unit_of(manifest["parameters"])
         return RunScores(
             path=run,
             experiment=printable(manifest["name"]),
@@ -220,7 +224,7 @@ def read_scores(run: Path) -> RunScores:
             episodes=_count(counters, "episodes"),
             wall_seconds=float(counters["wall_seconds"]),
             steps_per_second=None if speed is None else _number(speed),
-            curve=_curve(log.evaluations),
+            curve=_curve(log.evaluations, counter_of(unit)),
             final=_final(summary),
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
             thresholds=_thresholds(manifest["parameters"]),
@@ -229,9 +233,22 @@ def read_scores(run: Path) -> RunScores:
             hosts=tuple(dict.fromkeys(filter(None, map(_host, parts)))),
             command=tuple(map(printable, manifest.get("command", ()))),
             frames_per_step=_frames_per_step(manifest["parameters"]),
+            unit=unit,
         )
     except _OF_ANOTHER_SHAPE as error:
         raise CheckpointError(f"the run {run} is damaged: {_reason(error)}") from error
+
+
+def unit_of(parameters: Json) -> type[Moments]:
+    """The unit in which a run with these parameters counts its moments."""
+    interval = parameters.get("schedule", {}).get("progress_interval", {})
+    is_updates = str(interval.get("$type", "")).endswith(f":{TrainingSteps.__name__}")
+    return TrainingSteps if is_updates else EnvironmentSteps
+
+
+def counter_of(unit: type[Moments]) -> str:
+    """The counter of a log's lines that a unit counts."""
+    return "training_steps" if unit is TrainingSteps else "environment_steps"
 
 
 def _frames_per_step(parameters: Json) -> int | None:
@@ -412,10 +429,10 @@ def _record(line: bytes, path: Path, number: int) -> Json:
     return record
 
 
-def _curve(evaluations: list[tuple[Json, dict[str, float]]]) -> Curve:
+def _curve(evaluations: list[tuple[Json, dict[str, float]]], counter: str) -> Curve:
     names = dict.fromkeys(name for _, metrics in evaluations for name in metrics)
     return Curve(
-        steps=np.array([_count(each, "environment_steps") for each, _ in evaluations], np.int64),
+        steps=np.array([_count(each, counter) for each, _ in evaluations], np.int64),
         hours=np.array([record["wall_seconds"] / 3600 for record, _ in evaluations], np.float64),
         metrics={
             name: np.array([metrics.get(name, math.nan) for _, metrics in evaluations], np.float64)

@@ -195,7 +195,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda path: find_runs([path / "no"]), C, "no does not exist ... give a run"),
     (lambda path: find_runs([damaged(path)]), CheckpointError, "summary.json"),
     (score, C, "reward_mean ... have one with --at last"),
-    (lambda path: score(path, at=7), C, "at environment step 7"),
+    (lambda path: score(path, at=7), C, "reward_mean at step 7"),
     (lambda path: score(path, "rewards"), U, "metric 'rewards' ... did you mean"),
     (lambda path: score(path, log=""), C, "none of the runs has been evaluated"),
     (lambda path: compared(path, "b", "a", "b"), C, "environments ... a on a; b"),

@@ -158,7 +158,7 @@ class TrackerSink:
         self._is_open = True
 
     def write(self, record: LogRecord) -> None:
-        self._step = record.environment_steps
+        self._step = record.moment
         if scalars := by_tag(record, record.scalars):
             self._run.log(scalars, self._step)
         for tag, image in by_tag(record, record.images).items():

@@ -1,0 +1,73 @@
+"""Curves of a run from data are drawn over its updates, and its files are named by them."""
+
+from dataclasses import replace
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import coach_rl as rl
+from coach_rl.core.steps import EnvironmentEpisodes, TrainingSteps
+from coach_rl.extensions.studies.logged import with_logged
+from coach_rl.extensions.studies.runs import find_runs
+from coach_rl.extensions.studies.scores import read_scores
+from coach_rl.sessions.session import run_experiment
+from coach_rl.telemetry.log_files import JsonlReader
+
+SMALL = rl.TorsoParameters(middleware=(8,), activation="relu", orthogonal=False)
+WORLD = rl.GymnasiumParameters(level="CartPole-v1", kwargs={"render_mode": "rgb_array"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of ten updates from data, and then of twenty more in the world."""
+    agent = rl.BCAgentParameters(
+        policy=rl.PolicyParameters(torso=SMALL),
+        learning=rl.LearningParameters(batch=64, learning_starts=1, report_every=5),
+        memory=rl.ReplayMemoryParameters(capacity=20_000),
+        update_mode="eager",
+    )
+    schedule = rl.batch_schedule(30, every=10, episodes=1)
+    manager = rl.BatchGraphManager(
+        rl.BatchGraphParameters(
+            data="data:cartpole-expert",
+            environment=WORLD,
+            agent=agent,
+            schedule=replace(schedule, progress_interval=TrainingSteps(10)),
+            updates=10,
+        )
+    )
+    settings = rl.RunSettings(final_episodes=EnvironmentEpisodes(1), parts=(rl.VideoParameters(),))
+    root = tmp_path_factory.mktemp("runs")
+    run = run_experiment(manager, rl.Runtime(seed=1), name="x", root=root, settings=settings)
+    assert run.environment_steps > 0
+    return run.folder.path
+
+
+def test_tensorboard_draws_over_updates(folder):
+    events = EventAccumulator(str(folder)).Reload()
+    for tag in ("evaluation/reward_mean", "main/agent/train/cloning_loss"):
+        steps = [each.step for each in events.Scalars(tag)]
+        assert steps == sorted(steps)
+        assert {10, 20, 30} <= set(steps)
+
+
+def test_films_and_checkpoints_have_the_same_numbers(folder):
+    films = {each.stem for each in (folder / "videos").iterdir()}
+    assert {"step_10", "step_20", "step_30_final"} <= films
+    assert (folder / "checkpoints" / "step_30").exists()
+
+
+def test_curves_of_studies_are_drawn_over_updates(folder):
+    scores = read_scores(folder)
+    assert scores.unit is TrainingSteps
+    assert scores.curve.steps.tolist() == [10, 20, 30]
+    assert scores.steps_per_second > 0
+    frame, _ = find_runs([folder])
+    (logged,) = with_logged(frame, "train/cloning_loss").runs
+    assert logged.curve.steps.max() == 30
+
+
+def test_records_of_the_log_keep_their_unit(folder):
+    records = [each for each in JsonlReader(folder / "log.jsonl").stream()]
+    assert {each.unit for each in records} == {TrainingSteps}
+    assert records[-1].moment == records[-1].training_steps == 30
