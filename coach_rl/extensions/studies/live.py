@@ -176,7 +176,7 @@ class LiveTable:
             run = self._run(row.folder)
             share = None if row.state == "done" else run.share
             parts += [
-                f"{run.moment:,} steps",
+                run.done_text,
                 "" if share is None else f"{share:.0%}",
                 f"{run.speed_text} steps/s" if run.speed_text else "",
                 f"evaluation {run.score_text}" if run.score_text else "",
@@ -193,6 +193,7 @@ class _WatchedRun:
         )
         self._lengths = planned_lengths(folder)
         self.moment = 0
+        self.done_text = "0 steps"
         self.share: float | None = None
         """The share of the run that is done; None where that isn't known."""
         self.speed_text = self.score_text = self.left_text = ""
@@ -201,6 +202,7 @@ class _WatchedRun:
         """Read the records written since the last call."""
         for record in self._log.stream():
             self.moment = record.moment
+            self.done_text = f"{record.moment:,} {record.unit.noun.split()[-1]}"
             match record.kind:
                 case "progress":
                     self._progress(record)
