@@ -26,8 +26,8 @@ FRAMES_PER_STEP = 4
 EPISODES = 100
 """Games of a final evaluation, and training games at the end of a run that are averaged."""
 PUBLISHED = {
-    "SLM-Lab 5, PPO, sticky actions, 10M frames": 16.7,
-    "MR.Q, sticky actions, 10M frames, 10 seeds": 18.0,
+    "SLM-Lab 5, PPO, sticky actions, 10M steps": 16.7,
+    "MR.Q, sticky actions, 2.5M steps, 10 seeds": 18.0,
 }
 """Returns in Pong under the same protocol."""
 SHORT_DQN = {"epsilon_steps": 250_000, "learning_starts": 20_000}
