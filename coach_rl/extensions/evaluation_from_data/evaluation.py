@@ -4,7 +4,7 @@ evaluation, file = evaluate_from_data("experiments/CartPole_PPO/RUN", "./cartpol
 evaluation.estimates["doubly_robust"].low
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,7 +16,7 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.configuration.file_writing import make_folder, unused
 from coach_rl.configuration.strict_json import plain_json, write_json
-from coach_rl.core.errors import ConfigurationError, require, warn
+from coach_rl.core.errors import ConfigurationError, require, require_no_problems, warn
 from coach_rl.core.levels import received_by
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.seeding import generator, integer_seed
@@ -235,12 +235,18 @@ def _discount_of(agent: FilteredAgent[Any]) -> float:
 
 
 def _check_data(source: str, recorded: Recorded, names: Sequence[str], discount: float) -> None:
-    """Raise `ConfigurationError` unless the data have what the estimators need."""
+    """Raise an error with all that the estimators need and the data don't have."""
     require(0 < discount <= 1, f"discount must lie in (0, 1], got {discount}")
+    require_no_problems(_problems(source, recorded, names, discount))
+
+
+def _problems(
+    source: str, recorded: Recorded, names: Sequence[str], discount: float
+) -> Iterator[ConfigurationError]:
     models = [name for name in names if name in WITH_MODEL]
     truncated = int(recorded.columns[TRUNCATED].sum())
     if discount == 1 and models and truncated:
-        raise ConfigurationError(
+        yield ConfigurationError(
             f"{truncated:,} episodes of '{source}' were cut off, behind which {', '.join(models)} "
             "have no bound with a discount of 1; give a lower --value_discount, or "
             "--estimators without them"
@@ -254,12 +260,12 @@ def _check_data(source: str, recorded: Recorded, names: Sequence[str], discount:
         "--sampling --record FILE`, or give --estimators dm"
     )
     if log_prob is None:
-        raise ConfigurationError(
+        yield ConfigurationError(
             f"the data set '{source}' has no probabilities of its actions (action_log_prob), "
             f"{remedy}"
         )
-    if not log_prob.any():
-        raise ConfigurationError(
+    elif not log_prob.any():
+        yield ConfigurationError(
             f"the data set '{source}' was made by a deterministic policy, all probabilities of its "
             f"actions are 1, {remedy}"
         )

@@ -190,6 +190,11 @@ def test_data_of_a_deterministic_policy_are_refused(mass, mass_data, folder):
         rl.ConfigurationError,
         "was made by a deterministic policy ... or give --estimators dm",
     )
+    check_refused(
+        lambda: rl.evaluate_from_data(mass, data, sampling=True, discount=1.0),
+        rl.ConfigurationError,
+        "2 problems: (1) ... were cut off ... (2) ... was made by a deterministic policy",
+    )
 
 
 def test_model_behind_a_cut_needs_a_discount(mass, mass_data, folder):
