@@ -135,7 +135,7 @@ class ValidationParameters:
         """The target, and whether and when an evaluation reached it.
 
         Args:
-            solved_at: Environment steps of the first that did; None if none has.
+            solved_at: The moment of the first that did; None if none has.
         """
         within = "" if self.within is None else f" within {self.within.count:,} steps"
         if solved_at is None:

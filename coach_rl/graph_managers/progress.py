@@ -86,8 +86,8 @@ class Progress(Saved):
         self.wall_seconds = 0.0
         """Seconds from the beginning of the run to its last record, pauses left out."""
         self.solved: State | None = None
-        """The target, and the environment steps of the evaluation that reached it; None as long as
-        none has."""
+        """The target, and the moment of the evaluation that reached it; None as long as none
+        has."""
         self.stopped: State | None = None
         """The reason why a callback has ended training, and the length that was planned then; None
         if none has."""
@@ -116,7 +116,7 @@ class Progress(Saved):
 
     @property
     def solved_at(self) -> int | None:
-        """Environment steps of the first evaluation that reached the target; None if none has."""
+        """The moment of the first evaluation that reached the target; None if none has."""
         return None if self.solved is None else int(self.solved["environment_steps"])
 
     @property
@@ -184,9 +184,8 @@ class Progress(Saved):
     def note_result(self, evaluation: Evaluation) -> None:
         """Record whether an evaluation while training has reached the target."""
         target = self._target
-        steps = evaluation.environment_steps
         if target is not None and self.solved is None and target.is_reached(evaluation.scalars):
-            self.solved = {**target.wanted(), "environment_steps": steps}
+            self.solved = {**target.wanted(), "environment_steps": evaluation.moment}
 
     def is_due(self) -> bool:
         """Return whether a progress record is due; if so, the next one is due an interval later."""

@@ -31,7 +31,7 @@ class Summary:
     target: str = ""
     """The target, and whether it was reached; empty where there is none."""
     solved_at: int | None = None
-    """Environment steps of the first evaluation that reached the target; None if none has."""
+    """The moment of the first evaluation that reached the target; None if none has."""
     faults: Mapping[str, int] = field(default_factory=dict)
     """Number of failures of training environments, whose rows were restarted, by cause."""
     signals: Mapping[str, float] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Curves of a run from data are drawn over its updates, and its files are named by them."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -34,6 +35,7 @@ def folder(tmp_path_factory):
             agent=agent,
             schedule=replace(schedule, progress_interval=TrainingSteps(10)),
             updates=10,
+            validation=rl.ValidationParameters(reward=1.0),
         )
     )
     settings = rl.RunSettings(final_episodes=EnvironmentEpisodes(1), parts=(rl.VideoParameters(),))
@@ -65,6 +67,12 @@ def test_curves_of_studies_are_drawn_over_updates(folder):
     frame, _ = find_runs([folder])
     (logged,) = with_logged(frame, "train/cloning_loss").runs
     assert logged.curve.steps.max() == 30
+
+
+def test_target_is_reached_at_an_update(folder):
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["solved_at"] == 10
+    assert summary["target"].endswith("reached at step 10")
 
 
 def test_records_of_the_log_keep_their_unit(folder):
