@@ -328,6 +328,10 @@ class SourceParameters:
         """The rules between the source and an experiment that are broken, each with what to do."""
         return ()
 
+    def more(self, clock: Clock) -> str:
+        """Advice on how to train a run further that has its whole length behind it."""
+        return f"give a total of environment steps above {clock.environment_steps} with --steps"
+
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         """The stack that trains, whose ticks the source makes.
 

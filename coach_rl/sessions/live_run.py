@@ -317,8 +317,8 @@ class LiveRun:
             if list_checkpoints(checkpoints)
             else "it had written no checkpoint"
         )
-        done = self.graph_manager.graph.clock.environment_steps
-        return f"The run had done {done} environment steps; {kept}"
+        done = self.graph_manager.parameters.source.UNIT(self.graph_manager.progress.moment)
+        return f"The run had done {done}; {kept}"
 
     def _summarise(self, sinks: RunSinks) -> Summary | None:
         """The final evaluation; None where it was stopped.

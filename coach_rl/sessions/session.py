@@ -571,8 +571,8 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         training = schedule.training
         done = schedule.training.counted(clock)
         why = (
-            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; give a total "
-            f"of environment steps above {clock.environment_steps} with --steps"
+            f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; "
+            f"{graph_manager.parameters.source.more(clock)}"
         )
     elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
         why = (

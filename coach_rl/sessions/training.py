@@ -199,8 +199,7 @@ def _require_finished(result: RunResult) -> None:
     path = result.folder.path
     if result.signal is not None:
         raise RunError(
-            f"training was stopped by a signal after {result.environment_steps} environment steps; "
-            f"resume it with: coach -crd {path}"
+            f"training was stopped by a signal before its end; resume it with: coach -crd {path}"
         )
     if result.unsaved is not None:
         raise RunError(

@@ -149,6 +149,14 @@ class DataSourceParameters(SourceParameters):
                     f"is {own!r}; give both the same"
                 )
 
+    def more(self, clock: Clock) -> str:
+        if clock.environment_steps:
+            return super().more(clock)
+        return (
+            "learn longer in a fork, `coach fork RUN --as NAME -cp "
+            '"schedule.training=TrainingSteps(N)"`, or continue in the world with --online STEPS'
+        )
+
     def build(self, context: SourceContext, clock: Clock) -> Stack:
         """The stack; the data are read at its first tick, unless a memory was restored."""
         built = context.stack_on(context.environments(), clock)

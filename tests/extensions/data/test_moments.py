@@ -7,7 +7,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import coach_rl as rl
+from coach_rl.cli.main import main
+from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.steps import EnvironmentEpisodes, TrainingSteps
+from coach_rl.extensions.data.batch_graph import DataSourceParameters
 from coach_rl.extensions.studies.logged import with_logged
 from coach_rl.extensions.studies.runs import find_runs
 from coach_rl.extensions.studies.scores import read_scores
@@ -73,6 +76,13 @@ def test_target_is_reached_at_an_update(folder):
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["solved_at"] == 10
     assert summary["target"].endswith("reached at step 10")
+
+
+def test_run_that_is_over_names_what_trains_it_further(folder, capsys):
+    assert main(["resume", f"{folder}"]) == 2
+    assert "give a total of environment steps above 20 with --steps" in capsys.readouterr().err
+    before = DataSourceParameters(data="data:cartpole-expert").more(Clock(phase=Phase.TRAIN))
+    assert before.endswith("or continue in the world with --online STEPS")
 
 
 def test_records_of_the_log_keep_their_unit(folder):
