@@ -56,7 +56,7 @@ _LEARNING = (
 )
 _LEVELS = "Sub-goals reached in evaluations, by level", "[^/]+/evaluation_level/goal_share"
 _SPEED = (
-    ("Environment steps per second", "time/steps_per_second"),
+    ("Steps per second", "time/steps_per_second"),
     ("Processor, percent of a core", "resources/cpu_percent"),
     ("Cores, percent", "resources/busiest_core_percent resources/cores_percent"),
     ("Memory, MiB", "resources/memory_mib"),
