@@ -201,7 +201,7 @@ def notes_on(scored: Sequence[Scored]) -> list[str]:
     notes = []
     for level in dict.fromkeys(each.level for each in scored):
         lengths = {
-            each.group: sorted({run.environment_steps for run in each.runs})
+            each.group: sorted({run.moments for run in each.runs})
             for each in scored
             if each.level == level
         }

@@ -310,7 +310,7 @@ class _Report:
             Column("runs", lambda own: len(own[1])),
             Column("time in all", lambda own: _seconds(own[1]), duration_text),
             Column("time of a run", mean("wall_seconds"), duration_text),
-            Column("steps of a run", mean("environment_steps"), "{:,.0f}".format),
+            Column("steps of a run", mean("moments"), "{:,.0f}".format),
             Column("updates of a run", mean("training_steps"), "{:,.0f}".format),
             Column("steps/s (median)", speed, "{:,.0f}".format),
         )
@@ -346,7 +346,7 @@ class _Report:
             Column("score", lambda run: run.score(study), lambda of: shown(of, study.metric)),
             Column(ANY, lambda run: run.success_at_any_step(study), _percent, is_optional=True),
             Column("normalised", normalised, "{:.3f}".format, is_optional=True),
-            Column("steps", of_numbers("environment_steps"), "{:,}".format),
+            Column("steps", of_numbers("moments"), "{:,}".format),
             Column("frames", of_numbers("frames"), "{:,}".format, is_optional=True),
             Column("time", of_numbers("wall_seconds"), duration_text),
         )

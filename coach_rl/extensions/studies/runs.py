@@ -484,7 +484,7 @@ def sort_keys(metric: str = REWARD) -> dict[str, Callable[[ListedRun], tuple[boo
         "path": lambda run: (False, str(run.path)),
         "age": lambda run: number(run.age_seconds),
         "state": lambda run: (False, run.state),
-        "steps": lambda run: number(run.scores and run.scores.environment_steps, -1.0),
+        "steps": lambda run: number(run.scores and run.scores.moments, -1.0),
         "best": lambda run: number(run.best(metric), -1.0),
         "last": lambda run: number(run.last(metric), -1.0),
         "size": lambda run: number(run.size, -1.0),

@@ -100,7 +100,7 @@ def _columns(folder: Path, metric: str) -> tuple[Column, ...]:
         Column("task", of_scores("level"), is_text=True, missing="-"),
         Column("seed", of_scores("seed"), is_text=True, missing="-"),
         Column("state", state, is_text=True),
-        Column("steps", of_scores("environment_steps"), "{:,}".format, missing="-"),
+        Column("steps", of_scores("moments"), "{:,}".format, missing="-"),
         Column("best", lambda each: each.best(metric), in_unit, missing="-"),
         Column("last", lambda each: each.last(metric), in_unit, missing="-"),
         Column("size", lambda each: each.size, readable),

@@ -133,6 +133,12 @@ class RunScores(ShowsFacts):
     """Unit of its moments, which curves are drawn over: updates where it learns from data."""
 
     @property
+    def moments(self) -> int:
+        """Environment steps so far, or updates of a run that learns from data."""
+        counts: int = getattr(self, counter_of(self.unit))
+        return counts
+
+    @property
     def frames(self) -> int | None:
         """Frames so far; None where they are not counted."""
         per_step = self.frames_per_step

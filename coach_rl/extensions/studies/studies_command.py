@@ -197,7 +197,7 @@ def show_status(given: Given) -> int:
         Column("variant", lambda run: run.variant, is_text=True),
         Column("seed", lambda run: run.seed),
         Column("state", state, is_text=True),
-        Column("steps", lambda run: run.scores and run.scores.environment_steps, "{:,}".format),
+        Column("steps", lambda run: run.scores and run.scores.moments, "{:,}".format),
         Column(
             study.metric, lambda run: run.scores and run.scores.last(study.metric), "{:,.4g}".format
         ),

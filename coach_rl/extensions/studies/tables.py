@@ -86,7 +86,7 @@ def _scores(study: Study, groups: Sequence[Scored]) -> str:
         any_step = [share for share in group.any_step if share is not None]
         row = [
             group.group,
-            _range([run.environment_steps for run in group.runs]),
+            _range([run.moments for run in group.runs]),
             len(group.runs),
             _mean(group.scores, shown),
             shown(float(np.median(group.scores))),
@@ -295,7 +295,7 @@ def _singly(study: Study, groups: Sequence[Scored]) -> str:
         Column("best evaluation (at)", lambda row: best(row[1])),
         Column("last", lambda row: last(row[1])),
         Column("tail", lambda row: tail(row[1])),
-        Column("steps", lambda row: row[1].environment_steps, "{:,}".format),
+        Column("steps", lambda row: row[1].moments, "{:,}".format),
         Column("hours", lambda row: _hours(row[1].wall_seconds / 3600)),
         Column("updates", lambda row: row[1].training_steps, "{:,}".format),
     )
@@ -409,7 +409,7 @@ def seed_tables(runs: Sequence[RunScores]) -> list[Table]:
         Column("seed", lambda run: run.seed, is_text=True),
         *(_seed_column(metric, name) for metric, name in metrics.items()),
         Column("normalised", normalised_score, "{:.3f}".format, is_optional=True),
-        Column("steps", lambda run: run.environment_steps, "{:,}".format),
+        Column("steps", lambda run: run.moments, "{:,}".format),
         Column("frames", lambda run: run.frames, "{:,}".format, is_optional=True),
         Column("time", lambda run: run.wall_seconds, duration_text),
     )

@@ -66,6 +66,7 @@ def test_curves_of_studies_are_drawn_over_updates(folder):
     scores = read_scores(folder)
     assert scores.unit is TrainingSteps
     assert scores.curve.steps.tolist() == [10, 20, 30]
+    assert scores.moments == 30
     assert scores.steps_per_second > 0
     frame, _ = find_runs([folder])
     (logged,) = with_logged(frame, "train/cloning_loss").runs
