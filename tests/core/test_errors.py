@@ -9,7 +9,6 @@ import pytest
 import torch
 from gymnasium import spaces
 
-import coach_rl
 import coach_rl as rl
 from coach_rl.core.agents import require_whole_policies
 from coach_rl.core.clock import Phase
