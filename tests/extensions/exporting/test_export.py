@@ -570,6 +570,6 @@ def test_export_of_a_policy_without_a_known_graph_is_refused(tmp_path, monkeypat
     run = unpacked("Mujoco_SAC", tmp_path / "run")
     monkeypatch.setattr(policies, "KINDS", {})
     with pytest.raises(
-        rl.ConfigurationError, match="no graph for its SquashedGaussianActor is kno"
+        rl.ConfigurationError, match="no graph for its SquashedGaussianActor is"
     ):
         rl.export(run, tmp_path / "policy.zip")
