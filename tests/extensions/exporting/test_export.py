@@ -569,7 +569,5 @@ def test_policy_names_what_it_cannot_act_on(seen, message, walker, tmp_path):
 def test_export_of_a_policy_without_a_known_graph_is_refused(tmp_path, monkeypatch):
     run = unpacked("Mujoco_SAC", tmp_path / "run")
     monkeypatch.setattr(policies, "KINDS", {})
-    with pytest.raises(
-        rl.ConfigurationError, match="no graph for its SquashedGaussianActor is"
-    ):
+    with pytest.raises(rl.ConfigurationError, match="no graph for its SquashedGaussianActor is"):
         rl.export(run, tmp_path / "policy.zip")
