@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from coach_rl.core.clock import Phase
 from coach_rl.core.records import Array
-from coach_rl.core.steps import EnvironmentSteps, Moments
+from coach_rl.core.steps import EnvironmentSteps, TrainingSteps
 
 Value = TypeVar("Value")
 Kind = Literal[
@@ -77,7 +77,7 @@ class LogRecord:
     """Arrays by name that are written to a file of their own, and not into logs."""
     file: str = ""
     """Path of that file in the run's folder, without its ending."""
-    unit: type[Moments] = EnvironmentSteps
+    unit: type[EnvironmentSteps | TrainingSteps] = EnvironmentSteps
     """Unit in which the run counts its moments: gradient updates where it learns from data."""
 
     @property

@@ -176,7 +176,5 @@ class Hours(StepUnit):
         return counters.wall_seconds / 3600
 
 
-Moments = EnvironmentSteps | TrainingSteps
-"""The units in which the moments of a run can be counted."""
 RunLength = EnvironmentSteps | EnvironmentEpisodes | TrainingSteps | Hours
 """A length of a run, in any unit."""

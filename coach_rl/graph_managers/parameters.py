@@ -27,7 +27,6 @@ from coach_rl.core.steps import (
     EnvironmentEpisodes,
     EnvironmentSteps,
     Hours,
-    Moments,
     RunLength,
     TrainingSteps,
 )
@@ -54,6 +53,10 @@ EPISODE_METRICS = (
     "success_any_rate",
 )
 """Metrics of every evaluation, by which it can be the best."""
+
+
+Moments = EnvironmentSteps | TrainingSteps
+"""The units in which the moments of a run can be counted."""
 
 
 @parameter_class

@@ -13,8 +13,8 @@ from coach_rl.core.log_records import LogRecord
 from coach_rl.core.runtime import OnActivity, ignore_activity
 from coach_rl.core.shown_text import readable
 from coach_rl.core.state import Appended, State
-from coach_rl.core.steps import EnvironmentSteps, Moments
-from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.core.steps import EnvironmentSteps
+from coach_rl.graph_managers.parameters import CheckpointParameters, Moments
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,

@@ -23,13 +23,7 @@ from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
 from coach_rl.core.state import State
-from coach_rl.core.steps import (
-    EnvironmentEpisodes,
-    EnvironmentSteps,
-    Moments,
-    RunLength,
-    TrainingSteps,
-)
+from coach_rl.core.steps import EnvironmentEpisodes, EnvironmentSteps, RunLength, TrainingSteps
 from coach_rl.extensions.data.filled_memory import FilledMemory, Share, filled
 from coach_rl.extensions.data.held_out import HeldOutParameters, HeldOutShare
 from coach_rl.extensions.data.level_data import DataGoalsMaker, UsesDataBelow
@@ -40,6 +34,7 @@ from coach_rl.graph_managers.parameters import (
     BasicGraphParameters,
     GraphParameters,
     LevelParameters,
+    Moments,
     ScheduleParameters,
     SourceContext,
     SourceParameters,

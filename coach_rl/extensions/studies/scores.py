@@ -24,7 +24,8 @@ from coach_rl.core.errors import CheckpointError, ConfigurationError
 from coach_rl.core.log_records import LogRecord
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.shown_text import one_line, printable, shown_level
-from coach_rl.core.steps import EnvironmentSteps, Moments, TrainingSteps
+from coach_rl.core.steps import EnvironmentSteps, TrainingSteps
+from coach_rl.graph_managers.parameters import Moments
 from coach_rl.runs.folder import (
     MANIFEST,
     RunFolder,
