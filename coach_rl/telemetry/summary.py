@@ -16,8 +16,7 @@ class Summary:
     evaluation: Evaluation
     """The final evaluation; its counters are the run's."""
     steps_per_second: float
-    """Environment steps per second of training, updates included, evaluations not; of a run from
-    data, updates."""
+    """Moments of the run per second of training, updates included, evaluations not."""
     best_checkpoint: str | None
     """Path of the checkpoint with the best evaluation; None when there was no evaluation."""
     last_checkpoint: str | None
