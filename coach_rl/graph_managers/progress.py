@@ -86,8 +86,7 @@ class Progress(Saved):
         self.wall_seconds = 0.0
         """Seconds from the beginning of the run to its last record, pauses left out."""
         self.solved: State | None = None
-        """The target, and the moment of the evaluation that reached it; None as long as none
-        has."""
+        """The target, and the moment of the evaluation that reached it; None if none has."""
         self.stopped: State | None = None
         """The reason why a callback has ended training, and the length that was planned then; None
         if none has."""
