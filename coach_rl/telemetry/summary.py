@@ -82,7 +82,7 @@ class Summary:
             *_evaluation_rows(record),
             ("environment steps", f"{record.environment_steps:,}"),
             ("gradient updates", f"{record.training_steps:,}"),
-            (f"{record.unit.noun} per second", f"{self.steps_per_second:,.0f}"),
+            (f"{record.unit.noun.split()[-1]} per second", f"{self.steps_per_second:,.0f}"),
             ("ended by", self.ending or "-"),
         ]
         if self.target:
