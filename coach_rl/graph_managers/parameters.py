@@ -331,8 +331,8 @@ class SourceParameters:
         """The rules between the source and an experiment that are broken, each with what to do."""
         return ()
 
-    def more(self, clock: Clock) -> str:
-        """Advice on how to train a run further that has its whole length behind it."""
+    def how_to_train_further(self, clock: Clock) -> str:
+        """Advice for a run that has its whole length behind it."""
         return f"give a total of environment steps above {clock.environment_steps} with --steps"
 
     def build(self, context: SourceContext, clock: Clock) -> Stack:

@@ -572,7 +572,7 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
         done = schedule.training.counted(clock)
         why = (
             f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; "
-            f"{graph_manager.parameters.source.more(clock)}"
+            f"{graph_manager.parameters.source.how_to_train_further(clock)}"
         )
     elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
         why = (

@@ -24,7 +24,15 @@ from coach_rl.core.steps import (
     StepUnit,
     TrainingSteps,
 )
-from coach_rl.telemetry.figures import REWARD, SUCCESS, Best, BestPolicy, Figures, Learner
+from coach_rl.telemetry.figures import (
+    REWARD,
+    SUCCESS,
+    Best,
+    BestPolicy,
+    Figures,
+    Learner,
+    unit_name,
+)
 
 SHOWN = ("policy_loss", "value_loss", "entropy", "approx_kl")
 """Metrics shown in the panel besides other losses; log files contain all."""
@@ -90,12 +98,11 @@ def plain_line(figures: Figures, *, shown_until: int = 0) -> str:
 
     Args:
         figures: The figures.
-        shown_until: The moment of a line before; losses of earlier records were in that line, and
-            are marked with the moment at which they were reported.
+        shown_until: The moment of a line before; losses from before it are marked with theirs.
     """
     record = figures.last
     assert record is not None, "there are no figures yet"
-    unit = _short(record.unit)
+    unit = unit_name(record)
     parts = [f"{record.phase.value:<7}", f"{record.moment:>10,} {unit}"]
     if (share := figures.share) is not None:
         parts.append(f"{share:4.0%}")
@@ -127,7 +134,7 @@ def final_line(figures: Figures) -> str:
     """The final evaluation alone, to follow the line of the same steps; there must be one."""
     record = figures.last
     assert record is not None, "there are no figures yet"
-    begin = f"{record.phase.value:<7}  {record.moment:>10,} {_short(record.unit)}"
+    begin = f"{record.phase.value:<7}  {record.moment:>10,} {unit_name(record)}"
     return f"{begin}  final evaluation {_final(figures)}"
 
 
@@ -182,7 +189,7 @@ def _numbers(figures: Figures, record: LogRecord, *, narrow: bool) -> Table:
     speed = figures.speed
     progress = [
         ("steps", _of(figures, record, EnvironmentSteps)),
-        (f"{_short(record.unit)}/s", f"{speed:,.0f}" if speed else "-"),
+        (f"{unit_name(record)}/s", f"{speed:,.0f}" if speed else "-"),
         ("updates", _of(figures, record, TrainingSteps)),
         ("episodes", _of(figures, record, EnvironmentEpisodes)),
     ]
@@ -263,11 +270,6 @@ def _final(figures: Figures) -> str:
 def _left(figures: Figures) -> str:
     seconds = figures.seconds_left
     return "" if seconds is None else f"{duration_text(seconds)} left"
-
-
-def _short(unit: type[StepUnit]) -> str:
-    """`steps`, or `updates`."""
-    return unit.noun.split()[-1]
 
 
 def _of(figures: Figures, record: LogRecord, unit: type[StepUnit]) -> str:

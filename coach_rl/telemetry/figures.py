@@ -80,6 +80,11 @@ class Best:
         return f"update {self.training_steps:,}"
 
 
+def unit_name(record: LogRecord) -> str:
+    """The short name of the unit of a record's moment: `steps`, or `updates`."""
+    return record.unit.noun.split()[-1]
+
+
 def metrics_of(evaluation: LogRecord) -> dict[str, float]:
     """An evaluation's metrics by the names of a policy: `reward_mean`, `low/goal_share`."""
     metrics = {_short(name): value for name, value in evaluation.scalars.items()}

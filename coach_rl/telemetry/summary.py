@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from rich.table import Table as RichTable
 
 from coach_rl.core.log_records import Evaluation, LogRecord
+from coach_rl.telemetry.figures import unit_name
 from coach_rl.telemetry.tables import rich_table, written
 
 
@@ -82,7 +83,7 @@ class Summary:
             *_evaluation_rows(record),
             ("environment steps", f"{record.environment_steps:,}"),
             ("gradient updates", f"{record.training_steps:,}"),
-            (f"{record.unit.noun.split()[-1]} per second", f"{self.steps_per_second:,.0f}"),
+            (f"{unit_name(record)} per second", f"{self.steps_per_second:,.0f}"),
             ("ended by", self.ending or "-"),
         ]
         if self.target:

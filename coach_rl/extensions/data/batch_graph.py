@@ -144,9 +144,9 @@ class DataSourceParameters(SourceParameters):
                     f"is {own!r}; give both the same"
                 )
 
-    def more(self, clock: Clock) -> str:
+    def how_to_train_further(self, clock: Clock) -> str:
         if clock.environment_steps:
-            return super().more(clock)
+            return super().how_to_train_further(clock)
         return (
             "learn longer in a fork, `coach fork RUN --as NAME -cp "
             '"schedule.training=TrainingSteps(N)"`, or continue in the world with --online STEPS'

@@ -208,9 +208,9 @@ def _storing_into(agent: OffPolicyAgent, memory: FilledMemory) -> Iterator[None]
     own = agent.memory
     assert isinstance(own, FilledMemory)
     empty = own.another(1)
+    agent.memory = empty  # so that the state is without the transitions of its own
+    state = agent.state_dict()
     try:
-        agent.memory = empty
-        state = agent.state_dict()
         agent.memory = memory
         yield
     finally:

@@ -25,6 +25,7 @@ from coach_rl.runs.folder import MANIFEST
 from coach_rl.runs.lock import holder_of, lost_holder_of
 from coach_rl.runs.manifest import checkpoint_policy, level_names, planned_lengths
 from coach_rl.telemetry.console import ConsoleSink, duration_text, number_text, success_text
+from coach_rl.telemetry.figures import unit_name
 from coach_rl.telemetry.log_files import JsonlReader
 from coach_rl.telemetry.tables import Column, rich_table, table
 
@@ -202,7 +203,7 @@ class _WatchedRun:
         """Read the records written since the last call."""
         for record in self._log.stream():
             self.moment = record.moment
-            self.done_text = f"{record.moment:,} {record.unit.noun.split()[-1]}"
+            self.done_text = f"{record.moment:,} {unit_name(record)}"
             match record.kind:
                 case "progress":
                     self._progress(record)

@@ -82,11 +82,12 @@ def test_target_is_reached_at_an_update(folder):
 def test_run_that_is_over_names_what_trains_it_further(folder, capsys):
     assert main(["resume", f"{folder}"]) == 2
     assert "give a total of environment steps above 20 with --steps" in capsys.readouterr().err
-    before = DataSourceParameters(data="data:cartpole-expert").more(Clock(phase=Phase.TRAIN))
-    assert before.endswith("or continue in the world with --online STEPS")
+    source = DataSourceParameters(data="data:cartpole-expert")
+    advice = source.how_to_train_further(Clock(phase=Phase.TRAIN))
+    assert advice.endswith("or continue in the world with --online STEPS")
 
 
 def test_records_of_the_log_keep_their_unit(folder):
-    records = [each for each in JsonlReader(folder / "log.jsonl").stream()]
+    records = list(JsonlReader(folder / "log.jsonl").stream())
     assert {each.unit for each in records} == {TrainingSteps}
     assert records[-1].moment == records[-1].training_steps == 30
