@@ -161,7 +161,7 @@ def _conclude(given: Given, result: RunResult) -> int:
         advice = resume_advice(result.folder.path)
         advice = advice or "; it has no checkpoint, so it can't be resumed"
         name = signal.Signals(result.signal).name
-        print(f"stopped by {name} after {result.environment_steps} environment steps{advice}")
+        print(f"stopped by {name} after {result.length}{advice}")
         return _SIGNAL_EXIT_CODE + result.signal
     if result.summary is not None:
         console_of(plain=given.plain).print(result.summary.table())

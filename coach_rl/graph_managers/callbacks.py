@@ -163,8 +163,8 @@ def _added(name: str, callback: Callback, record: LogRecord, run: object) -> lis
         raise
     except BaseException as error:  # of whatever the user's code does
         raise CallbackError(
-            f"the callback {name} failed at the {record.kind} record of environment step "
-            f"{record.environment_steps:,}: {shown_error(error)}; correct it, or leave it out"
+            f"the callback {name} failed at the {record.kind} record after "
+            f"{record.unit(record.moment)}: {shown_error(error)}; correct it, or leave it out"
         ) from error
     for each in added:
         if not isinstance(each, LogRecord) or each.kind != "note":

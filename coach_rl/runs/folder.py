@@ -122,10 +122,9 @@ class RunFolder(ShowsFacts):
             summary = read_json(self.summary)
         except (OSError, CheckpointError):  # a run that is not over has none
             return facts
-        steps = summary.get("env_steps")
-        final = summary.get("evaluation", {})
-        facts |= {"environment steps": None if steps is None else f"{steps:,}"}
-        return facts | facts_of_evaluation(final)
+        counters = {"environment steps": "env_steps", "gradient updates": "training_steps"}
+        facts |= {noun: f"{summary[of]:,}" for noun, of in counters.items() if of in summary}
+        return facts | facts_of_evaluation(summary.get("evaluation", {}))
 
 
 def facts_of_evaluation(metrics: Mapping[str, Any]) -> dict[str, object]:

@@ -15,6 +15,7 @@ from coach_rl.core.log_records import Evaluation, LogRecord
 from coach_rl.core.runtime import DivergenceParameters, Runtime
 from coach_rl.graph_managers.evaluations import EvaluationStopped, Evaluator
 from coach_rl.graph_managers.graph_manager import GraphManager
+from coach_rl.graph_managers.parameters import Moments
 from coach_rl.runs.checkpoint import (
     BEST,
     LAST,
@@ -123,6 +124,7 @@ class LiveRun:
                 raise Interrupted(message, signal=number) from None
         return RunResult(
             folder=self.folder,
+            length=self._length,
             environment_steps=self.graph_manager.graph.clock.environment_steps,
             ending=self.graph_manager.progress.ending,
             solved_at=self.graph_manager.progress.solved_at,
@@ -162,7 +164,7 @@ class LiveRun:
         """
         clock = self.graph_manager.graph.clock
         attempt = clock.roll_backs + 1
-        done = clock.environment_steps
+        done = self._length
         checkpoint = read_checkpoint(find_checkpoint(self.folder.checkpoints))
         cuts = planned_cuts(self.folder.path, checkpoint)
         self.keeper.restore(checkpoint)
@@ -174,7 +176,7 @@ class LiveRun:
         clock.roll_backs = attempt
         self.missed = None
         warn(
-            f"{error}. Rolled back from {done:,} environment steps to {checkpoint.path.name}, with "
+            f"{error}. Rolled back from {done} to {checkpoint.path.name}, with "
             f"new random numbers ({attempt} of {self._divergence.most_roll_backs} times)"
         )
 
@@ -240,7 +242,6 @@ class LiveRun:
 
         Where it cannot be written the run continues, and tries again when the next one is due.
         """
-        steps = self.graph_manager.graph.clock.environment_steps
         moment = self.graph_manager.progress.moment
         unit = self.graph_manager.parameters.source.UNIT
         if self.missed is not None and unit.counted(self.missed) == moment:  # the same agents
@@ -257,7 +258,7 @@ class LiveRun:
                 raise CheckpointError("the run's folder has lost its manifest")
             self.keeper.save(reasons, record)
         except CheckpointError as error:
-            what = f"the checkpoint at {steps:,} environment steps"
+            what = f"the checkpoint at {self._length}"
             self.unsaved = self.failures.note("checkpoints", what, error)
             self.missed = record if "best" in reasons else None
             sinks.write(replace(announced, kind="checkpoint_failed"))
@@ -309,6 +310,11 @@ class LiveRun:
         }
         return (*(f"{what}: {n:,}" for what, n in counted.items() if n), *sinks.incidents)
 
+    @property
+    def _length(self) -> Moments:
+        """The length of the run so far, in the unit of its source."""
+        return self.graph_manager.parameters.source.UNIT(self.graph_manager.progress.moment)
+
     def _progress_and_checkpoint(self) -> str:
         """Return the progress of the run, and the checkpoint that remains of it."""
         checkpoints = self.folder.checkpoints
@@ -317,8 +323,7 @@ class LiveRun:
             if list_checkpoints(checkpoints)
             else "it had written no checkpoint"
         )
-        done = self.graph_manager.parameters.source.UNIT(self.graph_manager.progress.moment)
-        return f"The run had done {done}; {kept}"
+        return f"The run had done {self._length}; {kept}"
 
     def _summarise(self, sinks: RunSinks) -> Summary | None:
         """The final evaluation; None where it was stopped.

@@ -559,26 +559,23 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
     if ending is None or may_conclude:
         return
     schedule = graph_manager.parameters.schedule
+    source = graph_manager.parameters.source
     name = checkpoint.name
     if ending == "solved":
-        solved_at = graph_manager.progress.solved_at
+        solved_at = source.UNIT(graph_manager.progress.solved_at)
         why = (
-            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did at "
-            f"environment step {solved_at}; train on with --until_solved off, or "
-            "give another target"
+            f"the run stops when it reaches {graph_manager.parameters.validation}, which it did "
+            f"after {solved_at}; train on with --until_solved off, or give another target"
         )
     elif schedule.training.is_reached(clock):
         training = schedule.training
         done = schedule.training.counted(clock)
         why = (
             f"{name} has done {done:.10g} of {training.count:.10g} {training.noun}; "
-            f"{graph_manager.parameters.source.how_to_train_further(clock)}"
+            f"{source.how_to_train_further(clock)}"
         )
     elif schedule.stop_after is None or not schedule.stop_after.is_reached(clock):
-        why = (
-            f"a callback has stopped the run ({ending}); train on with another total of "
-            "environment steps (--steps) or hours (--hours)"
-        )
+        why = f"a callback has stopped the run ({ending}); {source.how_to_train_further(clock)}"
     else:
         why = f"{name} has run for its {schedule.stop_after}; give more in all with --hours"
     raise ConfigurationError(f"nothing left to train: {why}")

@@ -12,7 +12,7 @@ from coach_rl.core.runtime import OnActivity, Runtime, ignore_activity
 from coach_rl.core.steps import EnvironmentEpisodes
 from coach_rl.graph_managers.callbacks import Callback, CallbackParameters
 from coach_rl.graph_managers.graph_manager import GraphManager
-from coach_rl.graph_managers.parameters import CheckpointParameters
+from coach_rl.graph_managers.parameters import CheckpointParameters, Moments
 from coach_rl.runs.folder import RunFolder, facts_of_evaluation
 from coach_rl.runs.shown_facts import ShowsFacts
 from coach_rl.sessions.run_parts import PartResult, RunPart
@@ -90,13 +90,15 @@ class RunResult(ShowsFacts):
 
     folder: RunFolder
     """The run's folder."""
+    length: Moments
+    """Its length: environment steps, or gradient updates where it has learned from data alone."""
     environment_steps: int
     """Environment steps at the end of the run."""
     ending: str | None
     """Reason why training was over: `solved`, the unit whose count was full, such as `hours`, or
     what a callback gave; None when it was stopped before."""
     solved_at: int | None
-    """Environment steps of the evaluation that reached the target; None if none has, or if there
+    """Length of the run at the evaluation that reached the target; None if none has, or if there
     is no target."""
     signal: int | None
     """The signal that stopped it; None when it was finished."""
@@ -119,10 +121,10 @@ class RunResult(ShowsFacts):
         final = {name.removeprefix("evaluation/"): value for name, value in scalars.items()}
         return {
             "run": self.folder.path,
-            "environment steps": f"{self.environment_steps:,}",
+            self.length.noun: f"{self.length.count:,}",
             "ending": self.ending,
             "stopped by signal": self.signal,
-            "target reached at step": self.solved_at,
+            "target reached at": self.solved_at and f"{type(self.length)(self.solved_at)}",
             **facts_of_evaluation(final),
             "best evaluation": best and f"{best.value:,.2f} at {best.place}",
             "not saved": self.unsaved,

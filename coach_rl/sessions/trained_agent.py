@@ -117,11 +117,13 @@ class TrainedAgent(ShowsFacts):
         spaces = self.spaces
         of_run = RunFolder(self.run).facts()
         agents = self._graph.agents
+        clock = self._graph.clock
         observed = (f"{key} {space}" for key, space in spaces.observation.items())
         return {
             "agent": ", ".join(f"{name}: {type(agents[name]).__name__}" for name in agents),
             **{name: of_run[name] for name in ("task", "preset", "seed") if name in of_run},
-            "environment steps": f"{self._graph.clock.environment_steps:,}",
+            "environment steps": f"{clock.environment_steps:,}",
+            "gradient updates": f"{clock.training_steps:,}",
             "observes": ", ".join(observed),
             "acts in": spaces.action,
             "run": self.run,

@@ -298,7 +298,7 @@ REFUSED: list[Case] = [
     (without_checkpoints, resume, D, "all checkpoints of the run ... have been deleted"),
     (partial(without_checkpoints, log=""), evaluate, D, "has no checkpoint yet to evaluate"),
     (partial(without_checkpoints, log=""), coach_rl.load, D, "no checkpoint yet"),
-    (solved, resume, C, "at environment step 30; ... --until_solved off"),
+    (solved, resume, C, "after 30 environment steps; ... --until_solved off"),
     (solved, partial(resume, changes={"num_envs": 2}), C, "keeps its 'num_envs'; what may change"),
     (
         partial(solved, checkpoints=CheckpointParameters(enabled=False)),

@@ -43,6 +43,7 @@ from coach_rl.graph_managers.parameters import LevelParameters
 from coach_rl.sessions.acting import needs_ends, own_ends_of
 from coach_rl.sessions.opening import OpenedRun, Opening, OpeningArguments
 from coach_rl.sessions.trained_agent import load_graph
+from coach_rl.telemetry.figures import Best
 
 _KINDS = (".zip", ".onnx", ".pt2")
 
@@ -330,7 +331,7 @@ def _page(card: dict[str, Any], acts: str) -> str:
     best = card["best_evaluation"]
     score = "no evaluation yet"
     if best is not None:
-        score = f"{best['metric']} {best['value']:.4g} at step {best['environment_steps']:,}"
+        score = str(Best(**best))
     levels = ", ".join(f"{each['name']} ({each['agent']})" for each in card["levels"])
     rows = {
         "task": card["task"],

@@ -40,7 +40,7 @@ this card; it lacks optimisers and replay memories.
 | | |
 | --- | --- |
 | task | {shown_level} |
-| trained for | {steps:,} environment steps, seed {seed} |
+| trained for | {steps:,} environment steps, {updates:,} gradient updates, seed {seed} |
 | score | {score}, greedy, seed {score_seed}; the interval is 95 % over episodes |
 | command | `{command}` |
 | commit of coach_rl | {commit} |
@@ -98,6 +98,7 @@ def card(manifest: Json, *, acts: str, film: str | None = None) -> str:
         version=manifest["versions"]["coach-rl"],
         shown_level=level,
         steps=about["environment_steps"],
+        updates=about["training_steps"],
         seed=manifest["task"]["seed"],
         score=score_text(score),
         score_seed=score["seed"],

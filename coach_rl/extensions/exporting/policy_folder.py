@@ -139,7 +139,11 @@ def _manifest(opened: OpenedRun, evaluation: Evaluation) -> Json:
     for fork in manifest.get("ancestry", ()):
         fork["run"] = Path(fork["run"]).name
     hardware = {key: of for key, of in manifest["hardware"].items() if key != "host"}
-    about = {"environment_steps": evaluation.environment_steps, "score": _score(evaluation)}
+    about = {
+        "environment_steps": evaluation.environment_steps,
+        "training_steps": evaluation.training_steps,
+        "score": _score(evaluation),
+    }
     changed = {"hardware": hardware, "module_folders": {}, "resumes": [], ONLY_POLICY: about}
     return {**manifest, **changed}
 

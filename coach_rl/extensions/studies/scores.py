@@ -153,7 +153,7 @@ class RunScores(ShowsFacts):
             "task": shown_level(self.level),
             "seed": self.seed,
             "state": self.state,
-            "environment steps": f"{self.environment_steps:,}",
+            self.unit.noun: f"{self.moments:,}",
             "evaluations while training": len(self.curve.steps),
             **facts_of_evaluation(self.final),
         }

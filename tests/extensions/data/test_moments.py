@@ -22,7 +22,7 @@ WORLD = rl.GymnasiumParameters(level="CartPole-v1", kwargs={"render_mode": "rgb_
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def run(tmp_path_factory):
     """A run of ten updates from data, and then of twenty more in the world."""
     agent = rl.BCAgentParameters(
         policy=rl.PolicyParameters(torso=SMALL),
@@ -45,7 +45,19 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     run = run_experiment(manager, rl.Runtime(seed=1), name="x", root=root, settings=settings)
     assert run.environment_steps > 0
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(run):
     return run.folder.path
+
+
+def test_facts_have_its_length_in_updates(run):
+    updates = {"gradient updates": "30"}
+    assert run.facts().items() >= (updates | {"target reached at": "10 gradient updates"}).items()
+    for shown in (run.folder, rl.load(run.folder.path), read_scores(run.folder.path)):
+        assert shown.facts().items() >= updates.items()
 
 
 def test_tensorboard_draws_over_updates(folder):
