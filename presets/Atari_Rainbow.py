@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import coach_rl as rl
-from coach_rl.presets.atari_games import PICTURE, AtariPanel
+from coach_rl.presets.atari_games import AtariPanel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,12 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             f"{panel.recurrence!r} have no use for; leave it out, or use Atari_DQN"
         )
     torso = panel.network(orthogonal=False)
-    streams: tuple[int, ...] = ()
-    if isinstance(torso, rl.TorsoParameters):
-        streams = torso.middleware
-        torso = replace(torso, middleware=())  # every dense layer has noise
+    if not isinstance(torso, rl.TorsoParameters):
+        raise rl.ParameterError(
+            f"Rainbow explores by noise in all dense layers, and torso={panel.torso!r} has one of "
+            "its own without noise; use torso='nature', or Atari_DQN"
+        )
+    streams = torso.middleware
     agent = rl.DQNAgentParameters(
         algorithm=rl.DQNAlgorithmParameters(
             discount=panel.discount,
@@ -61,11 +63,14 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             prioritised=rl.PrioritisedParameters(
                 alpha=0.5, anneal_beta_over=rl.EnvironmentSteps(panel.steps)
             ),
-            frame_stack=(PICTURE,),
+            frame_stack=panel.stacked,
         ),
         exploration=rl.NoisyNet(initial_noise=panel.noise),
         network=rl.QNetworkParameters(
-            torso=torso, streams=streams, dueling=True, head=rl.CategoricalHead()
+            torso=replace(torso, middleware=()),
+            streams=streams,
+            dueling=True,
+            head=rl.CategoricalHead(),
         ),
         optimizer=rl.AdamParameters(learning_rate=panel.learning_rate, epsilon=1.5e-4),
         input_filter=panel.input_filter,

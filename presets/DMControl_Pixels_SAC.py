@@ -78,6 +78,11 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
     borrowed = replace(own, convolutions_of="critics")
     adam = rl.AdamParameters(learning_rate=panel.learning_rate)
     shifts: tuple[rl.RandomShiftParameters, ...] = ()
+    if not panel.shift and (panel.targets, panel.losses) != (1, 1):
+        raise rl.ParameterError(
+            "shift=0 shifts no picture, so that there is nothing to average over, got "
+            f"targets={panel.targets} and losses={panel.losses}; leave them out"
+        )
     if panel.shift:
         shifts = (
             rl.RandomShiftParameters(

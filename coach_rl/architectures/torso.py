@@ -36,9 +36,9 @@ class TorsoParameters:
     """Layers that image keys go through: (channels, kernel, stride) each, or their name. auto:
     medium, and for a side below 36 pixels those layers of small that fit."""
     images: ImageLayout = "auto"
-    """Reading of observations with three axes: channels_last, channels_first, or flat, as vectors.
-    auto: bytes are images with the channels last, others need an explicit choice.
-    """
+    """Reading of observations with three axes, or a fourth for stacks of bytes: channels_last,
+    channels_first, or flat, as vectors. auto: bytes are images with the channels last, others need
+    an explicit choice."""
     recurrence: StatefulLayerParameters | None = None
     """Layer with a hidden state between embedder and middleware, such as GRU; None: features depend
     on the newest observation alone."""
@@ -195,9 +195,7 @@ def selected(space: spaces.Dict, keys: tuple[str, ...] | None) -> spaces.Dict:
 
 
 def _has_bounds_of_bytes(space: Space) -> bool:
-    return isinstance(space, spaces.Box) and bool(
-        (space.low == 0).all() and (space.high == 255).all()
-    )
+    return isinstance(space, spaces.Box) and bool(((space.low == 0) & (space.high == 255)).all())
 
 
 def _encoder(
@@ -207,7 +205,9 @@ def _encoder(
         case spaces.Discrete() | spaces.MultiDiscrete():
             sizes = choice_sizes(space)
             return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
-        case spaces.Box() if len(space.shape) == 3 and params.images != "flat":
+        case spaces.Box() if params.images != "flat" and (
+            3 <= len(space.shape) <= 3 + (space.dtype == np.uint8)
+        ):
             encoder = variant_for("image_encoder", space, {}, claim=f"no layers for image '{key}',")
             layers: tuple[nn.Module, int] = encoder(space, key, params, rng, is_scaled=is_scaled)
             return layers

@@ -14,12 +14,12 @@ NAME = "scratch"
 class Scratch:
     """Makes folders for large files of a running process.
 
-    Those of a run are in the run's folder, so that checkpoints can link the files. Others are
-    temporary.
+    Those of a run are in its folder (`parent`), so that checkpoints can link the files. Others are
+    temporary (None).
     """
 
     def __init__(self) -> None:
-        self._parent: Path | None = None
+        self.parent: Path | None = None
 
     def new_folder(self) -> Path:
         """A new, empty folder, removed when this object is.
@@ -27,19 +27,19 @@ class Scratch:
         Raises:
             OSError: It cannot be made.
         """
-        if self._parent is not None:
-            self._parent.mkdir(exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=self._parent, prefix="coach-"))
+        if self.parent is not None:
+            self.parent.mkdir(exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=self.parent, prefix="coach-"))
         weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
         return made
 
     @contextmanager
     def within(self, folder: Path) -> Iterator[None]:
         """Make folders in that of a run, which is held; remove what a killed process has left."""
-        self._parent = folder / NAME
-        shutil.rmtree(self._parent, ignore_errors=True)
+        self.parent = folder / NAME
+        shutil.rmtree(self.parent, ignore_errors=True)
         try:
             yield
         finally:
-            shutil.rmtree(self._parent, ignore_errors=True)
-            self._parent = None
+            shutil.rmtree(self.parent, ignore_errors=True)
+            self.parent = None

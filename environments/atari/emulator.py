@@ -16,6 +16,8 @@ FIRE = 1
 """Codes of actions, the same in all games."""
 PRIMING_FRAMES = 25
 """Frames that a new emulator plays before a state is restored into it."""
+FOR_TWO_PLAYERS = frozenset({"combat", "joust", "maze_craze", "warlords"})
+"""Games that one player cannot play; loading them ends the process."""
 
 
 class Emulator:
@@ -111,12 +113,14 @@ class Emulator:
 
 
 def require_game(name: str) -> None:
-    """Raise `UnknownNameError` for a game that ale-py does not have.
+    """Raise `UnknownNameError` for a game that ale-py does not have, or one player cannot play.
 
     Raises:
         ConfigurationError: ale-py is missing.
     """
-    known = sorted(_module("ale_py.roms").get_all_rom_ids())
+    known = sorted({*_module("ale_py.roms").get_all_rom_ids()} - FOR_TWO_PLAYERS)
+    if name in FOR_TWO_PLAYERS:
+        raise UnknownNameError("Atari game for one player", name, known)
     if name not in known:
         # Gymnasium's `ALE/SpaceInvaders-v5`, `SpaceInvadersNoFrameskip-v4` or a file `pong.bin`
         own = re.sub(r"(-ram)?(NoFrameskip|Deterministic)?(-v\d+)?(\.bin)?$", "", name)

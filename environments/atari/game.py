@@ -192,10 +192,13 @@ class AtariGame(gymnasium.Env[Array, np.int64]):
 
         Some games begin with the second of these.
         """
+        emulator = self._emulator
+        place = emulator.minimal_actions.index(FIRE)
         reward = 0.0
-        for code in self._emulator.minimal_actions[1:3]:
+        for code in emulator.minimal_actions[place : place + 2]:
             for _ in range(self._frames_per_step):
                 reward += self._play_frame(code)
+        emulator.read_grey(self._newest[self._frames % 2])  # seen where a step has one frame
         return reward
 
     def _play_frame(self, code: int) -> float:

@@ -19,7 +19,7 @@ class AtariParameters(SingleEnvironmentsParameters):
     """A game of the Arcade Learning Environment, from pictures; needs the extra `atari`."""
 
     level: str = "pong"
-    """The game's name, of the 108 that ale-py has."""
+    """The game's name, of the 104 for one player that ale-py has."""
     protocol: Protocol = "A"
     """A: sticky actions, whole games. B: as NoFrameskip-v4, with no-op starts and the fire button.
     Scores are comparable under the same protocol only."""

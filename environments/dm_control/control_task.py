@@ -7,11 +7,13 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from coach_rl.core.errors import RunError, in_one_line
 from coach_rl.core.records import Array
 from coach_rl.core.state import State
 from coach_rl.environments.dm_control.physics_state import PhysicsState
 from coach_rl.environments.dm_control.pictures import Camera
 from coach_rl.environments.dm_control.tasks import load_suite, require_task, short_name
+from coach_rl.environments.mujoco.engine import mujoco
 
 Shown = Literal["vector", "parts", "picture"]
 """Observations of a task."""
@@ -59,6 +61,7 @@ class ControlTask(gymnasium.Env[Any, Array]):
         self._env: Any = load_suite().load(domain, name, task_kwargs={"random": 0})
         self.physics_state = PhysicsState(self._env)
         """Saves and restores what steps depend on."""
+        self._task = task
         self._repeat = action_repeat
         self._camera = camera
         self._film: Camera | None = None
@@ -100,7 +103,13 @@ class ControlTask(gymnasium.Env[Any, Array]):
         super().reset(seed=seed, options=options)
         self._env.task.random.seed(int(self.np_random.integers(SEEDS)))
         self._steps = 0
-        return self._shown(self._env.reset().observation), {}
+        try:
+            return self._shown(self._env.reset().observation), {}
+        except mujoco.FatalError as error:  # quadruped-escape gives new ground to its renderer
+            raise RunError(
+                f"the task {self._task} needs OpenGL when an episode starts: "
+                f"{in_one_line(error)}; set MUJOCO_GL to egl or osmesa"
+            ) from error
 
     def step(self, action: Array) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         reward = 0.0

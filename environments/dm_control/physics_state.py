@@ -6,11 +6,11 @@ attributes of its own. Both are saved where they differ from those of the task a
 
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.state import State
+from coach_rl.environments.mujoco.engine import mujoco
 
 _RANDOM = "_random"
 """The attribute of a task that is its `numpy.random.RandomState`."""

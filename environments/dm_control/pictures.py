@@ -3,8 +3,12 @@
 from typing import Any
 
 from coach_rl.core.records import Array
+from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.render import FrameRenderer
 from coach_rl.environments.mujoco.task import MujocoTask
+
+RANGEFINDER = int(mujoco.mjtVisFlag.mjVIS_RANGEFINDER)
+"""Rays of distance sensors, which dm_control does not draw."""
 
 
 class Camera:
@@ -23,7 +27,9 @@ class Camera:
     """
 
     def __init__(self, physics: Any, *, number: int, height: int, width: int) -> None:
-        settings = MujocoTask(camera_id=number, height=height, width=width)
+        settings = MujocoTask(
+            camera_id=number, height=height, width=width, visual_options={RANGEFINDER: False}
+        )
         self._physics = physics
         self._renderer = FrameRenderer(physics.model.ptr, settings)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coach_rl.core.errors import RunError, UnknownNameError
+from coach_rl.core.errors import ConfigurationError, RunError, UnknownNameError
 from coach_rl.core.interfaces import Mark
 from coach_rl.core.records import Array
 from coach_rl.environments.mujoco.engine import OFF, mujoco
@@ -31,7 +31,7 @@ class FrameRenderer:
 
     Raises:
         RunError: OpenGL is not available.
-        UnknownNameError: The model has no camera of that name.
+        ConfigurationError: The model has no camera of that name or number.
     """
 
     def __init__(self, model: mujoco.MjModel, task: MujocoTask) -> None:
@@ -48,6 +48,8 @@ class FrameRenderer:
         for flag, value in (task.visual_options or {}).items():
             self._options.flags[flag] = value
         self._viewport = mujoco.MjrRect(0, 0, task.width, task.height)
+        self._heights = model.hfield_data.copy()
+        """Heights of the ground, as OpenGL has them."""
 
     def frame(self, data: mujoco.MjData, marks: Sequence[Mark] = ()) -> Array:
         """The camera's image, uint8 [height, width, 3].
@@ -57,6 +59,10 @@ class FrameRenderer:
             marks: Drawn into this frame only.
         """
         self._gl.make_current()
+        if not np.array_equal(self._heights, self._model.hfield_data):  # episodes may change them
+            self._heights[:] = self._model.hfield_data
+            for number in range(self._model.nhfield):
+                mujoco.mjr_uploadHField(self._model, self._context, number)
         if self._scene.maxgeom < self._room + len(marks):
             self._scene = mujoco.MjvScene(self._model, self._room + len(marks))
         mujoco.mjv_updateScene(
@@ -112,6 +118,11 @@ def _camera(model: mujoco.MjModel, task: MujocoTask) -> mujoco.MjvCamera:
     if task.camera_name is not None and task.camera_name not in names:
         raise UnknownNameError("camera in the MuJoCo model", task.camera_name, names)
     fixed = names.index(task.camera_name) if task.camera_name is not None else task.camera_id
+    if fixed is not None and fixed >= model.ncam:
+        raise ConfigurationError(
+            f"camera {fixed} is not in the MuJoCo model, which has {model.ncam}: "
+            f"{', '.join(f'{number} {name}'.strip() for number, name in enumerate(names))}"
+        )
     if fixed is not None and fixed >= 0:
         camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
         camera.fixedcamid = fixed

@@ -253,6 +253,22 @@ def test_images_of_every_layout_and_type_are_the_same_to_the_convolutions(images
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("images", ["auto", "channels_last", "channels_first"])
+def test_stacks_of_images_have_the_channels_of_older_ones_first(images):
+    params = TorsoParameters(images=images, convolutions=((6, 5, 3),), middleware=(8,))
+    stacks = np.random.default_rng(0).integers(0, 256, (2, 20, 24, 3, 4)).astype(np.uint8)
+    images_side_by_side = np.concatenate([stacks[..., age] for age in range(4)], axis=3)
+    if images == "channels_first":
+        stacks = stacks.transpose(0, 3, 1, 2, 4)
+        images_side_by_side = images_side_by_side.transpose(0, 3, 1, 2)
+    features = []
+    for shown in (stacks, images_side_by_side):
+        space = spaces.Dict({"image": spaces.Box(0, 255, shown.shape[1:], np.uint8)})
+        torso = params.build(space, torch.Generator().manual_seed(0))
+        features.append(torso({"image": torch.from_numpy(np.ascontiguousarray(shown))}))
+    torch.testing.assert_close(*features)
+
+
 def test_three_axes_may_be_a_vector():
     space = spaces.Dict({"grid": spaces.Box(0, 1, (2, 3, 4))})
     torso = TorsoParameters(images="flat", middleware=()).build(space, torch.Generator())

@@ -82,20 +82,32 @@ class Chunk:
         sync(self.path)
         return digest.hexdigest()
 
+    def is_on(self, disk: int) -> bool:
+        """Whether its file is on the disk with this number."""
+        try:
+            return self.path is not None and self.path.stat().st_dev == disk
+        except FileNotFoundError:
+            return False
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether its file is in a folder."""
+        return self.path is not None and self.path.parent == folder
+
     def own(self, path: Path) -> None:
-        """Give a file of another folder a second name, and what has no file one.
+        """Have a file of this name, in place of one of its own elsewhere.
 
         Raises:
             OSError: The disk refuses.
         """
-        if self._is_own:
-            return
-        if self.path is None:
+        earlier = self.path
+        if earlier is None or self.checksum is None:
             entries = _new_file(path, len(self.entries), self.entries.dtype)
             entries[:] = self.entries
             self._show(entries)
         else:
-            self._link(self.path, path)
+            self.checksum.exception()  # waits for the thread, which needs the earlier name
+            self._link(earlier, path)
+        self.remove()
         self.path = path
         self._is_own = True
 

@@ -108,6 +108,10 @@ class DiskRing(Table):
         self._closing = ThreadPoolExecutor(1, thread_name_prefix="replay memory")
         self._all_own = True
         """False where entries may be in files of another folder, or in none yet."""
+        self._folder: Path | None = None
+        """The folder of its files; None before there are any."""
+        self._parent = scratch.parent
+        """The folder that it is in."""
 
     @cached_property
     def _dtype(self) -> np.dtype[np.void]:
@@ -124,28 +128,34 @@ class DiskRing(Table):
         least = -(-self._row_length // FILES_PER_ROW)
         return max(1, min(least, self._open_bytes // row_bytes))
 
-    @cached_property
-    def _folder(self) -> Path:
-        """The folder of its files.
+    def _own_folder(self) -> Path:
+        """The folder of its files, which is made for the first of them.
 
         Raises:
             RunError: The disk has not enough room for all of them.
         """
+        if self._folder is not None:
+            return self._folder
         folder = self._scratch.new_folder()
-        chunks = self._row_length // self._file_entries + 2
-        size = len(self._chunks) * chunks * self._file_entries * self._dtype.itemsize
+        chunks = len(self._chunks) * (self._row_length // self._file_entries + 2)
+        disk = folder.stat().st_dev
+        chunks -= sum(each.is_on(disk) for row in self._chunks for each in row)
+        size = chunks * self._file_entries * self._dtype.itemsize
         free = shutil.disk_usage(folder).free
         if size > free:
             raise RunError(
                 f"a replay memory on the disk takes {readable(size)}, and {readable(free)} are "
                 f"free in {folder.parent}; free space, or lower the memory's `capacity`"
             )
+        self._folder = folder
         return folder
 
     def allocate(self, path: str, field: Field) -> None:
         self.fields[path] = field
 
     def write(self, positions: IntArray, values: Mapping[str, Array]) -> None:
+        if self._parent != self._scratch.parent:
+            self._leave_folder()
         rows, slots = np.divmod(positions, self._row_length)
         breaks = np.flatnonzero(np.diff(rows)) + 1
         for begin, end in itertools.pairwise([0, *breaks.tolist(), len(rows)]):
@@ -256,9 +266,20 @@ class DiskRing(Table):
             OSError: The disk refuses.
         """
         if not self._all_own:
+            folder = self._own_folder()
             for chunk in itertools.chain.from_iterable(self._chunks):
-                chunk.own(self._new_path())
+                if not chunk.is_in(folder):
+                    chunk.own(self._new_path())
             self._all_own = True
+
+    def _leave_folder(self) -> None:
+        """Have the files moved when the next is full, and at the latest for the next checkpoint.
+
+        A memory with transitions from the start writes them before its run has a folder.
+        """
+        self._parent = self._scratch.parent
+        self._folder = None
+        self._all_own = not any(self._chunks)
 
     def _write_row(self, row: int, slot: int, count: int, values: Mapping[str, Array]) -> None:
         """Write consecutive entries of a row.
@@ -325,4 +346,4 @@ class DiskRing(Table):
         chunk.checksum = self._closing.submit(chunk.finish)
 
     def _new_path(self) -> Path:
-        return self._folder / f"{next(self._names):06d}.bin"
+        return self._own_folder() / f"{next(self._names):06d}.bin"

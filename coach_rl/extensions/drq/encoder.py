@@ -28,6 +28,7 @@ from coach_rl.core.errors import ConfigurationError, SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
 from coach_rl.core.spaces import Space
+from coach_rl.extensions.images.convolutions import MOST_CHANNELS_FIRST
 
 LAYERS = ((32, 3, 2), (32, 3, 1), (32, 3, 1), (32, 3, 1))
 """(channels, kernel, stride) of the convolutions: 32 channels of 35 x 35 from 84 x 84 pixels."""
@@ -97,6 +98,7 @@ class PictureEmbedder(ObservationEmbedder):
         others = {key: part for key, part in shown.items() if key not in pictures}
         super().__init__(replace(params, keys=None), spaces.Dict(others), rng, normaliser)
         for key, part in pictures.items():
+            require_channels_last(key, part)
             self.keys.append(key)
             self.embedders.append(_layers(key, part, params, rng))
             self.output_size += params.features
@@ -172,6 +174,17 @@ def is_picture(space: Space) -> bool:
     """Return whether observations are pictures or stacks of pictures."""
     shape = space.shape or ()
     return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(shape) in PICTURE_AXES
+
+
+def require_channels_last(key: str, space: Space) -> None:
+    """Raise `SpaceError` for a picture that seems to have its channels first."""
+    channels, *others = (space.shape or ())[: PICTURE_AXES[0]]
+    if channels <= MOST_CHANNELS_FIRST < min(others):
+        raise SpaceError(
+            f"picture '{key}' of {space.shape} seems to have its channels first, and has to be "
+            "[height, width, channels], or a stack of those along a further axis; move the axis in "
+            "a wrapper of the environment"
+        )
 
 
 def _layers(

@@ -14,7 +14,7 @@ from torch import Tensor
 from coach_rl.core.errors import SpaceError, UnknownNameError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, Positive
-from coach_rl.extensions.drq.encoder import is_picture
+from coach_rl.extensions.drq.encoder import is_picture, require_channels_last
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS, POSITIONS, WEIGHTS, Columns
 from coach_rl.memories.parts import MemoryPart, MemoryPartParameters, PartContext, ReplaySettings
 from coach_rl.memories.samplers import SamplerUnit, UnitContext
@@ -72,6 +72,8 @@ class RandomShiftParameters(MemoryPartParameters):
                 f"or four, which are {', '.join(keys) or 'not'} among the observations "
                 f"{sorted(observed)}; leave it out, or name pictures by `keys`"
             )
+        for key in self.keys or keys:
+            require_channels_last(key, observed[key])
         return RandomShift(self, self.keys or keys)
 
 

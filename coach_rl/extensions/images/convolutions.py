@@ -28,12 +28,16 @@ LEAST_SIDES = {"medium": (36,), "small": (3, 7, 15)}
 """Pixels a side that images need for medium, and for the first one, two and three of small."""
 
 
+AXES = 3
+"""Axes of an image; a stack of them has a further one."""
 MOST_CHANNELS_FIRST = 4
 """Channels up to which an image whose first axis is the shortest counts as channels-first."""
 
 
 class ImageScale(nn.Module):
     """Images [B, ...] to float32 [B, channels, height, width]; divided by 255 if `is_scaled`.
+
+    Of stacks along a further axis, the channels of older images come first.
 
     Args:
         channels_first: The axes of the input are already in this order.
@@ -46,7 +50,11 @@ class ImageScale(nn.Module):
         self.is_scaled = is_scaled
 
     def forward(self, values: Tensor) -> Tensor:
-        values = values if self.channels_first else values.permute(0, 3, 1, 2)
+        if values.ndim > AXES + 1:
+            ahead = (0, 4, 1, 2, 3) if self.channels_first else (0, 4, 3, 1, 2)
+            values = values.permute(ahead).flatten(1, 2)
+        elif not self.channels_first:
+            values = values.permute(0, 3, 1, 2)
         if not self.is_scaled:
             return values.to(torch.float32)
         # In place, as a second new tensor takes longer than the division.
@@ -67,7 +75,7 @@ def image_encoder(
     """
     is_bytes = space.dtype == np.uint8
     channels_first = params.images == "channels_first"
-    first, *others = space.shape
+    first, *others = space.shape[:AXES]
     if params.images == "auto" and not is_bytes:
         raise SpaceError(
             f"observation '{key}' of {space.shape} {space.dtype} may be an image or not; set "
@@ -78,8 +86,8 @@ def image_encoder(
             f"image '{key}' of {space.shape} seems to have its channels first; set "
             "TorsoParameters.images to channels_first (or to channels_last, if it has not)"
         )
-    axes = (*others, first) if channels_first else space.shape
-    height, width, channels = axes
+    height, width, channels = (*others, first) if channels_first else space.shape[:AXES]
+    channels *= int(np.prod(space.shape[AXES:]))
     scale = ImageScale(channels_first=channels_first, is_scaled=is_bytes or is_scaled)
     layers: list[nn.Module] = [scale]
     for outputs, kernel, stride in convolution_layers(params.convolutions, min(height, width)):

@@ -22,6 +22,8 @@ from coach_rl.core.state import Appended, State
 from coach_rl.memories.tables import Field, Tables, entry_dtype, require_kept
 
 FRAMES = "frames"
+CHECKED = 1_000
+"""Additions whose stacks are compared: observations that are no stacks differ in one of them."""
 FIRST_POOL = 64
 """Last frames there is room for at first; the pool doubles when it is full."""
 
@@ -64,6 +66,8 @@ class FrameRing:
         self._lasts: IntArray = np.zeros(num_rows * row_capacity, np.int64)
         """1 + the slot, by position, of its episode's last frame in the pool; 0: not the last."""
         self._row_oldest: IntArray = np.zeros(num_rows, np.int64)
+        self._unchecked = CHECKED
+        """Additions whose stacks are still to be compared."""
         self._ended: IntArray = np.zeros(num_rows, np.int64)
         """Last frames ever kept of each row, [N]."""
 
@@ -87,9 +91,17 @@ class FrameRing:
         """Store the frames of transitions; each array [R, ...].
 
         Raises:
-            RunError: An episode starts with a stack that neither repeats one frame nor continues
-                the stack before it, so it could not be reconstructed.
+            RunError: A stack does not continue the stack before it, and starts no episode by
+                repeating one frame, so it could not be reconstructed.
         """
+        if self._unchecked > 0:
+            self._unchecked -= 1
+            if not np.array_equal(next_stacks[..., :-1], stacks[..., 1:]):
+                raise RunError(
+                    f"a next observation under '{self.key}' is no stack of frames that continues "
+                    "that of the observation; frame_stack takes keys stacked by "
+                    "ObservationStackingFilter along the last axis: leave this one out"
+                )
         for index in np.flatnonzero(starts):
             self._start(int(rows[index]), int(steps[index]), stacks[index])
         self._release(positions)

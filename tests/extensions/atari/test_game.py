@@ -116,6 +116,34 @@ def test_protocol_b_begins_with_no_ops_and_the_fire_button(monkeypatch):
     assert len(lengths) > 10
 
 
+def test_fire_button_is_found_where_a_game_has_no_action_before_it(monkeypatch):
+    playing = game("backgammon", protocol="B")
+    noted = Noted(playing, monkeypatch)
+    playing.reset()
+    assert noted.codes[-8:] == [emulator.FIRE] * 4 + [3] * 4
+
+
+def test_picture_of_single_frames_has_the_fire_button_before_it(monkeypatch):
+    playing = game("breakout", protocol="B", frames_per_step=1)
+    screens = np.zeros((2, playing._emulator.height, playing._emulator.width), np.uint8)
+    inner = playing._emulator.play
+
+    def noted(code):
+        reward = inner(code)
+        screens[0] = screens[1]
+        playing._emulator.read_grey(screens[1])
+        return reward
+
+    monkeypatch.setattr(playing._emulator, "play", noted)
+    after_fire = 0
+    while after_fire < 2:
+        is_fired = playing._waits_for_fire
+        picture, *_ = playing.step(np.int64(0))
+        if is_fired:
+            after_fire += 1
+            np.testing.assert_array_equal(picture, playing._shrink(screens.max(0)))
+
+
 def test_protocol_a_begins_as_the_game_does(monkeypatch):
     playing = game("breakout")
     noted = Noted(playing, monkeypatch)
@@ -218,6 +246,12 @@ def test_frames_are_drawn_in_colours():
 def test_unknown_game_is_refused():
     with pytest.raises(UnknownNameError, match=r"Atari game 'pongg'.*did you mean 'pong'"):
         build(level="pongg")
+
+
+@pytest.mark.parametrize("name", sorted(emulator.FOR_TWO_PLAYERS))
+def test_games_for_two_players_are_refused(name):
+    with pytest.raises(UnknownNameError, match=f"Atari game for one player '{name}'"):
+        build(level=name)
 
 
 def test_settings_without_meaning_are_refused():

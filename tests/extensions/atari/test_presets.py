@@ -9,7 +9,7 @@ import coach_rl as rl
 from coach_rl.configuration.familiar_names import familiar_presets
 from coach_rl.core.errors import ParameterError, SpaceError, UnknownNameError
 from coach_rl.extensions.atari.impala import ImpalaTorso
-from coach_rl.presets import Atari_DQN, Atari_PPO
+from coach_rl.presets import Atari_DQN, Atari_PPO, Atari_Rainbow
 from tests.extensions.atari.games_for_tests import without_evaluations
 
 PICTURES = spaces.Dict({"observation": spaces.Box(0, 255, (84, 84, 4), np.uint8)})
@@ -107,6 +107,15 @@ def test_names_of_games_elsewhere_are_answered_with_the_short_one(name, meant):
 def test_impala_and_recurrence_are_refused():
     with pytest.raises(ParameterError, match="torso='impala' has no recurrent layer"):
         Atari_PPO.graph_manager(Atari_PPO.Panel(torso="impala", recurrence="lstm"))
+
+
+def test_rainbow_takes_the_console_memory_and_no_layer_without_noise():
+    experiment = Atari_Rainbow.graph_manager(Atari_Rainbow.Panel(shows="memory"))
+    agent = experiment.parameters.agent
+    assert agent.memory.frame_stack == ()
+    assert (agent.network.torso.middleware, agent.network.streams) == ((), (512,))
+    with pytest.raises(ParameterError, match="torso='impala' has one of its own without noise"):
+        Atari_Rainbow.graph_manager(Atari_Rainbow.Panel(torso="impala"))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import os
 import shutil
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -227,6 +228,35 @@ def test_loaded_files_stay_when_their_checkpoint_is_removed(tmp_path, has_links,
         assert_same(plain, again)
 
 
+@pytest.mark.parametrize("has_links", [True, False])
+def test_files_written_before_a_run_has_its_folder_move_there(tmp_path, has_links, monkeypatch):
+    plain, scratch, stream = built("frames", "cpu"), Scratch(), world("frames")
+    memory = built("frames", scratch=scratch)
+    advance([memory, plain], stream, rows_of("frames"), 100)
+    before = folder_of(memory)
+    run = tmp_path / "run"
+    run.mkdir()
+    assert tmp_path not in before.parents
+    if not has_links:
+        monkeypatch.setattr(os, "link", Mock(side_effect=OSError(errno.EXDEV, "another disk")))
+    with scratch.within(run):
+        advance([memory, plain], stream, rows_of("frames"), 1)
+        saved = read_and_write(memory, run / "step_1")
+        assert folder_of(memory).parent == run / NAME
+        assert not files_in(before)
+        advance([memory, plain], stream, rows_of("frames"), 100)
+        assert_same(plain, memory)
+    again = built("frames")
+    again.load_state_dict(saved.state)
+
+
+def folder_of(memory):
+    """The folder of its files."""
+    chunks = memory.store._rings["camera"]._frames._chunks
+    (folder,) = {Path(chunk.path).parent for row in chunks for chunk in row}
+    return folder
+
+
 def test_damaged_file_in_a_checkpoint_is_an_error(tmp_path):
     memory = built("frames")
     advance([memory], world("frames"), rows_of("frames"), 200)
@@ -322,11 +352,7 @@ def test_temporary_folder_goes_with_the_memory():
     scratch = Scratch()
     memory = built("frames", scratch=scratch)
     advance([memory], world("frames"), rows_of("frames"), 10)
-    (folder,) = {
-        Path(chunk.path).parent
-        for row in memory.store._rings["camera"]._frames._chunks
-        for chunk in row
-    }
+    folder = folder_of(memory)
     assert folder.is_dir()
     del memory, scratch
     gc.collect()

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from unittest.mock import Mock
 
+import mujoco
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -184,6 +186,42 @@ def test_pictures_are_those_of_the_suite(name):
     assert len(np.unique(picture)) > 20
     assert shown.render().shape == (480, 480, 3)
     shown.close()
+
+
+def test_ground_and_sensors_are_drawn_as_the_suite_does():
+    code = """
+from tests.extensions.dm_control.tasks_for_tests import task
+tasks = [task("quadruped-escape", shows="picture") for _ in range(2)]
+for seed in (1, 2):
+    for each in tasks:
+        seen, _ = each.reset(seed=seed)
+        expected = each._env.physics.render(84, 84, camera_id=0)
+        print(int((seen != expected).sum()))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MUJOCO_GL": "egl"},
+        check=False,
+    )
+    if "cannot draw" in answer.stderr or "cannot be imported" in answer.stderr:
+        pytest.skip(answer.stderr[-200:])
+    assert answer.stdout.split() == ["0"] * 4, answer.stderr
+
+
+def test_task_that_draws_its_ground_needs_opengl(monkeypatch):
+    made = task("quadruped-walk")
+    error = mujoco.FatalError("an OpenGL platform library has not been loaded")
+    monkeypatch.setattr(made._env, "reset", Mock(side_effect=error))
+    with pytest.raises(RunError, match=r"quadruped-walk needs OpenGL.*MUJOCO_GL to egl"):
+        made.reset()
+
+
+def test_camera_that_the_model_does_not_have_is_refused():
+    environment = rl.DMControlParameters(level="cheetah-run", shows="picture", camera=7)
+    with pytest.raises(rl.ConfigurationError, match=r"camera 7 is not .* has 2: 0 side, 1 back"):
+        environment.build(num_envs=1)
 
 
 def test_pictures_without_opengl_are_refused(monkeypatch):

@@ -43,6 +43,8 @@ def test_switches_of_shifts():
     assert pixels(shift=0).agent.memory.parts == ()
     (shift,) = pixels(shift=2, targets=2, losses=3).agent.memory.parts
     assert (shift.pad, shift.targets, shift.losses) == (2, 2, 3)
+    with pytest.raises(rl.ParameterError, match="nothing to average over, got targets=2"):
+        pixels(shift=0, targets=2)
 
 
 def test_actor_borrows_the_convolutions_of_the_critics():

@@ -204,5 +204,9 @@ def test_torso_for_pictures_refuses_what_it_cannot_embed():
         PictureTorsoParameters().build(
             spaces.Dict({"camera": spaces.Box(0, 255, (9, 9, 3), np.uint8)}), rng()
         )
+    with pytest.raises(SpaceError, match="seems to have its channels first"):
+        PictureTorsoParameters().build(
+            spaces.Dict({"camera": spaces.Box(0, 255, (3, 64, 64), np.uint8)}), rng()
+        )
     with pytest.raises(ParameterError, match=r"PictureTorsoParameters\.recurrence must be None"):
         PictureTorsoParameters(recurrence=rl.GRU(size=4))

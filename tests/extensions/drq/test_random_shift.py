@@ -161,6 +161,12 @@ def test_random_shift_refuses_sequences_and_copies_of_goals(settings, message):
             SpaceError,
             "shifts pictures, bytes",
         ),
+        (
+            spaces.Dict({"camera": spaces.Box(0, 255, (3, 9, 9), np.uint8)}),
+            None,
+            SpaceError,
+            "seems to have its channels first",
+        ),
     ],
 )
 def test_random_shift_of_what_is_no_picture_is_refused(space, keys, error, message):

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coach_rl.core.errors import RunError
 from tests.memories.replay_worlds import Cameras, build, observed
 
 
@@ -54,3 +57,12 @@ def test_frame_ring_full_saves_as_many_frames_as_its_capacity(num_rows, size, ro
     ring = memory.store._rings["camera"].state_dict(memory.store.counts)
     saved = int((ring["frames"].ends - ring["frames"].first).sum()) + len(ring["newest"])
     assert ring["frames"].capacity == saved  # by which the size of checkpoints is predicted
+
+
+def test_frame_ring_refuses_pictures_that_are_no_stacks():
+    memory = build(observed=observed(3), num_envs=1, capacity=50, frame_stack=("camera",))
+    step = Cameras(1, 3, seed=0).step([0])
+    colours = np.random.default_rng(0).integers(0, 256, step.observation["camera"].shape)
+    after = {**step.next_observation, "camera": colours.astype(np.uint8)}
+    with pytest.raises(RunError, match="under 'camera' is no stack of frames that continues"):
+        memory.add(replace(step, next_observation=after))
