@@ -562,10 +562,12 @@ def _require_work(graph_manager: GraphManager, checkpoint: Path, *, may_conclude
     source = graph_manager.parameters.source
     name = checkpoint.name
     if ending == "solved":
-        solved_at = source.UNIT(graph_manager.progress.solved_at)
+        solved_at = graph_manager.progress.solved_at
+        assert solved_at is not None
         why = (
             f"the run stops when it reaches {graph_manager.parameters.validation}, which it did "
-            f"after {solved_at}; train on with --until_solved off, or give another target"
+            f"after {source.UNIT(solved_at)}; train on with --until_solved off, or give another "
+            "target"
         )
     elif schedule.training.is_reached(clock):
         training = schedule.training

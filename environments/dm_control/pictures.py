@@ -3,6 +3,7 @@
 from typing import Any
 
 from coach_rl.core.records import Array
+from coach_rl.core.typed_values import FrozenMapping
 from coach_rl.environments.mujoco.engine import mujoco
 from coach_rl.environments.mujoco.render import FrameRenderer
 from coach_rl.environments.mujoco.task import MujocoTask
@@ -28,7 +29,10 @@ class Camera:
 
     def __init__(self, physics: Any, *, number: int, height: int, width: int) -> None:
         settings = MujocoTask(
-            camera_id=number, height=height, width=width, visual_options={RANGEFINDER: False}
+            camera_id=number,
+            height=height,
+            width=width,
+            visual_options=FrozenMapping({RANGEFINDER: 0}),
         )
         self._physics = physics
         self._renderer = FrameRenderer(physics.model.ptr, settings)

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 from gymnasium import spaces
 
-from coach_rl.core.records import Array, BoolArray, FloatArray
+from coach_rl.core.records import Array, FloatArray
 from coach_rl.core.shown_text import printable, readable
 from coach_rl.core.spaces import EnvironmentSpaces, Space
 from coach_rl.extensions.data.column_cache import blocks_of
-from coach_rl.extensions.data.files import OpenedFile, bounds_of, file_of
+from coach_rl.extensions.data.files import OpenedFile, file_of, first_outside
 from coach_rl.extensions.data.minari_data import minari_infos
 from coach_rl.extensions.data.readers import READERS
 from coach_rl.extensions.data.recorded import Recorded
@@ -17,12 +17,10 @@ from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     DURATIONS,
-    NEXT_OBSERVATIONS,
     OBSERVATIONS,
     REWARDS,
     TERMINATED,
     TRUNCATED,
-    under,
 )
 
 _QUANTILES = {"min": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95}
@@ -76,7 +74,13 @@ def _infos(source: str, recorded: Recorded) -> list[str]:
 
 
 def _distribution(name: str, values: FloatArray) -> Iterator[str]:
-    """Mean, quantiles and a histogram of values [E]."""
+    """Mean, quantiles and a histogram of values [E]; those that are not finite are counted."""
+    is_finite = np.isfinite(values)
+    if not is_finite.all():
+        yield f"{name + ':':<13} {(~is_finite).sum():,} are not finite"
+        values = values[is_finite]
+    if not len(values):
+        return
     shown = [f"{label} {np.quantile(values, at):.4g}" for label, at in _QUANTILES.items()]
     shown += [f"max {values.max():.4g}"]
     yield f"{name + ':':<13} mean {values.mean():.4g}; {', '.join(shown)}"
@@ -128,45 +132,23 @@ def _outside(recorded: Recorded, known: EnvironmentSpaces) -> Iterator[str]:
         column = recorded.columns.get(path)
         if column is None or column.shape[1:] != space.shape:
             continue  # of which the comparison of spaces speaks
-        first = _first_outside(column, space)
+        first = first_outside(column, space)
         if first is not None:
             yield (f"{printable(what)} {column[first]} of transition {first:,} is outside {space}")
-
-
-def _first_outside(column: Array, space: Space) -> int | None:
-    """The place of a column's first entry outside a space; None: there is none."""
-    bounds = bounds_of(space)
-    if bounds is None:
-        return None
-    low, high = bounds
-    begin = 0
-    for block in blocks_of(column):
-        is_outside = ((block < low) | (block > high)).reshape(len(block), -1).any(axis=1)
-        if is_outside.any():
-            return begin + int(is_outside.argmax())
-        begin += len(block)
-    return None
 
 
 def _problems_of_time(recorded: Recorded) -> Iterator[str]:
     """Ends within episodes, and observations that do not follow on each other."""
     columns = recorded.columns
-    last: BoolArray = np.zeros(len(recorded), np.bool_)
-    last[recorded.begins + recorded.lengths - 1] = True
     both = np.flatnonzero(columns[TERMINATED] & columns[TRUNCATED])
     if len(both):
         yield f"transition {both[0]:,} has both terminated and been truncated ({len(both):,} have)"
     if (columns[DURATIONS] < 1).any():
         yield f"{DURATIONS} has values below 1"
-    inner = np.flatnonzero(~last[:-1])
-    for key, seen in under(OBSERVATIONS, columns).items():
-        following = columns[f"{NEXT_OBSERVATIONS}{key}"]
-        for places in np.array_split(inner, max(1, len(inner) // 10_000)):
-            differs = (following[places] != seen[places + 1]).reshape(len(places), -1).any(axis=1)
-            if differs.any():
-                at = int(places[differs.argmax()])
-                yield (
-                    f"order of time: observation '{printable(str(key))}' behind transition {at:,} "
-                    f"is not that of transition {at + 1:,}, in one episode"
-                )
-                break
+    for key, places in recorded.breaks().items():
+        if len(places):
+            yield (
+                f"order of time: observation '{printable(str(key))}' behind transition "
+                f"{places[0]:,} is not that of transition {places[0] + 1:,}, in one episode "
+                f"({len(places):,} are not)"
+            )

@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from coach_rl.core.errors import (
     ConfigurationError,
     SpaceError,
     in_one_line,
+    warn,
 )
 from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -121,7 +123,8 @@ def read_data(source: str, *, observation_space: spaces.Dict, action_space: Spac
         return _from_minari(source, observation_space, action_space)
     opened = open_file(source)
     require_spaces(source, opened, observation_space, action_space)
-    return opened.recorded
+    require_finite(source, opened.recorded)
+    return _in_order(source, opened.recorded)
 
 
 def require_spaces(
@@ -133,6 +136,7 @@ def require_spaces(
     else:
         has = opened.spaces.observation, opened.spaces.action
         check_spaces(source, has, observation_space, action_space)
+        _check_actions(source, opened.recorded, action_space)
 
 
 def open_data(source: str) -> OpenedFile:
@@ -202,7 +206,7 @@ def _read(path: Path) -> OpenedFile:
             memory = InMemory()
             arrays = {name: _array_of(each, memory) for name, each in named.items()}
             return _opened(arrays, memory)
-        cache = ColumnCache(_key(path))
+        cache = ColumnCache(content_key(path))
         if known := cache.load():
             columns, about = known
             return OpenedFile(_spaces_of(about), _recorded(columns, cache.folder))
@@ -222,10 +226,12 @@ def _array_of(stored: StoredArray, place: ColumnPlace) -> Array:
     return array
 
 
-def _key(path: Path) -> str:
-    """The checksum of a file and of the names beside it."""
+def content_key(path: Path) -> str:
+    """The checksum of a data set, and of the names of its columns where they are beside it."""
     beside = mapping_file(path)
-    return checksum(path) + (checksum(beside) if beside.exists() else "")
+    if not beside.exists():
+        return checksum(path)
+    return sha256(f"{checksum(path)} {checksum(beside)}".encode()).hexdigest()
 
 
 def _spaces_of(document: Any) -> EnvironmentSpaces | None:
@@ -317,6 +323,8 @@ def _opened(arrays: dict[str, Array], place: ColumnPlace) -> OpenedFile:
     columns[TRUNCATED][-1:] |= ~columns[TERMINATED][-1:]
     columns = _split(columns, columns[TERMINATED] | columns[TRUNCATED], place)
     _check_columns(columns)
+    if known is not None:
+        _check_shapes(columns, known)
     return OpenedFile(known, _recorded(columns))
 
 
@@ -395,7 +403,8 @@ def _from_d4rl(arrays: dict[str, Array], place: ColumnPlace) -> dict[str, Array]
         if following:
             columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(following[key], places)
             continue
-        behind = np.minimum(places + 1, len(values) - 1)  # nothing is behind the last
+        # A terminal one's is not in the file, and no target uses it.
+        behind = np.where(columns[TERMINATED], places, places + 1)
         columns[f"{NEXT_OBSERVATIONS}{key}"] = place.taken(values, behind)
     for key, values in acted.items():
         path = ACTIONS if key == PLAIN_KEY else f"{ACTION_PARTS}{key}"
@@ -461,13 +470,93 @@ def _check_columns(columns: Mapping[str, Array]) -> None:
     for path, column in columns.items():
         if column.dtype.kind not in "biuf":
             raise ValueError(f"'{path}' holds {column.dtype}, not numbers")
-        if column.dtype.kind == "f" and not all(
-            np.isfinite(block).all() for block in blocks_of(column)
-        ):
-            raise ValueError(f"'{path}' holds numbers that are not finite")
     for path in (REWARDS, TERMINATED, TRUNCATED, DURATIONS):
         if columns[path].ndim != 1:
             raise ValueError(f"'{path}' has shape {columns[path].shape}, not one number each")
+
+
+def _check_shapes(columns: Mapping[str, Array], known: EnvironmentSpaces) -> None:
+    """Raise `ValueError` unless columns have the shapes of the spaces that a file describes."""
+    for path, space in columns_of(known).items():
+        column = columns.get(path)
+        if column is None or column.shape[1:] != space.shape:
+            shape = "none" if column is None else f"shape {column.shape[1:]} each"
+            raise ValueError(f"'{path}' has {shape}, and its spaces describe {space}")
+
+
+def columns_of(known: EnvironmentSpaces) -> dict[str, Space]:
+    """The spaces of observations and actions by the paths of their columns."""
+    acted = known.action
+    parts = acted.spaces if isinstance(acted, spaces.Dict) else None
+    return {
+        **{f"{OBSERVATIONS}{key}": space for key, space in known.observation.items()},
+        **{f"{NEXT_OBSERVATIONS}{key}": space for key, space in known.observation.items()},
+        **({ACTIONS: acted} if parts is None else {f"{ACTION_PARTS}{k}": parts[k] for k in parts}),
+    }
+
+
+def require_finite(source: str, recorded: Recorded) -> None:
+    """Raise `ConfigurationError` for numbers that nothing can be learned from."""
+    for path, column in recorded.columns.items():
+        if column.dtype.kind != "f":
+            continue
+        begin = 0
+        for block in blocks_of(column):
+            is_finite = np.isfinite(block).reshape(len(block), -1).all(axis=1)
+            if not is_finite.all():
+                raise ConfigurationError(
+                    f"the data set '{source}' cannot be learned from: '{path}' holds a number that "
+                    f"is not finite in transition {begin + int(is_finite.argmin()):,}; leave such "
+                    "episodes out (`coach data check` counts them)"
+                )
+            begin += len(block)
+
+
+def _in_order(source: str, recorded: Recorded) -> Recorded:
+    """The transitions, in episodes that end where the next observation is not that behind it.
+
+    None of them is terminal and cut off at once.
+    """
+    breaks = np.zeros(len(recorded), np.bool_)
+    for places in recorded.breaks().values():
+        breaks[places] = True
+    if breaks.any():
+        warn(
+            f"in {breaks.sum():,} of {len(recorded):,} transitions of data set '{source}' the next "
+            "observation is not that of the transition behind it; an episode is cut off there"
+        )
+    truncated = (recorded.columns[TRUNCATED] | breaks) & ~recorded.columns[TERMINATED]
+    return _recorded({**recorded.columns, TRUNCATED: truncated}, recorded.folder)
+
+
+def _check_actions(source: str, recorded: Recorded, action_space: Space) -> None:
+    """Raise `SpaceError` for an action outside its space."""
+    acted = EnvironmentSpaces(observation=spaces.Dict(), action=action_space)
+    for path, space in columns_of(acted).items():
+        column = recorded.columns[path]
+        at = first_outside(column, space)
+        if at is not None:
+            raise SpaceError(
+                f"data set '{source}' has the action {column[at]} in transition {at:,}, outside "
+                f"{space}; use a data set of the same task"
+            )
+
+
+def first_outside(column: Array, space: Space) -> int | None:
+    """The place of a column's first entry outside a space; None: there is none."""
+    bounds = bounds_of(space)
+    if bounds is None:
+        return None
+    low, high = bounds
+    begin = 0
+    for block in blocks_of(column):
+        if isinstance(space, spaces.Box):  # a bound may be the nearest number of fewer digits
+            block = block.astype(space.dtype, copy=False)
+        is_outside = ((block < low) | (block > high)).reshape(len(block), -1).any(axis=1)
+        if is_outside.any():
+            return begin + int(is_outside.argmax())
+        begin += len(block)
+    return None
 
 
 def _check_numbers(
@@ -489,19 +578,12 @@ def _check_numbers(
             f"data set '{source}' has actions of shape {shape}, the environment takes "
             f"{action_space}; use a data set of the same task"
         )
-    bounds = bounds_of(action_space)
-    if bounds is None:
+    if bounds_of(action_space) is None:
         raise SpaceError(
             f"a file without a description of its spaces has no actions in {action_space}; write "
             "it with coach_rl (--record), or as a Minari data set"
         )
-    low, high = bounds
-    outside = np.flatnonzero(((actions < low) | (actions > high)).reshape(len(actions), -1).any(1))
-    if len(outside):
-        raise SpaceError(
-            f"data set '{source}' has the action {actions[outside[0]]} in transition "
-            f"{outside[0]:,}, outside {action_space}; use a data set of the same task"
-        )
+    _check_actions(source, recorded, action_space)
 
 
 def bounds_of(space: Space) -> tuple[Array, Array] | None:

@@ -15,8 +15,7 @@ from coach_rl.extensions.data.block_filling import (
     fills_in_blocks,
     learns_in_blocks,
 )
-from coach_rl.extensions.data.column_cache import checksum
-from coach_rl.extensions.data.files import SAMPLE, path_of, read_data
+from coach_rl.extensions.data.files import SAMPLE, content_key, path_of, read_data
 from coach_rl.extensions.data.filled_memory import FilledMemory
 from coach_rl.extensions.data.held_out import split_episodes
 from coach_rl.extensions.data.level_data import data_of_level
@@ -116,7 +115,7 @@ class DataReading:
         """
         path = self._located()
         self._runtime.on_activity(f"reading the data set {self._source}")
-        found = checksum(path) if path.exists() else ""  # reading raises the error
+        found = content_key(path) if path.exists() else ""  # reading raises the error
         known = self.identity
         if known is not None and found != known.sha256:
             raise ConfigurationError(

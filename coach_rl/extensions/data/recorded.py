@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coach_rl.agents.agent_rows import AnyAgentRows, flat_action, write_rows
+from coach_rl.agents.agent_rows import AnyAgentRows, action_of, flat_action, write_rows
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.clock import Clock, Phase
 from coach_rl.core.errors import ConfigurationError
@@ -34,6 +34,9 @@ from coach_rl.memories.batches import (
     extra,
     under,
 )
+
+_BLOCK = 10_000
+"""Transitions that are compared at once."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,22 @@ class Recorded:
     def next_observations(self, places: IntArray) -> Observation:
         """Observations after transitions [R], [R, ...] each."""
         return self._taken(NEXT_OBSERVATIONS, places)
+
+    def breaks(self) -> dict[str, IntArray]:
+        """Transitions within episodes whose next observation is not the one behind it, by key."""
+        last = np.zeros(len(self), np.bool_)
+        last[self.begins + self.lengths - 1] = True
+        inner = np.flatnonzero(~last[:-1])
+        found = {}
+        for key, seen in under(OBSERVATIONS, self.columns).items():
+            following = self.columns[f"{NEXT_OBSERVATIONS}{key}"]
+            blocks = np.array_split(inner, max(1, len(inner) // _BLOCK))
+            differ = [
+                places[(following[places] != seen[places + 1]).reshape(len(places), -1).any(axis=1)]
+                for places in blocks
+            ]
+            found[key] = np.concatenate(differ)
+        return found
 
     def _taken(self, prefix: str, places: IntArray) -> Observation:
         found = under(prefix, self.columns)
@@ -179,9 +198,11 @@ def _store(
         greedy=np.zeros(len(among), np.bool_),
     )
     agent.act(rows, request, clock)
-    # An agent that doesn't follow has chosen at random, with all that its stages keep beside an
-    # action, such as a hidden state.
-    write_rows(rows.choice, among, dict(choice), num_rows)
+    if agent.stages.needed:  # it has chosen at random, with what these keep, as a hidden state
+        write_rows(rows.choice, among, dict(choice), num_rows)
+        action = action_of(dict(choice))
+        for stage in agent.stages.leaving:  # a bonus notes the action
+            action = stage.leave(rows, among, action, request.observation)
     terminated = recorded.columns[TERMINATED][here]
     truncated = recorded.columns[TRUNCATED][here]
     end = np.zeros(len(among), np.uint8)

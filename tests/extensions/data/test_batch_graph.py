@@ -372,7 +372,7 @@ REFUSED = [
     (
         run_of("{folder}/mine.npz", changed(rewards=np.full(28, np.nan))),
         ConfigurationError,
-        "'/rewards' holds numbers that are not finite",
+        "'/rewards' holds a number that is not finite in transition 0",
     ),
     (
         run_of("{folder}/mine.npz", changed(rewards=np.zeros(27))),
@@ -453,6 +453,27 @@ def test_filling_in_blocks_refuses_what_the_level_cannot_show(data):
 
 def bonus(observation, action, outcome):
     return np.ones(len(outcome.rows))
+
+
+def action_bonus(observation, action, outcome):
+    return 10 * action[:, 0]
+
+
+def test_recurrent_agent_has_the_bonus_of_the_action_of_the_data(data):
+    torso = rl.TorsoParameters(embedder=(4,), recurrence=rl.GRU(size=4), middleware=())
+    recurrent = {
+        "actor": rl.ActorParameters(torso=torso),
+        "critic": rl.CriticParameters(torso=torso),
+        "memory": rl.ReplayMemoryParameters(capacity=200, draws=rl.SequenceParameters(length=4)),
+    }
+    with batch_graph(data, 1, num_envs=1, bonus=action_bonus, **recurrent) as manager:
+        manager.create_graph()
+        mine = manager.graph.agents["main"]
+        read_into(mine, recorded(), num_rows=1, seed=1)
+        stored = mine.memory.trajectories()
+    known = recorded().columns
+    expected = known["/rewards"] + 10 * known["/actions"][:, 0]
+    np.testing.assert_allclose(stored["/rewards"][0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("changes", [{"bonus": bonus}, {"input_filter": NORMALISED}])

@@ -16,6 +16,7 @@ from tests.builders import flat
 from tests.extensions.data.test_batch_graph import SEEN, batch_graph, recorded
 from tests.extensions.data.test_minari_data import HAS_MINARI
 from tests.refusals import check_refused
+from tests.small_runs import QUIET
 
 
 @pytest.fixture
@@ -144,6 +145,40 @@ def test_memory_of_filtered_rewards_is_refused(tmp_path):
     )
 
 
+def one_more(observation, action, outcome):
+    return np.ones(len(outcome.rows))
+
+
+def test_memory_with_a_bonus_is_refused(tmp_path):
+    run = trained(tmp_path, bonus=one_more)
+    check_refused(lambda: memory_of(run), ConfigurationError, "the agent's bonus ... --record")
+
+
+def test_memory_below_another_level_is_refused(tmp_path):
+    agent = rl.SACAgentParameters(
+        memory=rl.ReplayMemoryParameters(capacity=100),
+        learning=rl.LearningParameters(batch=8, learning_starts=90),
+        update_mode="eager",
+    )
+    goals = rl.GoalSpace(
+        key="observation", elements=(0, 1), low=(-1, -1), high=(1, 1), threshold=(0.1, 0.1)
+    )
+    parameters = rl.GraphParameters(
+        levels=(
+            rl.LevelParameters(name="top", agent=agent),
+            rl.LevelParameters(name="low", agent=agent, goal_space=goals, horizon=4),
+        ),
+        environment=rl.PointMassParameters(max_episode_steps=9),
+        schedule=rl.ScheduleParameters(training=rl.EnvironmentSteps(20), evaluation_interval=None),
+    )
+    run = rl.run_experiment(
+        rl.HRLGraphManager(parameters), name="mine", root=tmp_path, settings=QUIET
+    ).folder.path
+    check_refused(
+        lambda: memory_of(run), ConfigurationError, "level 'low', with its goals ... --record"
+    )
+
+
 def test_agent_without_a_replay_memory_is_refused(tmp_path):
     manager = rl.BasicRLGraphManager(
         flat(
@@ -155,3 +190,12 @@ def test_agent_without_a_replay_memory_is_refused(tmp_path):
     )
     run = rl.run_experiment(manager, name="mine", root=tmp_path).folder.path
     check_refused(lambda: memory_of(run), ConfigurationError, "has no replay memory")
+
+
+def test_numbers_that_are_not_finite_are_counted(tmp_path, capsys):
+    path = tmp_path / "mine.csv"
+    path.write_text("observations.0,actions.0,rewards,terminals\n0,0,1,1\n1,0,nan,0\n2,0,1,1\n")
+    assert main(["data", "show", str(path)]) == 0
+    assert "returns:      1 are not finite\nreturns:      mean 1;" in capsys.readouterr().out
+    assert main(["data", "check", str(path)]) == 1
+    assert capsys.readouterr().out == "/rewards has 1 numbers that are not finite\n"

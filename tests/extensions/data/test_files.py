@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError
+from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.files import open_file, read_data, write_file
 from coach_rl.extensions.data.recorded import Recorded
@@ -47,7 +47,7 @@ def mixed(count=9, seed=0):
 
 def test_written_file_is_read_back_bit_for_bit(tmp_path):
     path = write_file(mixed(), tmp_path / "deep" / "mixed.npz", MIXED)
-    found = read_data(str(path), observation_space=MIXED.observation, action_space=MIXED.action)
+    found = open_file(str(path)).recorded
     assert found.begins.tolist() == [0, 4]
     known = mixed().columns
     assert found.columns.keys() == known.keys()
@@ -134,17 +134,71 @@ def test_d4rl_without_next_observations_drops_what_is_unknown(suffix, tmp_path):
     assert columns["/truncated"].tolist() == [False, False, False, True, True]
     assert found.begins.tolist() == [0, 3, 4]
     following = columns[f"{NEXT_OBSERVATIONS}observation"]
-    assert following[[0, 1, 3, 4]].tolist() == D4RL["observations"][[1, 2, 4, 6]].tolist()
+    # That of the terminal transition is not in the file: its own stands there, not the next start.
+    assert following.tolist() == D4RL["observations"][[1, 2, 2, 4, 6]].tolist()
 
 
 def test_d4rl_with_next_observations_keeps_all(tmp_path):
     path = tmp_path / "mine.npz"
-    np.savez(path, **D4RL, next_observations=D4RL["observations"] + 100)
+    behind = np.concatenate([D4RL["observations"][1:], D4RL["observations"][:1]])
+    behind[[2, 4]] = 50  # where episodes end
+    np.savez(path, **D4RL, next_observations=behind)
     found = read_data(str(path), observation_space=SEEN, action_space=TAKEN)
     assert found.columns["/rewards"].tolist() == list(range(7))
     assert found.columns["/truncated"].tolist() == [*[False] * 4, True, False, True]
-    following = found.columns[f"{NEXT_OBSERVATIONS}observation"]
-    np.testing.assert_array_equal(following, D4RL["observations"] + 100)
+    np.testing.assert_array_equal(found.columns[f"{NEXT_OBSERVATIONS}observation"], behind)
+
+
+def test_episodes_are_cut_where_the_next_observation_does_not_follow(tmp_path):
+    path = tmp_path / "mine.npz"
+    behind = D4RL["observations"] + 2
+    behind[[0, 5]] = 50  # transitions behind these were left out, or are in another order
+    np.savez(path, **D4RL, next_observations=behind)
+    with pytest.warns(CoachWarning, match="in 2 of 7 transitions .* an episode is cut off there"):
+        found = read_data(str(path), observation_space=SEEN, action_space=TAKEN)
+    assert np.flatnonzero(found.columns["/truncated"]).tolist() == [0, 4, 5, 6]
+    assert found.begins.tolist() == [0, 1, 3, 5, 6]
+    for prefix, values in ((OBSERVATIONS, D4RL["observations"]), (NEXT_OBSERVATIONS, behind)):
+        np.testing.assert_array_equal(found.columns[f"{prefix}observation"], values)
+
+
+def test_transition_that_ends_and_is_cut_off_has_ended(tmp_path):
+    data = mixed()
+    data.columns["/terminated"][:] = data.columns["/truncated"]
+    path = write_file(data, tmp_path / "mixed.npz", MIXED)
+    with pytest.warns(CoachWarning, match="is cut off there"):
+        found = read_data(
+            str(path), observation_space=MIXED.observation, action_space=MIXED.action
+        ).columns
+    assert not (found["/terminated"] & found["/truncated"]).any()
+    np.testing.assert_array_equal(found["/terminated"], data.columns["/terminated"])
+
+
+def test_bounds_of_actions_are_compared_in_the_digits_of_the_space(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **{**D4RL, "actions": np.full((7, 1), 0.7)})
+    taken = spaces.Box(-0.7, 0.7, (1,), np.float32)
+    found = read_data(str(path), observation_space=SEEN, action_space=taken)
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "message"),
+    [
+        ("/actions/far", np.zeros((9, 3), np.float32), ConfigurationError, "shape (3,) each, and"),
+        ("/actions/far", np.full((9, 2), 2, np.float32), SpaceError, "has the action [2. 2.]"),
+        ("/actions/go", np.full(9, 2), SpaceError, "has the action 2 in transition 0"),
+    ],
+)
+def test_file_of_our_own_is_compared_with_its_spaces(name, values, kind, message, tmp_path):
+    data = mixed()
+    data.columns[name] = values
+    path = str(write_file(data, tmp_path / "mixed.npz", MIXED))
+    check_refused(
+        lambda: read_data(path, observation_space=MIXED.observation, action_space=MIXED.action),
+        kind,
+        message,
+    )
 
 
 class Bomb:
@@ -194,7 +248,7 @@ DAMAGED = [
     (lambda path: np.savez(path, spaces=np.zeros(3, np.uint8)), C, "cannot be read"),
     (changed(spaces=np.frombuffer(b"{}", np.uint8)), C, "cannot be read"),
     (changed(actions=np.zeros((6, 1), np.float32)), C, "cannot be read"),
-    (changed(actions=np.full((7, 1), np.nan, np.float32)), C, "that are not finite"),
+    (changed(actions=np.full((7, 1), np.nan, np.float32)), C, "that is not finite in transition 0"),
     (changed(actions=np.array([["a"]] * 7)), C, "not numbers"),
     (changed(rewards=np.zeros((7, 2))), C, "cannot be read"),
     (changed(actions=np.full((7, 1), 2, np.float32)), SpaceError, "has the action [2.] in tran"),

@@ -131,6 +131,15 @@ def test_large_file_gives_the_numbers_of_a_small_one(suffix, more, tmp_path, map
         assert large.columns[name].dtype == column.dtype
 
 
+def test_changed_names_are_converted_again_and_make_other_data(tmp_path, mapped):
+    source = table(tmp_path)
+    first = files.content_key(files.path_of(source))
+    assert open_file(source).recorded.columns["/rewards"].tolist() == [0, 1, 2, 3]
+    table(tmp_path, names=NAMES.replace('"r"', '"v"'))
+    assert open_file(source).recorded.columns["/rewards"].tolist() == [1.5, 3.5, 5.5, 7.5]
+    assert files.content_key(files.path_of(source)) != first
+
+
 def test_damaged_cache_is_converted_again(tmp_path, mapped):
     path = write_file(mixed(50), tmp_path / "mixed.npz", MIXED)
     folder = open_file(str(path)).recorded.folder
@@ -150,8 +159,8 @@ def test_full_disk_is_refused_and_leaves_nothing(tmp_path, mapped, monkeypatch):
 
 def test_large_damaged_file_leaves_nothing_in_the_cache(tmp_path, mapped):
     path = tmp_path / "mine.npz"
-    np.savez(path, **{**D4RL, "rewards": np.full(7, np.nan)})
-    check_refused(lambda: open_file(str(path)), ConfigurationError, "are not finite")
+    np.savez(path, **{**D4RL, "rewards": np.full((7, 2), 1.0)})
+    check_refused(lambda: open_file(str(path)), ConfigurationError, "cannot be read")
     assert not list(mapped.iterdir())
 
 
