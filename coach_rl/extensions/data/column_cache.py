@@ -28,7 +28,7 @@ BLOCK_BYTES = 4 << 20
 SPARE = 1 << 30
 """Bytes of the disk that a conversion leaves free."""
 INDEX = "index.json"
-VERSION = 1
+VERSION = 2
 
 
 class ColumnPlace(Protocol):

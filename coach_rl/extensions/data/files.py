@@ -271,11 +271,15 @@ def write_file(recorded: Recorded, target: str | Path, known: EnvironmentSpaces)
     document = json.dumps(spaces_to_json(known), sort_keys=True).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".npz.part")
-    with partial.open("wb") as file:
-        np.savez_compressed(
-            file, allow_pickle=False, **columns, **{SPACES: np.frombuffer(document, np.uint8)}
-        )
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            np.savez_compressed(
+                file, allow_pickle=False, **columns, **{SPACES: np.frombuffer(document, np.uint8)}
+            )
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
     return path
 
 

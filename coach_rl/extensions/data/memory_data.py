@@ -7,6 +7,7 @@ import numpy as np
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.levels import LevelDescription
 from coach_rl.core.records import Array
 from coach_rl.core.spaces import EnvironmentSpaces
 from coach_rl.extensions.data.minari_data import episodes_of
@@ -43,7 +44,8 @@ def memory_of(
 
     Raises:
         ConfigurationError: The agent has no replay memory, or the checkpoint leaves it out, or it
-            holds what filters have made of observations and rewards.
+            holds other observations, rewards or ends than the environment's: those of filters,
+            bonuses, goals and levels above.
     """
     opened = open_run(Opening.of(run, arguments))
     checkpoint = opened.require_checkpoint("write the memory of")
@@ -55,7 +57,8 @@ def memory_of(
     with opened.graph_manager as graph_manager:
         graph_manager.create_graph(opened.runtime)
         opened.restore(graph_manager)
-        level = graph_manager.graph.training.levels[-1]
+        levels = graph_manager.graph.training.levels
+        level = levels[-1]
         agent = level.agent
         known = level.environment.spaces
         if not isinstance(agent, OffPolicyAgent):
@@ -63,6 +66,7 @@ def memory_of(
                 f"the agent of level '{level.params.name}' of {run} has no replay memory; record "
                 "episodes instead: `coach evaluate RUN --record FILE.npz`"
             )
+        _check_own(agent, level.params, run, is_alone=len(levels) == 1)
         _check_unfiltered(agent, run, known)
         shown = agent.memory.trajectories(AGENT)
         columns = {path: shown[path] for path in (REWARDS, TERMINATED, TRUNCATED, DURATIONS)}
@@ -72,6 +76,22 @@ def memory_of(
                 columns[f"{prefix}{key}"] = shown[f"{prefix}{key}"].astype(space.dtype, copy=False)
         recorded = Recorded.of(_episodes(columns | _actions(agent, shown), shown))
     return recorded, known
+
+
+def _check_own(
+    agent: OffPolicyAgent, level: LevelDescription, run: Path, *, is_alone: bool
+) -> None:
+    """Raise `ConfigurationError` where rewards or ends are not the environment's alone."""
+    what = ""
+    if not is_alone or level.goal_space is not None or level.horizon is not None:
+        what = f"rewards and ends of level '{level.name}', with its goals and sub-episodes"
+    elif agent.stages.adds_to_reward:
+        what = "rewards with the agent's bonus"
+    if what:
+        raise ConfigurationError(
+            f"the memory of {run} holds {what}, not those of the environment; record episodes "
+            "instead: `coach evaluate RUN --record FILE.npz`, or `coach train ... --record`"
+        )
 
 
 def _check_unfiltered(agent: OffPolicyAgent, run: Path, known: EnvironmentSpaces) -> None:

@@ -15,27 +15,36 @@ import numpy as np
 from gymnasium import spaces
 
 from coach_rl.core.equal_spaces import meaning_of
-from coach_rl.core.errors import ConfigurationError, SpaceError, how_to_install, in_one_line
-from coach_rl.core.records import Array, BoolArray
+from coach_rl.core.errors import (
+    ConfigurationError,
+    SpaceError,
+    how_to_install,
+    in_one_line,
+    warn,
+)
+from coach_rl.core.records import Array, BoolArray, IntArray
 from coach_rl.core.spaces import Space, is_float_box
 from coach_rl.memories.batches import (
     ACTION_PARTS,
     ACTIONS,
     DURATIONS,
     FOLLOWS,
+    INFOS,
     MASK,
     NEXT_OBSERVATIONS,
     OBSERVATIONS,
     REWARDS,
     TERMINATED,
     TRUNCATED,
+    extra,
 )
 
 PLAIN_KEY = "observation"
 Shown = Array | dict[str, Array]
 """An array, or one for each key of a Dict space."""
 DURATION = "duration"
-"""The info under which decisions that lasted more than one simulator step have their duration."""
+"""The info under which decisions that lasted more than one simulator step have their duration, an
+integer of 1 or more; 0 for the reset."""
 
 
 def write_minari(
@@ -94,7 +103,8 @@ def read_minari(
         action_space: Where the reader's agent acts.
 
     Yields:
-        Columns [T, ...] as a memory names them; an episode's last transition always ends it.
+        Columns [T, ...] as a memory names them; an episode's last transition always ends it. Those
+        of infos, one number each, are those of the first episode.
 
     Raises:
         ConfigurationError: Minari or the data set is not there, or the data set has other spaces.
@@ -103,9 +113,25 @@ def read_minari(
         data = _opened(source)
         has = (data.observation_space, data.action_space)
         check_spaces(source, has, observation_space, action_space)
+        names: list[str] | None = None
+        missing: set[str] = set()
         for episode in data.iterate_episodes():
-            if len(episode):
-                yield _columns(episode)
+            if not len(episode):
+                continue
+            durations, infos = _infos(episode)
+            names = [*infos] if names is None else names
+            missing |= {*names} - infos.keys()
+            none = np.zeros(len(episode))
+            yield {
+                **_columns(episode),
+                DURATIONS: durations,
+                **{extra(f"{INFOS}{name}"): infos.get(name, none) for name in names},
+            }
+        if missing:
+            warn(
+                f"the infos {', '.join(sorted(missing))} are not in all episodes of data set "
+                f"'{source}'; they are 0 there"
+            )
     except (OSError, ValueError, KeyError) as error:
         raise ConfigurationError(
             f"the data set '{source}' cannot be read: {in_one_line(error)}"
@@ -131,10 +157,13 @@ def minari_steps(source: str) -> int:
 
 
 def minari_infos(source: str) -> list[str]:
-    """The names of the infos that a data set's first episode has."""
-    data = _opened(source)
-    infos = data[0].infos if data.total_episodes else None
-    return sorted(infos or {})
+    """The names of the infos that are read of a data set, and `duration` where that is one."""
+    episodes = _opened(source).iterate_episodes()
+    first = next((each for each in episodes if len(each)), None)
+    if first is None:
+        return []
+    durations, infos = _infos(first)
+    return sorted([*infos, *[DURATION] * bool((durations != 1).any())])
 
 
 def _opened(source: str) -> Any:
@@ -228,12 +257,10 @@ def _columns(episode: Any) -> dict[str, Array]:
     truncated = np.asarray(episode.truncations, np.bool_).copy()
     terminated = np.asarray(episode.terminations, np.bool_)
     truncated[-1] |= not terminated[-1]
-    durations = (episode.infos or {}).get(DURATION)
     columns = {
         REWARDS: np.asarray(episode.rewards),
         TERMINATED: terminated,
         TRUNCATED: truncated,
-        DURATIONS: np.ones(time, np.int64) if durations is None else durations[1 : time + 1],
     }
     for key, values in _flat(episode.observations, PLAIN_KEY).items():
         columns[f"{OBSERVATIONS}{key}"] = np.asarray(values)[:time]
@@ -241,6 +268,34 @@ def _columns(episode: Any) -> dict[str, Array]:
     for key, values in _flat(episode.actions, "").items():
         columns[f"{ACTION_PARTS}{key}" if key else ACTIONS] = np.asarray(values)
     return columns
+
+
+def _infos(episode: Any) -> tuple[IntArray, dict[str, Array]]:
+    """An episode's durations, and its infos of one number each, float64, [T] each."""
+    time = len(episode)
+    found = {
+        name: values[len(values) - time :]  # there is one more where the reset has infos
+        for name, values in _flat(episode.infos or {}, "").items()
+        if isinstance(values, np.ndarray)
+        and values.ndim == 1
+        and values.dtype.kind in "biuf"
+        and len(values) in (time, time + 1)
+    }
+    durations = np.ones(time, np.int64)
+    if _is_duration((episode.infos or {}).get(DURATION), time):
+        durations = found.pop(DURATION).astype(np.int64)
+    return durations, {name: values.astype(np.float64) for name, values in found.items()}
+
+
+def _is_duration(values: Any, time: int) -> bool:
+    """True if an info is as `write_minari` writes durations, not another of that name."""
+    return bool(
+        isinstance(values, np.ndarray)
+        and values.dtype.kind in "iu"
+        and values.shape == (time + 1,)
+        and values[0] == 0
+        and (values[1:] >= 1).all()
+    )
 
 
 def _flat(parts: Any, name: str) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_memory_with_a_bonus_is_refused(tmp_path):
 def test_memory_below_another_level_is_refused(tmp_path):
     agent = rl.SACAgentParameters(
         memory=rl.ReplayMemoryParameters(capacity=100),
-        learning=rl.LearningParameters(batch=8, learning_starts=90),
+        learning=rl.LearningParameters(batch=8, learning_starts=8),
         update_mode="eager",
     )
     goals = rl.GoalSpace(

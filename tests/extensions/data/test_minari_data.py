@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coach_rl.core.errors import ConfigurationError, SpaceError
-from coach_rl.extensions.data.minari_data import read_minari, write_minari
+from coach_rl.core.errors import CoachWarning, ConfigurationError, SpaceError
+from coach_rl.extensions.data.files import open_data
+from coach_rl.extensions.data.minari_data import minari_infos, read_minari, write_minari
 from coach_rl.extensions.data.prefill import DataSetParameters
 from coach_rl.extensions.prioritised import PrioritisedParameters
 from coach_rl.memories import RolloutMemory
@@ -171,8 +172,8 @@ def test_minari_dict_actions_and_images_round_trip(data_sets):
         np.testing.assert_array_equal(values, back[name], err_msg=name)
 
 
-def created(path, observed, acted, observations, actions, reward=1.0):
-    """A data set of one episode, as others write them, under a path."""
+def created(path, observed, acted, observations, actions, reward=1.0, infos=(None,)):
+    """A data set of one episode for each of `infos`, as others write them, under a path."""
     from minari.data_collector import EpisodeBuffer
     from minari.dataset.minari_storage import MinariStorage
 
@@ -182,15 +183,68 @@ def created(path, observed, acted, observations, actions, reward=1.0):
         path / "data", observation_space=observed, action_space=acted, jpeg_encoding=False
     )
     storage.update_metadata({"dataset_id": "made-v0", "minari_version": "0.5.3"})
-    episode = EpisodeBuffer(
-        observations=observations,
-        actions=actions,
-        rewards=np.full(time, reward),
-        terminations=np.zeros(time, np.bool_),
-        truncations=np.arange(time) == time - 1,
+    storage.update_episodes(
+        EpisodeBuffer(
+            observations=observations,
+            actions=actions,
+            rewards=np.full(time, reward),
+            terminations=np.zeros(time, np.bool_),
+            truncations=np.arange(time) == time - 1,
+            infos=each,
+        )
+        for each in infos
     )
-    storage.update_episodes([episode])
     return str(path)
+
+
+def with_infos(path, *infos):
+    """A data set whose episodes of three steps have these infos."""
+    return created(path, PLAIN, CHOICE, np.zeros((4, 2), np.float32), np.arange(3), infos=infos)
+
+
+def test_minari_infos_of_one_number_are_read(data_sets):
+    infos = {
+        "cost": np.arange(4.0),
+        "arm": {"touches": np.array([False, True, False, True])},
+        "late": np.arange(3),  # none for the reset
+        "velocity": np.zeros((4, 2)),
+        "name": ["a"] * 4,
+    }
+    path = with_infos(data_sets / "made", infos, infos)
+    recorded = open_data(path).recorded
+    assert {name: each.tolist() for name, each in recorded.infos.items()} == {
+        "cost": [1, 2, 3] * 2,
+        "arm/touches": [1, 0, 1] * 2,
+        "late": [0, 1, 2] * 2,
+    }
+    assert minari_infos(path) == ["arm/touches", "cost", "late"]
+
+
+def test_minari_info_of_some_episodes_is_0_in_others(data_sets):
+    path = with_infos(data_sets / "made", {"cost": np.ones(4)}, {"other": np.ones(4)})
+    with pytest.warns(CoachWarning, match="the infos cost are not in all episodes"):
+        recorded = open_data(path).recorded
+    assert {name: each.tolist() for name, each in recorded.infos.items()} == {
+        "cost": [1, 1, 1, 0, 0, 0]
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "durations"),
+    [
+        ([0, 2, 1, 3], [2, 1, 3]),
+        ([0.0, 2.0, 1.5, 3.0], None),
+        ([0, 2, 0, 3], None),
+        ([4, 5, 6, 7], None),
+    ],
+)
+def test_minari_duration_counts_only_as_it_is_written(data_sets, values, durations):
+    path = with_infos(data_sets / "made", {"duration": np.array(values)})
+    recorded = open_data(path).recorded
+    assert recorded.columns["/durations"].tolist() == (durations or [1, 1, 1])
+    infos = {name: each.tolist() for name, each in recorded.infos.items()}
+    assert infos == ({} if durations else {"duration": values[1:]})
+    assert minari_infos(path) == ["duration"]
 
 
 def drawn(space, count):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -12,6 +13,8 @@ from coach_rl.cli.main import main
 from coach_rl.extensions.data.files import open_file
 from coach_rl.extensions.data.memory_data import memory_of
 from coach_rl.memories.batches import NEXT_OBSERVATIONS, OBSERVATIONS
+from coach_rl.sessions.settings import Audience
+from tests.refusals import check_refused
 from tests.small_runs import QUIET, experiment, folder_of, lines_of, ppo
 
 
@@ -89,8 +92,25 @@ def test_command_refuses_a_file_before_it_plays(name, tmp_path, capsys):
     assert len(shown.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [("~/mine.npz", "exists already"), ("mine.npz/new.npz", "cannot write")]
+)
+def test_file_that_cannot_be_written_is_refused(name, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.npz").touch()
+    file = Path(name) if name.startswith("~") else tmp_path / name
+    check_refused(
+        lambda: rl.RecordingParameters(file=file).check(QUIET), rl.ConfigurationError, message
+    )
+
+
+def test_check_leaves_no_folders(tmp_path):
+    rl.RecordingParameters(file=tmp_path / "a" / "b" / "new.npz").check(QUIET)
+    assert not list(tmp_path.iterdir())
+
+
 class Odd(gymnasium.Env):
-    """Counts to 5; its infos are the count, a vector, NaN at the third step, and a last one."""
+    """Counts to 5, where it terminates and truncates; has numbers, a vector and NaN as infos."""
 
     observation_space = gymnasium.spaces.Box(0, 5, (1,))
     action_space = gymnasium.spaces.Discrete(2)
@@ -109,7 +129,7 @@ class Odd(gymnasium.Env):
         if self.count == 5:
             info["is_late"] = True
         shown = np.full(1, self.count, np.float32)
-        return shown, 1.0, self.count == 5, False, info
+        return shown, 1.0, self.count == 5, self.count == 5, info
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +151,8 @@ def test_infos_are_recorded_and_learned_from(odd_run, tmp_path):
         " (15 transitions of 3 episodes; the environment has never reported none, which is 0)"
     ]
     recorded = open_file(str(file)).recorded
+    assert recorded.columns["/terminated"].sum() == 3
+    assert not recorded.columns["/truncated"].any()  # beside terminated
     assert {name: each.tolist() for name, each in recorded.infos.items()} == {
         "count": [1, 2, 3, 4, 5] * 3,
         "is_late": [0, 0, 0, 0, 1] * 3,
@@ -162,9 +184,9 @@ def test_infos_that_are_no_numbers_are_refused(odd_run, tmp_path, name, message)
     assert not (tmp_path / "odd.npz").exists()
 
 
-def trained(folder, *, name="mass", parts=()):
-    """The result of a short run of SAC."""
-    agent = rl.SACAgentParameters(
+def trained(folder, *, name="mass", parts=(), kind=rl.SACAgentParameters):
+    """The result of a short run of SAC, or of another agent."""
+    agent = kind(
         memory=rl.ReplayMemoryParameters(capacity=1_000),
         learning=rl.LearningParameters(batch=8, learning_starts=8),
         update_mode="eager",
@@ -254,3 +276,75 @@ def test_run_that_acts_nowhere_records_nothing(tmp_path):
             rl.BatchGraphManager(parameters), name="none", root=tmp_path, settings=settings
         )
     assert not file.exists()
+
+
+def test_log_probabilities_are_left_out_where_some_actions_have_none(tmp_path):
+    """TD3 draws uniformly in HEATUP and has no density after; episodes are of both."""
+    file = tmp_path / "training.npz"
+    parts = (rl.RecordingParameters(file=file),)
+    result = trained(tmp_path, parts=parts, kind=rl.TD3AgentParameters)
+    (written,) = result.parts["recording"].written
+    assert "log-probabilities are left out" in written.note
+    found = open_file(str(file)).recorded
+    assert len(found) == 90
+    assert "/action_log_prob" not in found.columns
+
+
+class Failing(Odd):
+    """Fails once, in the third step of an episode, while it is armed."""
+
+    armed = False
+
+    def step(self, action):
+        if Failing.armed and self.count == 2:
+            Failing.armed = False
+            raise RuntimeError("the cable is out")
+        return super().step(action)
+
+
+def recorded_ppo(folder, file, level="Odd", **audience):
+    """The result of a short run of PPO whose training is recorded."""
+    manager = experiment(ppo(), rl.GymnasiumParameters(level=f"{__name__}:{level}"), training=64)
+    settings = replace(QUIET, parts=(rl.RecordingParameters(file=file),))
+    return rl.run_experiment(
+        manager, name="odd", root=folder, settings=settings, audience=Audience(**audience)
+    )
+
+
+def test_episode_of_a_failing_simulator_is_cut_off(tmp_path):
+    file = tmp_path / "training.npz"
+
+    def arm(*_):
+        Failing.armed = True
+
+    with pytest.warns(rl.CoachWarning, match="the cable is out"):
+        recorded_ppo(tmp_path, file, "Failing", on_start=arm)
+    recorded = open_file(str(file)).recorded
+    lengths = recorded.lengths.tolist()
+    cut = lengths.index(2)
+    assert lengths[:-1].count(5) == len(lengths) - 2
+    assert recorded.columns["/truncated"][recorded.begins[cut] + 1]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_recording_that_cannot_be_written_is_elsewhere(is_there, tmp_path):
+    """Its file exists by then, or its folder cannot be made."""
+    file = tmp_path / "data" / "training.npz"
+
+    def hinder(*_):
+        if is_there:
+            file.parent.mkdir()
+        (file if is_there else file.parent).touch()
+
+    with pytest.warns(rl.CoachWarning, match="the recording is written to"):
+        result = recorded_ppo(tmp_path, file, on_start=hinder)
+    (written,) = result.parts["recording"].written
+    other = file.with_stem("training_2") if is_there else result.folder.path / file.name
+    assert written.path == other
+    assert len(open_file(str(other)).recorded) == 64
+
+
+def test_recording_that_memory_may_not_hold_warns(tmp_path, monkeypatch):
+    monkeypatch.setattr("coach_rl.extensions.data.recording.free_host_bytes", lambda: 1000)
+    with pytest.warns(rl.CoachWarning, match="some 512 B of observations in 64 steps"):
+        recorded_ppo(tmp_path, tmp_path / "training.npz")
