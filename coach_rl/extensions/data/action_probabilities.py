@@ -53,13 +53,22 @@ _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _NEAR_ONE = 1 - 1e-6
 """Squashed actions beyond, before scaling, count as at the bound, as float32 hardly distinguishes
 them: they have the probability of all beyond, as actions that were clipped."""
+ONE_OF_A_CONTINUUM = "a greedy policy in a Box takes one action of a continuum, which no data have"
+"""The obstacle of greedy actions in a Box."""
+MOST_LISTED = 64
+"""Combinations of choices up to which expectations list all of them, and draw some beyond."""
 
 
 class ActionDistribution(Protocol):
     """A policy's distribution in R observations; actions are in the agent's own space."""
 
-    has_probabilities: bool
-    """False for one action out of a continuum, which has no density."""
+    obstacle: str = ""
+    """Why its probabilities can't be compared with those of others; empty where they can."""
+
+    @property
+    def has_probabilities(self) -> bool:
+        """False where there is an obstacle, such as one action of a continuum without a density."""
+        return not self.obstacle
 
     def log_prob(self, action: Array) -> FloatArray:
         """Log-probability of an action for each observation, [R]; minus infinity for never."""
@@ -76,14 +85,13 @@ class ActionDistribution(Protocol):
 
 
 @dataclass(frozen=True)
-class Choices:
+class Choices(ActionDistribution):
     """Independent choices, each among some actions."""
 
     log_chances: tuple[FloatArray, ...]
     """Log-probabilities of each choice's actions, [R, n] each."""
     first: IntArray
     """The first action of each choice, or of the only one."""
-    has_probabilities = True
 
     def log_prob(self, action: Array) -> FloatArray:
         count = len(self.log_chances)
@@ -94,20 +102,32 @@ class Choices:
             total += log_chances[rows, numbers[:, choice]]
         return total
 
-    def weighted_actions(
-        self,
-        draws: int,  # noqa: ARG002 - all are listed
-        rng: np.random.Generator,  # noqa: ARG002
-    ) -> tuple[Array, FloatArray]:
+    def weighted_actions(self, draws: int, rng: np.random.Generator) -> tuple[Array, FloatArray]:
         sizes = [log_chances.shape[1] for log_chances in self.log_chances]
+        return self._listed(sizes) if math.prod(sizes) <= MOST_LISTED else self._drawn(draws, rng)
+
+    def _listed(self, sizes: list[int]) -> tuple[Array, FloatArray]:
+        """All actions with their probabilities."""
         every = np.stack([each.ravel() for each in np.indices(sizes)], axis=-1)  # [K, choices]
         chances = np.exp(sum(log[:, every[:, n]] for n, log in enumerate(self.log_chances)))
         listed = every.reshape(-1, *self.first.shape) + self.first  # [K, ...]
         return np.broadcast_to(listed, (len(chances), *listed.shape)), np.asarray(chances)
 
+    def _drawn(self, draws: int, rng: np.random.Generator) -> tuple[Array, FloatArray]:
+        """Some actions, which have equal weights."""
+        rows = len(self.log_chances[0])
+        numbers = np.zeros((rows, draws, len(self.log_chances)), np.int64)
+        for choice, log_chances in enumerate(self.log_chances):
+            cumulative = np.exp(log_chances).cumsum(axis=1)
+            uniform = rng.random((rows, draws)) * cumulative[:, -1:]
+            for draw in range(draws):
+                below = cumulative <= uniform[:, draw : draw + 1]
+                numbers[:, draw, choice] = below.sum(axis=1)
+        return numbers.reshape(rows, draws, *self.first.shape) + self.first, _equal(numbers)
+
 
 @dataclass(frozen=True)
-class ClippedNormal:
+class ClippedNormal(ActionDistribution):
     """Independent normals whose draws are clipped to a Box."""
 
     mean: FloatArray
@@ -118,7 +138,6 @@ class ClippedNormal:
     """The agent's action space."""
     log_unit: FloatArray
     """Log of the environment's units per unit of the agent, [A]."""
-    has_probabilities = True
 
     def log_prob(self, action: Array) -> FloatArray:
         log_std = self.log_std.astype(np.float64)
@@ -135,7 +154,7 @@ class ClippedNormal:
 
 
 @dataclass(frozen=True)
-class SquashedNormal:
+class SquashedNormal(ActionDistribution):
     """Independent normals squashed by tanh into a Box (Haarnoja et al. 2018, appendix C)."""
 
     mean: FloatArray
@@ -146,7 +165,6 @@ class SquashedNormal:
     """The agent's action space."""
     log_unit: FloatArray
     """Log of the environment's units per unit of the agent, [A]."""
-    has_probabilities = True
 
     def log_prob(self, action: Array) -> FloatArray:
         half = (self.box.high.astype(np.float64) - self.box.low) / 2
@@ -170,7 +188,7 @@ class SquashedNormal:
 
 
 @dataclass(frozen=True)
-class EvenInBox:
+class EvenInBox(ActionDistribution):
     """Evenly anywhere in a bounded Box, as in HEATUP."""
 
     rows: int
@@ -179,7 +197,6 @@ class EvenInBox:
     """The agent's action space."""
     log_unit: FloatArray
     """Log of the environment's units per unit of the agent, [A]."""
-    has_probabilities = True
 
     def log_prob(self, action: Array) -> FloatArray:
         width = self.box.high.astype(np.float64) - self.box.low
@@ -192,15 +209,15 @@ class EvenInBox:
 
 
 @dataclass(frozen=True)
-class OneAction:
-    """One action of a continuum for each observation, without a density."""
+class OneAction(ActionDistribution):
+    """One action for each observation, out of a continuum, or drawn from what is not known."""
 
     action: Array
-    """[R, A]."""
-    has_probabilities = False
+    """[R, ...]."""
+    obstacle: str = ONE_OF_A_CONTINUUM
 
     def log_prob(self, action: Array) -> FloatArray:
-        is_it = (action == self.action).all(axis=1)
+        is_it = (action == self.action).reshape(len(action), -1).all(axis=1)
         return np.where(is_it, np.inf, -np.inf)
 
     def weighted_actions(
@@ -209,6 +226,37 @@ class OneAction:
         rng: np.random.Generator,  # noqa: ARG002
     ) -> tuple[Array, FloatArray]:
         return self.action[:, None], np.ones((len(self.action), 1))
+
+
+@dataclass(frozen=True)
+class Discretised(ActionDistribution):
+    """Choices that an OutputFilter makes of a Box: probabilities of few actions, not densities.
+
+    Other actions of the Box would be counted as the choices that they are nearest to.
+    """
+
+    choices: ActionDistribution
+    """Of the agent's actions."""
+    obstacle: str = (
+        "an OutputFilter makes choices of a Box, whose probabilities can't be compared with "
+        "densities in it"
+    )
+
+    def log_prob(self, action: Array) -> FloatArray:
+        return self.choices.log_prob(action)
+
+    def weighted_actions(self, draws: int, rng: np.random.Generator) -> tuple[Array, FloatArray]:
+        return self.choices.weighted_actions(draws, rng)
+
+
+def has_numbers(space: Space) -> bool:
+    """True where actions, or parts of them, lie in a Box."""
+    match space:
+        case spaces.Dict():
+            return any(map(has_numbers, space.spaces.values()))
+        case spaces.Tuple():
+            return any(map(has_numbers, space.spaces))
+    return isinstance(space, spaces.Box)
 
 
 def policy_of(agent: object, observation: Observation, clock: Clock) -> ActionDistribution | None:
@@ -221,7 +269,9 @@ def policy_of(agent: object, observation: Observation, clock: Clock) -> ActionDi
     """
     _import_offers()
     explores = clock.phase is not Phase.TEST or clock.samples
-    return _policy_of(agent, observation, clock, explores=explores)
+    policy = _policy_of(agent, observation, clock, explores=explores)
+    is_discretised = isinstance(agent, FilteredAgent) and _is_discretised(agent)
+    return Discretised(policy) if is_discretised and policy is not None else policy
 
 
 @cache
@@ -273,11 +323,17 @@ def random_policy_of(
     sizes = choice_sizes(space)
     if sizes and isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         allowed = observation.get(ALLOWED, np.ones((rows, sum(sizes)), np.bool_))
-        return choices_of(space, np.where(allowed, 0.0, FORBIDDEN))
+        choices = choices_of(space, np.where(allowed, 0.0, FORBIDDEN))
+        return Discretised(choices) if _is_discretised(agent) else choices
     log_unit = _log_unit(agent.output_filter)
     if isinstance(space, spaces.Box) and space.is_bounded() and log_unit is not None:
         return EvenInBox(rows, space, log_unit)
     return None
+
+
+def _is_discretised(agent: FilteredAgent[Any]) -> bool:
+    """True where an agent has choices alone, and its environment takes numbers."""
+    return has_numbers(agent.acts_in) and not has_numbers(agent.action_space)
 
 
 @singledispatch
@@ -348,11 +404,16 @@ def exploring(
 def _(
     exploration: EpsilonGreedyPolicy, agent: OffPolicyAgent, outputs: FloatArray, clock: Clock
 ) -> ActionDistribution:
-    """Epsilon spread evenly over the allowed actions, the rest on the greedy one."""
+    """Epsilon spread evenly over the allowed actions, the rest on the greedy one.
+
+    Where nothing is allowed, as behind the end of an episode, the greedy one has all.
+    """
     epsilon = exploration.metrics(clock)["exploration/epsilon"]
     is_allowed = outputs > FORBIDDEN / 2  # [R, n]
-    chances = epsilon * is_allowed / is_allowed.sum(axis=1, keepdims=True)
-    chances[np.arange(len(outputs)), outputs.argmax(axis=1)] += 1 - epsilon
+    counts = is_allowed.sum(axis=1, keepdims=True)
+    chances = epsilon * is_allowed / np.maximum(counts, 1)
+    rest = 1 - epsilon * (counts[:, 0] > 0)
+    chances[np.arange(len(outputs)), outputs.argmax(axis=1)] += rest
     with np.errstate(divide="ignore"):
         return Choices((np.log(chances),), first_action(agent.action_space))
 
@@ -454,7 +515,7 @@ def _log_cumulative(standardised: FloatArray) -> FloatArray:
     return np.asarray(torch.special.log_ndtr(torch.from_numpy(standardised)).numpy())
 
 
-def _equal(drawn: FloatArray) -> FloatArray:
+def _equal(drawn: Array) -> FloatArray:
     """Equal weights of draws [R, K, A], [R, K]."""
     rows, draws, _ = drawn.shape
     return np.full((rows, draws), 1 / draws)

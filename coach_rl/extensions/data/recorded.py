@@ -96,9 +96,9 @@ class Recorded:
         for key, seen in under(OBSERVATIONS, self.columns).items():
             following = self.columns[f"{NEXT_OBSERVATIONS}{key}"]
             blocks = np.array_split(inner, max(1, len(inner) // _BLOCK))
+            axes = tuple(range(1, seen.ndim))
             differ = [
-                places[(following[places] != seen[places + 1]).reshape(len(places), -1).any(axis=1)]
-                for places in blocks
+                places[(following[places] != seen[places + 1]).any(axis=axes)] for places in blocks
             ]
             found[key] = np.concatenate(differ)
         return found

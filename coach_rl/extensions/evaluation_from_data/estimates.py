@@ -4,6 +4,7 @@ Each estimator is a sum of ratios of sums over episodes, `RatioSum`. So a bootst
 needs the number of times that each is drawn alone, and no estimator is run again.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from coach_rl.graph_managers.statistics import RESAMPLES
 FEWEST_EFFECTIVE = 20
 """Effective samples below which an estimate is unreliable: its interval is too narrow then."""
 CONFIDENCE = 0.95
+DRAWN_AT_ONCE = 2**22
+"""Numbers that the bootstrap has in memory, or those of one resample, where it has more."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,17 @@ class ValueEstimate:
         return self.effective_samples >= FEWEST_EFFECTIVE
 
 
-def resample_counts(episodes: int, rng: np.random.Generator) -> FloatArray:
-    """Times that each episode is drawn in each resample, [RESAMPLES, E] float64."""
+def resample_counts(episodes: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Times that each episode is drawn in each of the RESAMPLES, in blocks [B, E] float64."""
     require(episodes > 0, "an interval over no episodes is undefined; give at least one")
-    drawn = rng.integers(0, episodes, (RESAMPLES, episodes))
-    drawn += episodes * np.arange(RESAMPLES)[:, None]  # a range of numbers for each resample
-    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * episodes)
-    return counts.reshape(RESAMPLES, episodes).astype(np.float64)
+    return _blocks(episodes, rng)
+
+
+def _blocks(episodes: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    size = max(1, DRAWN_AT_ONCE // episodes)
+    for begin in range(0, RESAMPLES, size):
+        resamples = min(size, RESAMPLES - begin)
+        drawn = rng.integers(0, episodes, (resamples, episodes))
+        drawn += episodes * np.arange(resamples)[:, None]  # a range of numbers for each resample
+        counts = np.bincount(drawn.ravel(), minlength=resamples * episodes)
+        yield counts.reshape(resamples, episodes).astype(np.float64)

@@ -4,7 +4,7 @@ evaluation, file = evaluate_from_data("experiments/CartPole_PPO/RUN", "./cartpol
 evaluation.estimates["doubly_robust"].low
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,11 +16,16 @@ from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.ppo_agent import PPOAgent
 from coach_rl.configuration.file_writing import make_folder, unused
 from coach_rl.configuration.strict_json import plain_json, write_json
+from coach_rl.core.discrete_actions import choice_sizes
 from coach_rl.core.errors import ConfigurationError, require, require_no_problems, warn
 from coach_rl.core.levels import received_by
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.core.seeding import generator, integer_seed
-from coach_rl.extensions.data.action_probabilities import ACTION_LOG_PROB
+from coach_rl.extensions.data.action_probabilities import (
+    ACTION_LOG_PROB,
+    ONE_OF_A_CONTINUUM,
+    has_numbers,
+)
 from coach_rl.extensions.data.files import read_data
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.extensions.evaluation_from_data.doubly_robust import (
@@ -46,11 +51,14 @@ from coach_rl.extensions.evaluation_from_data.importance_sampling import (
     weighted_per_decision_sampling,
     weighted_trajectory_sampling,
 )
-from coach_rl.extensions.evaluation_from_data.judged_policy import JudgedData, judged
+from coach_rl.extensions.evaluation_from_data.judged_policy import (
+    JudgedData,
+    cut_off_episodes,
+    judged,
+)
 from coach_rl.extensions.evaluation_from_data.logged_episodes import LoggedEpisodes
 from coach_rl.graph_managers.graph_manager import GraphManager
 from coach_rl.levels.level_checks import agent_spaces
-from coach_rl.memories.batches import TRUNCATED
 from coach_rl.runs.manifest import now
 from coach_rl.sessions.evaluation import trained_graph
 from coach_rl.sessions.opening import Opening, OpeningArguments
@@ -143,18 +151,21 @@ def evaluate_from_data(
         seed = opened.runtime.seed if seed is None else seed
         agent, recorded = _agent_and_data(graph_manager, source)
         discount = _discount_of(agent) if discount is None else discount
-        _check_data(source, recorded, names, discount)
+        _check_data(source, recorded, agent, names, discount)
         graph = graph_manager.graph
         graph.sample_in_evaluations(sampling)
         seen = judged(
-            agent, recorded, graph.evaluation.clock, seed=integer_seed(seed, "policy from data")
+            agent,
+            recorded,
+            graph.evaluation.clock,
+            seed=integer_seed(seed, "policy from data"),
+            for_model=bool(WITH_MODEL & {*names}),
         )
         _check_policy(seen, names)
         episodes = _logged(
             seen, names, discount=discount, seed=seed, model=model, updates=model_updates
         )
-    rng = generator(seed, "bootstrap over episodes")
-    counts = resample_counts(episodes.count, rng)
+    counts = resample_counts(episodes.count, generator(seed, "bootstrap over episodes"))
     evaluation = EvaluationFromData(
         data=source,
         checkpoint=opened.require_checkpoint("evaluate").path.name,
@@ -162,9 +173,9 @@ def evaluate_from_data(
         discount=discount,
         episodes=episodes.count,
         transitions=len(recorded),
-        truncated=int(recorded.columns[TRUNCATED].sum()),
+        truncated=cut_off_episodes(recorded),
         behaviour=float((episodes.rewards @ episodes.discounts).mean()),
-        estimates={name: estimate(name, episodes, counts) for name in names},
+        estimates=estimates(names, episodes, counts),
     )
     document = {"created": now(), "seed": seed, "model": model, **asdict(evaluation)}
     folder = opened.folder.path / "evaluations_from_data"
@@ -178,25 +189,37 @@ def evaluate_from_data(
     return evaluation, file
 
 
-def estimate(name: str, episodes: LoggedEpisodes, counts: FloatArray) -> ValueEstimate:
+def estimate(name: str, episodes: LoggedEpisodes, counts: Iterable[FloatArray]) -> ValueEstimate:
     """An estimate with its percentile interval.
 
     Args:
         name: The estimator's, in `ESTIMATORS`.
         episodes: The data.
-        counts: What `resample_counts` has drawn for them, [R, E].
+        counts: What `resample_counts` draws for them, in blocks [B, E].
     """
-    found = ESTIMATORS[name](episodes)
+    return estimates((name,), episodes, counts)[name]
+
+
+def estimates(
+    names: Sequence[str], episodes: LoggedEpisodes, counts: Iterable[FloatArray]
+) -> dict[str, ValueEstimate]:
+    """Estimates by the names of estimators, whose intervals are of the same resamples."""
+    found = {name: ESTIMATORS[name](episodes) for name in names}
+    blocks = [{name: each.resampled(block) for name, each in found.items()} for block in counts]
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(found.resampled(counts), [tail, 1 - tail])
-    is_weighted = name not in WITHOUT_WEIGHTS
-    return ValueEstimate(
-        estimator=name,
-        value=found.value(),
-        low=float(low),
-        high=float(high),
-        effective_samples=episodes.effective_samples if is_weighted else float(episodes.count),
-    )
+    made = {}
+    for name, each in found.items():
+        resampled = np.concatenate([block[name] for block in blocks])
+        low, high = np.quantile(resampled, [tail, 1 - tail])
+        is_weighted = name not in WITHOUT_WEIGHTS
+        made[name] = ValueEstimate(
+            estimator=name,
+            value=each.value(),
+            low=float(low),
+            high=float(high),
+            effective_samples=episodes.effective_samples if is_weighted else float(episodes.count),
+        )
+    return made
 
 
 def _agent_and_data(
@@ -225,7 +248,7 @@ def _agent_and_data(
 
 def _discount_of(agent: FilteredAgent[Any]) -> float:
     match agent:
-        case OffPolicyAgent():
+        case OffPolicyAgent() if hasattr(agent.params, "algorithm"):  # one that clones has none
             return agent.discount
         case PPOAgent():
             return agent.params.algorithm.discount
@@ -234,17 +257,27 @@ def _discount_of(agent: FilteredAgent[Any]) -> float:
     )
 
 
-def _check_data(source: str, recorded: Recorded, names: Sequence[str], discount: float) -> None:
+def _check_data(
+    source: str,
+    recorded: Recorded,
+    agent: FilteredAgent[Any],
+    names: Sequence[str],
+    discount: float,
+) -> None:
     """Raise an error with all that the estimators need and the data don't have."""
     require(0 < discount <= 1, f"discount must lie in (0, 1], got {discount}")
-    require_no_problems(_problems(source, recorded, names, discount))
+    require_no_problems(_problems(source, recorded, agent, names, discount))
 
 
 def _problems(
-    source: str, recorded: Recorded, names: Sequence[str], discount: float
+    source: str,
+    recorded: Recorded,
+    agent: FilteredAgent[Any],
+    names: Sequence[str],
+    discount: float,
 ) -> Iterator[ConfigurationError]:
     models = [name for name in names if name in WITH_MODEL]
-    truncated = int(recorded.columns[TRUNCATED].sum())
+    truncated = cut_off_episodes(recorded)
     if discount == 1 and models and truncated:
         yield ConfigurationError(
             f"{truncated:,} episodes of '{source}' were cut off, behind which {', '.join(models)} "
@@ -255,11 +288,17 @@ def _problems(
     if not weighted:
         return
     log_prob = recorded.columns.get(ACTION_LOG_PROB)
+    weigh = f"and {', '.join(weighted)} weigh episodes by them"
     remedy = (
-        f"and {', '.join(weighted)} weigh episodes by them; record data with `coach evaluate RUN "
-        "--sampling --record FILE`, or give --estimators dm"
+        f"{weigh}; record data with `coach evaluate RUN --sampling --record FILE`, by an agent "
+        "whose probabilities are known, or give --estimators dm"
     )
-    if log_prob is None:
+    if log_prob is None and has_numbers(agent.acts_in) and choice_sizes(agent.acts_in):
+        yield ConfigurationError(
+            f"the data set '{source}' has no probabilities of its actions (action_log_prob), as "
+            f"mixed actions never have, {weigh}; give --estimators dm"
+        )
+    elif log_prob is None:
         yield ConfigurationError(
             f"the data set '{source}' has no probabilities of its actions (action_log_prob), "
             f"{remedy}"
@@ -272,13 +311,13 @@ def _problems(
 
 
 def _check_policy(seen: JudgedData, names: Sequence[str]) -> None:
-    """Raise `ConfigurationError` where a policy without densities is to be weighed."""
+    """Raise `ConfigurationError` where a policy without probabilities is to be weighed."""
     weighted = [name for name in names if name not in WITHOUT_WEIGHTS]
-    if weighted and seen.log_prob is None:
+    if weighted and seen.obstacle:
+        is_greedy_in_box = seen.obstacle == ONE_OF_A_CONTINUUM
         raise ConfigurationError(
-            "a greedy policy in a Box takes one action of a continuum, which no data have, and "
-            f"{', '.join(weighted)} weigh episodes by its probability; give --sampling, or "
-            "--estimators dm"
+            f"{seen.obstacle}, and {', '.join(weighted)} weigh episodes by probabilities; give "
+            f"{'--sampling, or ' if is_greedy_in_box else ''}--estimators dm"
         )
 
 
@@ -294,7 +333,7 @@ def _logged(
     """The episodes as estimators read them, with the values of models where one needs them."""
     behaviour = seen.recorded.columns.get(ACTION_LOG_PROB)
     log_ratios: FloatArray = np.zeros(len(seen.recorded))
-    if seen.log_prob is not None and behaviour is not None:
+    if not seen.obstacle and behaviour is not None:
         log_ratios = seen.log_prob - behaviour
     values = None
     action_values = None

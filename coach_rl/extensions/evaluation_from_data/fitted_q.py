@@ -25,9 +25,11 @@ from coach_rl.architectures.torso import relu_torso
 from coach_rl.architectures.update_engine import UpdateEngine
 from coach_rl.core.discrete_actions import choice_sizes, first_action
 from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.random_actions import uniform_size
 from coach_rl.core.records import Array, FloatArray, IntArray, take
 from coach_rl.core.seeding import integer_seed
 from coach_rl.core.spaces import Space
+from coach_rl.extensions.data.action_probabilities import has_numbers
 from coach_rl.extensions.evaluation_from_data.judged_policy import JudgedData
 
 ModelName = Literal["network", "linear"]
@@ -95,9 +97,9 @@ def fitted_linear(data: JudgedData, among: IntArray, *, discount: float) -> Valu
         discount: Gamma.
 
     Raises:
-        ConfigurationError: Actions lie in a Box.
+        ConfigurationError: Actions, or parts of them, lie in a Box.
     """
-    if isinstance(data.action_space, spaces.Box):
+    if has_numbers(data.action_space):
         raise ConfigurationError(
             f"a linear model has coefficients for each action, and the policy acts in "
             f"{data.action_space}; fit a network"
@@ -106,9 +108,11 @@ def fitted_linear(data: JudgedData, among: IntArray, *, discount: float) -> Valu
     constant = np.ones((len(flat[0]), 1))
     seen = np.concatenate([*flat, constant], axis=1, dtype=np.float64)  # [N + E, O + 1]
     taken = coded(data.taken, data.action_space)  # [N, A]
-    expected = np.einsum(
-        "mka,mk->ma", coded(data.actions, data.action_space), data.chances
-    )  # [N + E, A]
+    expected = np.zeros((len(seen), taken.shape[1]))  # [N + E, A]
+    for begin in range(0, len(seen), BATCH):
+        part = slice(begin, begin + BATCH)
+        acted = coded(data.actions[part], data.action_space)
+        expected[part] = np.einsum("mka,mk->ma", acted, data.chances[part])
 
     def features(places: IntArray, action: FloatArray) -> FloatArray:
         products = np.einsum("mo,ma->moa", seen[places], action)
@@ -117,7 +121,7 @@ def fitted_linear(data: JudgedData, among: IntArray, *, discount: float) -> Valu
     after = data.following[among]
     coefficients = linear_coefficients(
         features(among, taken[among]),
-        features(after, expected[after]) * data.continues[among, None],
+        np.where(data.continues[among, None], features(after, expected[after]), 0.0),
         data.rewards[among],
         discount=discount,
     )
@@ -154,7 +158,6 @@ def fitted_network(
         DivergedError: Its numbers are no longer finite.
     """
     taken = coded(data.taken, data.action_space).astype(np.float32)
-    acted = coded(data.actions, data.action_space).astype(np.float32)
     unit = _unit_of_returns(data, discount)
     normaliser = ObservationNormaliser(data.observation_space, clip=10.0, device=_CPU)
     normaliser.update(take(data.observation, among))
@@ -162,7 +165,7 @@ def fitted_network(
     critic = Critics(
         CriticParameters(torso=relu_torso(64, 64)),
         data.observation_space,
-        _box_around(taken, acted, data.action_space),
+        _box_around(taken, data),
         weights,
         normaliser,
     )
@@ -171,7 +174,8 @@ def fitted_network(
     def loss(flat: Tensor, batch: FittingBatch, scalars: Numbers) -> tuple[Tensor, Numbers]:  # noqa: ARG001 - of all losses
         with torch.no_grad():
             after = _expected(network, network.target, batch)
-            target = batch.reward + batch.discount * after
+            ahead = torch.where(batch.discount > 0, batch.discount * after, 0.0)
+            target = batch.reward + ahead
         values = network.call(flat, batch.observation, batch.action)[0]
         error = (values - target).square().mean()
         return error, {"fitting_loss": error}
@@ -184,7 +188,7 @@ def fitted_network(
     rng = np.random.default_rng(integer_seed(seed, "fitted q", "batches"))
     for _ in range(updates):
         here = among[rng.integers(0, len(among), BATCH)]
-        engine.step(_batch(data, here, taken, acted, discount, unit))
+        engine.step(_batch(data, here, taken, discount, unit))
     engine.require_finite()
 
     mean, std = unit
@@ -199,7 +203,7 @@ def fitted_network(
             inside = here < len(taken)
             with torch.inference_mode():
                 of_policy[part] = _of_actions(
-                    network, network.online, seen, acted[here], data.chances[here]
+                    network, network.online, seen, _acted(data, here), data.chances[here]
                 )
                 own = network.call(
                     network.online, seen, torch.from_numpy(taken[np.where(inside, here, 0)])
@@ -212,13 +216,22 @@ def fitted_network(
 
 def coded(actions: Array, space: Space) -> FloatArray:
     """Actions [..., A] as numbers: those of a Box as they are, of choices one-hot side by side."""
-    sizes = choice_sizes(space)
     if isinstance(space, spaces.Box):
         return actions.astype(np.float64)
+    if isinstance(space, spaces.Tuple):  # mixed actions: its parts side by side
+        ends = np.cumsum([uniform_size(part) for part in space.spaces])[:-1]
+        split = zip(np.split(actions, ends, axis=-1), space.spaces, strict=True)
+        return np.concatenate([coded(own, part) for own, part in split], axis=-1)
+    sizes = choice_sizes(space)
     before = actions.shape[: actions.ndim - len(space.shape or ())]
     numbers = np.asarray(actions - first_action(space), np.int64).reshape(*before, len(sizes))
     parts = [np.eye(size)[numbers[..., choice]] for choice, size in enumerate(sizes)]
     return np.concatenate(parts, axis=-1)
+
+
+def _acted(data: JudgedData, places: IntArray) -> Array:
+    """The policy's actions in places [M] as numbers, [M, K, A] float32."""
+    return coded(data.actions[places], data.action_space).astype(np.float32)
 
 
 def _unit_of_returns(data: JudgedData, discount: float) -> tuple[float, float]:
@@ -233,16 +246,22 @@ def _unit_of_returns(data: JudgedData, discount: float) -> tuple[float, float]:
     return float(known.mean()), float(known.std()) or 1.0
 
 
-def _box_around(taken: Array, acted: Array, space: Space) -> spaces.Box:
-    """A Box with the actions of data and policy; the policy's own, or [0, 1] of choices."""
+def _box_around(taken: Array, data: JudgedData) -> spaces.Box:
+    """A Box with the actions of data and policy; the policy's own, or [0, 1] of choices.
+
+    Args:
+        taken: The actions of the data as numbers, [N, A].
+        data: The data.
+    """
+    space = data.action_space
     size = taken.shape[-1]
-    if not isinstance(space, spaces.Box):
+    if not has_numbers(space):
         return spaces.Box(0.0, 1.0, (size,), np.float32)
-    if space.is_bounded():
+    if isinstance(space, spaces.Box) and space.is_bounded():
         return space
-    every = np.concatenate([taken.reshape(-1, size), acted.reshape(-1, size)])
-    low = every.min(axis=0)
-    high = every.max(axis=0)
+    acted = _acted(data, np.arange(len(data.actions))).reshape(-1, size)
+    low = np.minimum(taken.min(axis=0), acted.min(axis=0))
+    high = np.maximum(taken.max(axis=0), acted.max(axis=0))
     return spaces.Box(low, np.maximum(high, low + 1e-3), dtype=np.float32)
 
 
@@ -250,7 +269,6 @@ def _batch(
     data: JudgedData,
     here: IntArray,
     taken: Array,
-    acted: Array,
     discount: float,
     unit: tuple[float, float],
 ) -> FittingBatch:
@@ -264,7 +282,7 @@ def _batch(
         reward=_float((data.rewards[here] + discounts * mean - mean) / std),
         discount=_float(discounts),
         next_observation=_tensors(take(data.observation, after)),
-        next_actions=torch.from_numpy(acted[after]),
+        next_actions=torch.from_numpy(_acted(data, after)),
         next_chances=_float(data.chances[after]),
     )
 

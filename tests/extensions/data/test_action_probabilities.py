@@ -1,5 +1,6 @@
 """Probabilities of the actions that agents send, beside how often they do."""
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -8,7 +9,9 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.clock import Clock, ConstantSchedule, Phase
+from coach_rl.core.records import ALLOWED
 from coach_rl.extensions.data.action_probabilities import (
+    Choices,
     SquashedNormal,
     in_agents_space,
     policy_of,
@@ -179,6 +182,46 @@ def test_masked_actions_are_never_taken():
         np.testing.assert_allclose(chances[:, [1, 3]], 0, atol=1e-12)
         np.testing.assert_allclose(chances.sum(axis=1), 1)
     np.testing.assert_allclose(chances[:, [0, 2, 4]], 1 / 3)
+
+
+def test_where_nothing_is_allowed_the_greedy_action_has_all():
+    """As behind the end of an episode: no division of nothing by nothing."""
+    seen = {**SEEN, "action_mask": spaces.MultiBinary(5)}
+    agent = EPSILON.build(context(seen, FIVE, num_envs=2))
+    rows = agent.new_rows(2, 0)
+    mask = np.ones((2, 5), np.int8)
+    agent.act(rows, request({"x": np.ones((2, 3), np.float32), "action_mask": mask}), EXPLORING)
+    allowed = np.array([[False] * 5, [True] * 5])
+    policy = policy_of(agent, {**rows.pending, ALLOWED: allowed}, EXPLORING)
+    chances = policy.weighted_actions(1, np.random.default_rng(0))[1]
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    np.testing.assert_allclose(np.sort(chances[0]), [0, 0, 0, 0, 1])
+    np.testing.assert_allclose(np.sort(chances[1]), [0.08, 0.08, 0.08, 0.08, 0.68])
+
+
+def test_actions_are_drawn_where_there_are_too_many_to_list():
+    chances = np.random.default_rng(0).dirichlet(np.ones(5), (8, 3))  # 8 choices of 5, in 3 rows
+    policy = Choices(tuple(np.log(chances)), np.full(8, 2))
+    actions, weights = policy.weighted_actions(4_000, np.random.default_rng(1))
+    assert actions.shape == (3, 4_000, 8)
+    np.testing.assert_allclose(weights, 1 / 4_000)
+    shares = np.stack([(actions == 2 + each).mean(axis=1) for each in range(5)], axis=-1)
+    np.testing.assert_allclose(shares, chances.swapaxes(0, 1), atol=0.04)
+
+
+@pytest.mark.parametrize("name", ["PPO", "DQN, epsilon-greedy"])
+def test_choices_that_a_filter_makes_of_a_box_have_no_probabilities(name):
+    bins = rl.OutputFilter(action=(rl.BoxDiscretization(num_bins=3),))
+    agent, observation, _ = sent_by(replace(DISCRETE[name][0], output_filter=bins), BOX)
+    for policy in (
+        policy_of(agent, observation, EXPLORING),
+        policy_of(agent, observation, Clock(phase=Phase.TEST)),
+        random_policy_of(agent, observation, ROWS),
+    ):
+        assert not policy.has_probabilities
+        actions, chances = policy.weighted_actions(1, np.random.default_rng(0))
+        assert actions.shape == (ROWS, 9)
+        np.testing.assert_allclose(chances.sum(axis=1), 1)
 
 
 def test_random_actions_are_even_in_the_environments_units():

@@ -162,6 +162,14 @@ def test_episodes_are_cut_where_the_next_observation_does_not_follow(tmp_path):
         np.testing.assert_array_equal(found.columns[f"{prefix}observation"], values)
 
 
+def test_episodes_of_one_step_are_in_order(tmp_path):
+    path = tmp_path / "mine.npz"
+    behind = D4RL["observations"]
+    np.savez(path, **{**D4RL, "terminals": np.ones(7, np.bool_)}, next_observations=behind)
+    found = read_data(str(path), observation_space=SEEN, action_space=TAKEN)
+    assert found.begins.tolist() == list(range(7))
+
+
 def test_transition_that_ends_and_is_cut_off_has_ended(tmp_path):
     data = mixed()
     data.columns["/terminated"][:] = data.columns["/truncated"]

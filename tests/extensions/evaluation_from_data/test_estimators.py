@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coach_rl.core.errors import ParameterError
+from coach_rl.extensions.evaluation_from_data import estimates
 from coach_rl.extensions.evaluation_from_data.estimates import RatioSum, resample_counts
 from coach_rl.extensions.evaluation_from_data.evaluation import ESTIMATORS, estimate
 from coach_rl.extensions.evaluation_from_data.logged_episodes import LoggedEpisodes
@@ -149,13 +150,23 @@ def test_resampled_estimate_is_that_of_the_drawn_episodes(name):
 
 def test_interval_is_the_percentile_bootstrap_over_episodes():
     episodes = padded(steps_of((3,) * 30, seed=2))
-    counts = resample_counts(30, np.random.default_rng(0))
+    (counts,) = resample_counts(30, np.random.default_rng(0))
     assert counts.sum(axis=1).tolist() == [30] * 2000
-    found = estimate("pdis", episodes, counts)
+    found = estimate("pdis", episodes, [counts])
     each = episodes.rewards * episodes.weights @ episodes.discounts
     means = np.sort(counts @ each / 30)
     assert found.low == pytest.approx(means[50], abs=0.02 * means.std())
     assert found.high == pytest.approx(means[1949], abs=0.02 * means.std())
+
+
+def test_bootstrap_draws_the_same_in_blocks_of_bounded_size(monkeypatch):
+    (at_once,) = resample_counts(7, np.random.default_rng(3))
+    monkeypatch.setattr(estimates, "DRAWN_AT_ONCE", 7 * 600)
+    blocks = list(resample_counts(7, np.random.default_rng(3)))
+    assert [len(each) for each in blocks] == [600, 600, 600, 200]
+    np.testing.assert_array_equal(np.concatenate(blocks), at_once)
+    monkeypatch.setattr(estimates, "DRAWN_AT_ONCE", 1)
+    assert len(next(iter(resample_counts(7, np.random.default_rng(3))))) == 1
 
 
 def test_effective_samples_fall_with_unequal_weights():

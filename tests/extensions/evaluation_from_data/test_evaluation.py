@@ -1,16 +1,26 @@
 """Runs whose policies are judged from data: recorded by others, and by themselves."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.cli.main import main
+from coach_rl.extensions.data.action_probabilities import Choices
 from coach_rl.extensions.data.files import open_file, write_file
 from coach_rl.extensions.data.recorded import Recorded
 from coach_rl.extensions.evaluation_from_data.command import FULL_NAMES
 from coach_rl.extensions.evaluation_from_data.evaluation import ESTIMATORS
+from coach_rl.extensions.evaluation_from_data.fitted_q import fitted_linear, fitted_network
+from coach_rl.extensions.evaluation_from_data.judged_policy import (
+    JudgedData,
+    cut_off,
+    cut_off_episodes,
+)
+from tests.builders import ppo, td3
 from tests.refusals import check_refused
 from tests.small_runs import QUIET, STACK, experiment, folder_of, preset
 
@@ -174,10 +184,117 @@ def test_data_without_probabilities_are_refused(mass, mass_data, folder):
     check_refused(
         lambda: rl.evaluate_from_data(mass, data, sampling=True),
         rl.ConfigurationError,
-        "has no probabilities of its actions ... --sampling --record FILE`, or give --estimators",
+        "has no probabilities of its actions ... --sampling --record FILE`, ... give --estimators",
     )
     found, _ = rl.evaluate_from_data(mass, data, sampling=True, estimators=("dm",), **QUICK)
     assert found.estimates.keys() == {"dm"}
+
+
+def test_choices_that_a_filter_makes_of_a_box_are_judged_by_a_model_alone(mass, mass_data, folder):
+    bins = rl.OutputFilter(action=(rl.BoxDiscretization(num_bins=3),))
+    run = trained(experiment(ppo(output_filter=bins)), folder / "bins")
+    check_refused(
+        lambda: rl.evaluate_from_data(run, mass_data, sampling=True, **QUICK),
+        rl.ConfigurationError,
+        "an OutputFilter makes choices of a Box ... is, wis, ... give --estimators dm",
+    )
+    found, _ = rl.evaluate_from_data(run, mass_data, sampling=True, estimators=("dm",), **QUICK)
+    assert np.isfinite(found.estimates["dm"].value)
+    data = recorded(run, folder / "bins.npz", episodes=3)
+    assert "/action_log_prob" not in open_file(str(data)).recorded.columns
+    check_refused(
+        lambda: rl.evaluate_from_data(mass, data, sampling=True, **QUICK),
+        rl.ConfigurationError,
+        "has no probabilities ... by an agent whose probabilities are known",
+    )
+
+
+@pytest.mark.parametrize("sampling", [True, False])
+def test_mixed_actions_are_judged_by_a_model_alone(sampling, tmp_path):
+    run = trained(experiment(ppo(), rl.PlatformParameters()), tmp_path / "platform")
+    data = recorded(run, tmp_path / "platform.npz", episodes=6)
+    found, _ = rl.evaluate_from_data(run, data, sampling=sampling, estimators=("dm",), **QUICK)
+    assert np.isfinite(found.estimates["dm"].value)
+    for model, estimators, message in (
+        ("network", (), "as mixed actions never have, and is, ... them; give --estimators dm"),
+        ("linear", ("dm",), "a linear model ... fit a network"),
+    ):
+        check_refused(
+            lambda model=model, estimators=estimators: rl.evaluate_from_data(
+                run, data, sampling=sampling, estimators=estimators, model=model
+            ),
+            rl.ConfigurationError,
+            message,
+        )
+
+
+def test_noise_without_known_probabilities_is_judged_by_a_model_alone(mass_data, folder):
+    run = trained(experiment(td3()), folder / "noise")
+    found, _ = rl.evaluate_from_data(run, mass_data, sampling=True, estimators=("dm",), **QUICK)
+    assert np.isfinite(found.estimates["dm"].value)
+    check_refused(
+        lambda: rl.evaluate_from_data(run, mass_data, sampling=True, **QUICK),
+        rl.ConfigurationError,
+        "(OffPolicyAgent, Box actions) are not known ... give --estimators dm",
+    )
+
+
+def test_cloned_policies_are_given_a_discount(mass_data, folder):
+    params = rl.BCAgentParameters(
+        policy=rl.PolicyParameters(torso=SMALL),
+        memory=rl.ReplayMemoryParameters(capacity=200),
+        learning=rl.LearningParameters(batch=8, learning_starts=8),
+        update_mode="eager",
+    )
+    run = trained(experiment(params), folder / "cloned")
+    given = {"sampling": True, "estimators": ("is",)}
+    check_refused(
+        lambda: rl.evaluate_from_data(run, mass_data, **given),
+        rl.ConfigurationError,
+        "agent 'agent' has no discount; give one with --value_discount",
+    )
+    assert rl.evaluate_from_data(run, mass_data, discount=0.9, **given)[0].discount == 0.9
+
+
+def test_actions_are_listed_for_models_alone(pole, pole_data, monkeypatch):
+    def unwanted(*_):
+        raise AssertionError("no model is fitted")
+
+    monkeypatch.setattr(Choices, "weighted_actions", unwanted)
+    rl.evaluate_from_data(pole, pole_data, estimators=("wis",))
+    with pytest.raises(AssertionError, match="no model"):
+        rl.evaluate_from_data(pole, pole_data, estimators=("dm",), **QUICK)
+
+
+def test_episode_that_terminates_at_its_cut_has_terminated():
+    flags = {"/terminated": [0, 1, 0, 1, 0], "/truncated": [0, 1, 0, 0, 1]}
+    columns = {path: np.array(each, np.bool_) for path, each in flags.items()}
+    both = Recorded({"/rewards": np.ones(5), **columns}, np.array([0, 2, 4]))
+    assert cut_off_episodes(both) == 1
+    assert cut_off(both, np.array([4, 1, 3])).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("model", [fitted_linear, partial(fitted_network, seed=0, updates=3)])
+def test_what_is_behind_an_end_does_not_count(model):
+    """Chances are undefined there, where a mask allows nothing."""
+    ends = np.array([False, True] * 4)
+    columns = {"/rewards": np.ones(8), "/terminated": ends, "/truncated": np.zeros(8, np.bool_)}
+    rng = np.random.default_rng(0)
+    chances = np.full((12, 2), 0.5)
+    chances[8:] = np.nan
+    data = JudgedData(
+        recorded=Recorded(columns, np.arange(0, 8, 2)),
+        observation_space=spaces.Dict({"x": spaces.Box(-1, 1, (2,))}),
+        action_space=spaces.Discrete(2),
+        taken=np.arange(8) % 2,
+        log_prob=np.zeros(8),
+        obstacle="",
+        observation={"x": rng.random((12, 2), np.float32)},
+        actions=np.tile(np.arange(2), (12, 1)),
+        chances=chances,
+    )
+    values = model(data, np.arange(8), discount=0.9)
+    assert np.isfinite(values(np.arange(8))).all()
 
 
 def test_data_of_a_deterministic_policy_are_refused(mass, mass_data, folder):

@@ -101,7 +101,7 @@ def check_coverage(draws, seed, low, high):
         action_values, values, value = process.exact()
         model = wrong_model(process, rng) if draw % 2 else (action_values, values)
         episodes = process.logged(*process.data(rng), *model)
-        counts = resample_counts(EPISODES, rng)
+        counts = list(resample_counts(EPISODES, rng))
         for name in ESTIMATORS if draw % 2 == 0 else WEIGHTED:
             found = estimate(name, episodes, counts)
             holds[name].append(found.low <= value <= found.high)
