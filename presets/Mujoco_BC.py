@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import coach_rl as rl
-from coach_rl.presets.offline_tasks import MujocoDataPanel, from_data
+from coach_rl.presets.offline_tasks import MujocoPolicyPanel, from_data
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel(MujocoDataPanel):
+class Panel(MujocoPolicyPanel):
     """Settings to change with -cp."""
 
     updates: int = 50_000

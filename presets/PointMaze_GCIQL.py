@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import coach_rl as rl
-from coach_rl.presets.goals_from_data_tasks import MazeDataPanel
+from coach_rl.presets.goals_from_data_tasks import MazeDataPanel, actor_goals
 from coach_rl.presets.offline_tasks import from_data
 
 
@@ -22,16 +22,22 @@ class Panel(MazeDataPanel):
     """ddpg_bc: weight of behaviour cloning; OGBench's for point mazes."""
     temperature: float = 3.0
     """awr: the inverse temperature, how strongly advantages weigh cloned actions."""
+    random_goals: float | None = None
+    """Share of goals of the policy that are taken from other trajectories; the rest is later in the
+    same one. None: OGBench's for stitch data, 0.5 for gciql and 0 for gcbc."""
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it, as the data teach."""
+    random = panel.random_goals
+    if random is None:
+        random = 0.0 if panel.algorithm == "gcbc" else 0.5
     goals = rl.DataGoalsParameters(
-        goal=panel.world.task.goal_space, actor=panel.actor_goals, discount=panel.discount
+        goal=panel.world.task.goal_space, actor=actor_goals(random), discount=panel.discount
     )
     policy = rl.PolicyParameters(torso=panel.torso)
     if panel.algorithm == "gcbc":
-        goals = replace(goals, value=panel.actor_goals, actor=None, discount=1.0)
+        goals = replace(goals, value=actor_goals(random), actor=None, discount=1.0)
         agent: rl.AgentParameters = rl.BCAgentParameters(
             learning=panel.learning,
             memory=replace(panel.replay_memory, parts=(goals,)),

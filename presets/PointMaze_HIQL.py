@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import coach_rl as rl
-from coach_rl.presets.goals_from_data_tasks import MazeDataPanel
+from coach_rl.presets.goals_from_data_tasks import MazeDataPanel, actor_goals
 from coach_rl.presets.offline_tasks import run_length
 
 
@@ -24,13 +24,16 @@ class Panel(MazeDataPanel):
     """The inverse temperature of the lower level: how strongly advantages weigh cloned actions."""
     upper_temperature: float = 3.0
     """That of the upper level, for sub-goals."""
+    random_goals: float = 0.5
+    """Share of goals of the policy that are taken from other trajectories; the rest is later in the
+    same one. OGBench takes 0.5 for stitch data, and 0 for others."""
 
 
 def graph_manager(panel: Panel) -> rl.GraphManager:
     """Push a ball from anywhere in a maze to anywhere else in it, by sub-goals."""
     task = panel.world.task
     cuts = rl.SubGoalsFromDataParameters(
-        shares=panel.actor_goals, ahead=panel.ahead, discount=panel.discount
+        shares=actor_goals(panel.random_goals), ahead=panel.ahead, discount=panel.discount
     )
     goals = rl.DataGoalsParameters(actor_ahead=panel.ahead, discount=panel.discount)
     upper = rl.HIQLUpperAgentParameters(

@@ -25,9 +25,6 @@ class MazeDataPanel(DataPanel):
     """Discount factor, also of the steps to goals of values in a trajectory."""
     learning_rate: float = 3e-4
     """Learning rate of all networks."""
-    random_goals: float = 0.5
-    """Share of goals of the policy that are taken from other trajectories; the rest is later in the
-    same one. OGBench takes 0.5 for stitch data, and 0 for others."""
 
     @property
     def torso(self) -> rl.TorsoParameters:
@@ -66,15 +63,14 @@ class MazeDataPanel(DataPanel):
         maze = task_maze(self.level, self.task)
         return rl.GoalWorldParameters(level=self.level, kwargs={"maze": maze})
 
-    @property
-    def actor_goals(self) -> "rl.GoalShares":
-        """Goals of the policy."""
-        return rl.GoalShares(
-            current=0.0,
-            trajectory=1 - self.random_goals,
-            random=self.random_goals,
-            geometric=False,
-        )
+
+def actor_goals(random: float) -> "rl.GoalShares":
+    """Goals of a policy.
+
+    Args:
+        random: Share of those from other trajectories; the rest is later in the same one.
+    """
+    return rl.GoalShares(current=0.0, trajectory=1 - random, random=random, geometric=False)
 
 
 def task_maze(level: str, task: int) -> tuple[str, ...]:

@@ -47,15 +47,13 @@ class DataPanel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MujocoDataPanel(DataPanel):
-    """Settings of presets that learn MuJoCo tasks from data."""
+class MujocoPolicyPanel(DataPanel):
+    """Settings of presets that learn policies of MuJoCo tasks from data, with values or without."""
 
     LEVELS: ClassVar = TaskPanel.LEVELS
     level: str = "hopper"
     """The MuJoCo task of the data, e.g. hopper or Hopper-v5."""
     data: str = "data:hopper-expert"
-    discount: float = 0.99
-    """Discount factor."""
     learning_rate: float = 3e-4
     """Learning rate of all networks."""
     normalise: float | None = 10.0
@@ -65,6 +63,14 @@ class MujocoDataPanel(DataPanel):
     def adam(self) -> rl.AdamParameters:
         """The optimiser of all networks."""
         return rl.AdamParameters(learning_rate=self.learning_rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MujocoDataPanel(MujocoPolicyPanel):
+    """Settings of presets that learn values in MuJoCo tasks from data."""
+
+    discount: float = 0.99
+    """Discount factor."""
 
 
 def from_data(

@@ -36,7 +36,7 @@ class TorsoParameters:
     """Layers that image keys go through: (channels, kernel, stride) each, or their name. auto:
     medium, and for a side below 36 pixels those layers of small that fit."""
     images: ImageLayout = "auto"
-    """Reading of observations with three axes, or a fourth for stacks of bytes: channels_last,
+    """Reading of observations with three axes, or a fourth one of stacked images: channels_last,
     channels_first, or flat, as vectors. auto: bytes are images with the channels last, others need
     an explicit choice."""
     recurrence: StatefulLayerParameters | None = None
@@ -205,9 +205,7 @@ def _encoder(
         case spaces.Discrete() | spaces.MultiDiscrete():
             sizes = choice_sizes(space)
             return OneHot(sizes, tuple(first_action(space).ravel().tolist())), sum(sizes)
-        case spaces.Box() if params.images != "flat" and (
-            3 <= len(space.shape) <= 3 + (space.dtype == np.uint8)
-        ):
+        case spaces.Box() if len(space.shape) in (3, 4) and params.images != "flat":
             encoder = variant_for("image_encoder", space, {}, claim=f"no layers for image '{key}',")
             layers: tuple[nn.Module, int] = encoder(space, key, params, rng, is_scaled=is_scaled)
             return layers

@@ -63,7 +63,7 @@ class ActionDistribution(Protocol):
     """A policy's distribution in R observations; actions are in the agent's own space."""
 
     obstacle: str = ""
-    """Why its probabilities can't be compared with those of others; empty where they can."""
+    """The reason why its probabilities can't be compared with others'; empty where they can."""
 
     @property
     def has_probabilities(self) -> bool:
@@ -236,7 +236,7 @@ class Discretised(ActionDistribution):
     """
 
     choices: ActionDistribution
-    """Of the agent's actions."""
+    """The distribution of the agent's actions."""
     obstacle: str = (
         "an OutputFilter makes choices of a Box, whose probabilities can't be compared with "
         "densities in it"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from coach_rl.agents.off_policy_agent import OffPolicyAgentParameters
 from coach_rl.core.agents import AgentParameters
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonEmpty, NonNegative, Positive
 from coach_rl.core.records import NO_ANSWER, EnvResponse
@@ -179,6 +180,7 @@ class DataStack(Stack):
         memories = [agent.memory for agent in learning_agents(self.levels)]
         if self.reading.identity is None and not all(map(len, memories)):
             self.reading.fill(self.levels)
+            self._require_room()
         updates = self.parameters.updates
         is_over = updates is not None and self.clock.training_steps >= updates
         if is_over or self.parameters.online:
@@ -190,13 +192,25 @@ class DataStack(Stack):
         return NO_ANSWER
 
     def _require_room(self) -> None:
-        """Raise `ConfigurationError` at the first step where the world would replace the data."""
+        """Raise `ConfigurationError` where the world would replace the data, or teach nothing.
+
+        An agent may wait there for more transitions than there can be.
+        """
         planned = self.clock.planned
         if self.clock.environment_steps or not isinstance(planned, EnvironmentSteps):
             return
         for agent in learning_agents(self.levels):
             if isinstance(agent.memory, FilledMemory):
                 agent.memory.require_room(-(-planned.count // self.num_envs))
+            starts = agent.params.learning.learning_starts
+            most = min(agent.memory.capacity, len(agent.memory) + planned.count)
+            if starts > most:
+                raise ConfigurationError(
+                    f"agent '{agent.name}' would never learn in the world: it waits there for "
+                    f"{starts:,} transitions in its memory, which has {most:,} at most, those of "
+                    "the data included; give learning.learning_starts=1 (a run that has begun: in "
+                    "a fork)"
+                )
 
     def state_dict(self, *, with_simulators: bool = True) -> State:
         """See `Stack.state_dict`; with the name and checksum of the data."""

@@ -28,11 +28,16 @@ from coach_rl.memories.batches import (
     under,
 )
 from coach_rl.memories.replay_memory import ReplayMemory
+from coach_rl.memories.samplers import SamplerUnit
 
 _CHANGING = ("prepare", "begin", "enter", "reward", "store", "advance")
 """Methods by which a stage changes what is stored of a decision."""
 _OWN = ("act", "observe", "store")
 """Methods by which an agent of another class does."""
+
+
+class ShownAlone(SamplerUnit):
+    """Base of sampler units whose `as_shown` follows from each observation, and draws nothing."""
 
 
 def fills_in_blocks(agent: OffPolicyAgent) -> bool:
@@ -69,7 +74,8 @@ def learns_in_blocks(agent: OffPolicyAgent, num_rows: int) -> bool:
         num_rows: N, the rows of its memory.
     """
     sampler = agent.memory.sampler
-    follows = num_rows == 1 and not sampler.overriding("as_shown")
+    drawing = [each for each in sampler.overriding("as_shown") if not isinstance(each, ShownAlone)]
+    follows = num_rows == 1 and not drawing
     return (agent.normaliser is None or follows) and not sampler.overriding("added")
 
 
@@ -103,7 +109,7 @@ def fill_in_blocks(
         for episode in chosen.tolist():
             stored = _stored(agent, recorded, episode)
             if learn and agent.normaliser is not None:
-                _normalise(agent.normaliser, under(OBSERVATIONS, stored))
+                _normalise(agent.normaliser, memory.as_shown(under(OBSERVATIONS, stored)))
             yield stored
 
     memory.fill(columns(), "the data set")

@@ -202,7 +202,8 @@ class RecordedEpisodes(RunPart):
                 path = unused(wanted)
                 write_file(recorded, path, known)
             except OSError as error:
-                failure, reason = error, error.strerror or str(error)
+                failure = error
+                reason = error.strerror or str(error)
                 continue
             if path != self._file:
                 warn(f"the recording is written to {path}, not to {self._file}: {reason}")
@@ -241,7 +242,8 @@ class EpisodeCollector(EvaluationWatcher):
         self._finished: list[dict[str, Array]] = []
         self._infos = infos
         self._reported: set[str] = set()
-        self._some_log_prob, self._all_log_prob = False, True
+        self._some_log_prob = False
+        self._all_log_prob = True
 
     def prepare(self, stack: Stack) -> None:
         """Note the actions that the simulators are sent from now on."""

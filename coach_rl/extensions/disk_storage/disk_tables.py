@@ -273,7 +273,7 @@ class DiskRing(Table):
             self._all_own = True
 
     def _leave_folder(self) -> None:
-        """Have the files moved when the next is full, and at the latest for the next checkpoint.
+        """Move files when the next is full, and at the latest for the next checkpoint.
 
         A memory with transitions from the start writes them before its run has a folder.
         """

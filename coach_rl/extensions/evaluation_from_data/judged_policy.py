@@ -57,7 +57,7 @@ class JudgedData:
     log_prob: FloatArray
     """Log-probability of each of them under the policy, [N]; 0 where there is an obstacle."""
     obstacle: str
-    """Why the policy has no probabilities that data could be weighed by; empty where it has."""
+    """The reason why data cannot be weighed by its probabilities; empty where they can."""
     observation: Observation
     """Filtered observations by place, [N + E, ...] each; empty unless a model is to be fitted."""
     actions: Array
@@ -197,7 +197,7 @@ class _Walk:
         write_rows(self._sent, rows, sent, len(self._recorded.begins))
 
     def _policy(self, rows: IntArray) -> ActionDistribution:
-        """What the policy does now in these rows; what it has just done where that isn't known."""
+        """The distribution of actions in these rows; where it is not known, the one just sent."""
         agent = self._agent
         known = policy_of(agent, take(self._rows.pending, rows), self._clock)
         if known is not None:

@@ -23,7 +23,8 @@ from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY, GoalSpace, check_judging
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive, UnitInterval
-from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray
+from coach_rl.core.records import Array, BoolArray, FloatArray, IntArray, Observation
+from coach_rl.extensions.data.block_filling import ShownAlone
 from coach_rl.extensions.data.level_data import DataGoalsMaker
 from coach_rl.extensions.hindsight.hindsight import OBSERVED_GOALS
 from coach_rl.memories.batches import (
@@ -125,7 +126,7 @@ def check_plain(memory: ReplaySettings, name: str) -> None:
     require(
         memory.n_step == 1 and memory.relabelling is None and memory.draws.is_single,
         f"{name} gives each transition goals of its own; leave out n_step ({memory.n_step}), "
-        "relabelling and sequences of the replay memory",
+        "relabelling and sequences of the replay memory, and recurrent networks",
     )
 
 
@@ -266,7 +267,7 @@ class DrawnGoals(SamplerUnit):
             )
 
 
-class ShownGoals(SamplerUnit):
+class ShownGoals(ShownAlone):
     """Shows the drawn goals in the observations, and as the extra `actor_goal`.
 
     Args:
@@ -278,6 +279,7 @@ class ShownGoals(SamplerUnit):
 
     def __init__(self, goal: GoalSpace, drawn: Sequence[str]) -> None:
         self.unfiltered = (GOAL_KEY, goal.key)
+        self._goal = goal
         has_actor = ACTOR_GOALS in drawn
         self.inputs = (VALUE_GOALS, *([ACTOR_GOALS] * has_actor), *OBSERVED_GOALS)
         self.outputs = (*OBSERVED_GOALS, *([extra(ACTOR_GOAL)] * has_actor))
@@ -288,6 +290,21 @@ class ShownGoals(SamplerUnit):
     def __call__(self, batch: Columns, size: int) -> Columns:  # noqa: ARG002 - as SamplerUnit
         like = batch[OBSERVED_GOALS[0]]
         return {path: shaped_like(like, batch[source]) for path, source in self._sources.items()}
+
+    def as_shown(self, observation: Observation) -> Observation:
+        return with_achieved(self._goal, observation)
+
+
+def with_achieved(goal: GoalSpace, observation: Observation) -> Observation:
+    """Observations [R, ...] each whose goals are what they achieve: batches hold no stored goals.
+
+    Args:
+        goal: The goals' space.
+        observation: With stored goals, as the environment shows it; not written to.
+    """
+    stored = observation[GOAL_KEY]
+    achieved = goal.turned(goal.achieved(observation))
+    return {**observation, GOAL_KEY: achieved.reshape(stored.shape).astype(stored.dtype)}
 
 
 def shaped_like(stored: Tensor, goals: Tensor) -> Tensor:

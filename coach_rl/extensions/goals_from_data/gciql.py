@@ -11,10 +11,12 @@ from typing import Annotated, Literal
 
 import torch
 from annotated_types import Interval
+from gymnasium import spaces
 from torch import Tensor
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.architectures.gradient_step import Numbers
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY
@@ -72,7 +74,13 @@ class GCIQLLearner(IQLLearner):
     def __init__(self, params: GCIQLAgentParameters, agent: OffPolicyAgent) -> None:
         require_data_goals(params.memory, agent)
         super().__init__(params, agent)
+        modules = [each.module for each in self.networks.values()]
+        require_memoryless(modules, f"agent '{agent.name}' with goals from data")
         self._settings = params.algorithm
+        box = agent.action_space
+        assert isinstance(box, spaces.Box)  # as its critics need
+        bounds = [torch.from_numpy(bound.astype("float32")) for bound in (box.low, box.high)]
+        self._bounds = [bound.to(agent.device) for bound in bounds]
 
     def policy_loss(
         self, flat: Tensor, batch: TransitionBatch, scalars: Numbers
@@ -96,7 +104,7 @@ class GCIQLLearner(IQLLearner):
             loss = -batch.mean(batch.weight * weight * log_prob)
             more = {"advantage": batch.mean(advantage)}
         else:
-            mean = parameters[:, : batch.action.shape[1]].clamp(-1, 1)
+            mean = parameters[:, : batch.action.shape[1]].clamp(*self._bounds)
             values = self._lowest(observation, mean)
             scale = 1 / (batch.mean(values.abs()).detach() + _SMALL)
             cloning = -batch.mean(batch.weight * log_prob)

@@ -26,13 +26,15 @@ from coach_rl.agents.off_policy_agent import (
     OffPolicyAgentParameters,
     ValueLearningParameters,
 )
+from coach_rl.agents.unfiltered_keys import quoted
 from coach_rl.architectures.continuous_control import CriticParameters
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
 from coach_rl.architectures.optimizers import OptimizerParameters, TargetSync
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import ConfigurationError
+from coach_rl.core.errors import ConfigurationError, require
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative, Positive
@@ -86,6 +88,13 @@ class HIQLAlgorithmParameters(ValueLearningParameters):
     """Settings of the policy."""
     target_sync: TargetSync = field(default_factory=lambda: TargetSync(rate=0.005))
     """Update rule of the values' targets."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.huber is None,
+            f"HIQLAlgorithmParameters.huber is {self.huber}, and HIQL squares all errors of "
+            "values, as with None; leave huber out",
+        )
 
 
 @parameter_class
@@ -165,7 +174,14 @@ class _WeightedCloning:
     def __init__(
         self, params: _HIQLPolicyParameters, settings: ExtractionParameters, agent: OffPolicyAgent
     ) -> None:
+        if params.memory.prioritised is not None:
+            raise ConfigurationError(
+                f"agent '{agent.name}' learns by HIQL, which makes no priorities of transitions, "
+                f"and its memory.prioritised is {type(params.memory.prioritised).__name__}; leave "
+                "that out"
+            )
         policy = Policy(params.policy, *agent.network_arguments)
+        require_memoryless((policy,), _owner(agent))
         self._settings = settings
         self.distribution = policy.distribution
         self.policy = NetworkWrapper(policy, device=agent.device)
@@ -216,6 +232,7 @@ class HIQLLearner(_WeightedCloning):
         values = ChoiceCritics(
             params.value, observation_space, None, 1, rng, normaliser, members=_MEMBERS
         )
+        require_memoryless((values,), _owner(agent))
         self.value = NetworkWrapper(values, device=agent.device, with_target=True)
         self.networks["value"] = self.value
         objectives = (
@@ -324,11 +341,16 @@ class HIQLUpperLearner(_WeightedCloning):
         return self._below.goal_values(observation)
 
 
+def _owner(agent: OffPolicyAgent) -> str:
+    return f"agent '{agent.name}' with goals from data"
+
+
 def _values_below(agent: OffPolicyAgent) -> GoalValues:
     """The learner of the agent below, whose value sees what this agent does.
 
     Raises:
-        ConfigurationError: It has no value of goals, or sees something else.
+        ConfigurationError: It has no value of goals, or sees something else, or filters change
+            what either sees.
     """
     below = agent.place.agent_below
     learner = getattr(below, "learner", None)
@@ -343,6 +365,14 @@ def _values_below(agent: OffPolicyAgent) -> GoalValues:
             f"{agent.place.owner(agent.name)} values its goals as the level below does, and they "
             f"see {shapes[0]} and {shapes[1]}; give both levels goals of one size, and no filters"
         )
+    for each in (agent, below):
+        if changed := each.input_filter.changed_keys:
+            raise ConfigurationError(
+                f"{agent.place.owner(agent.name)} values its goals as the level below does, and "
+                f"the InputFilter of {each.place.owner(each.name)} changes {quoted(changed)}; "
+                "leave its filters out and set normalise_observations, which normalises inside the "
+                "networks"
+            )
     return learner
 
 

@@ -22,7 +22,8 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.goals import GOAL_KEY, GoalSpace
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import Positive
-from coach_rl.core.records import Array, FloatArray, IntArray
+from coach_rl.core.records import Array, FloatArray, IntArray, Observation
+from coach_rl.extensions.data.block_filling import ShownAlone
 from coach_rl.extensions.data.level_data import DataGoalsMaker
 from coach_rl.extensions.goals_from_data.data_goals import (
     DATA_ACHIEVED,
@@ -33,6 +34,7 @@ from coach_rl.extensions.goals_from_data.data_goals import (
     goal_at,
     shaped_like,
     steps_ahead,
+    with_achieved,
 )
 from coach_rl.extensions.hindsight.hindsight import OBSERVED_GOALS
 from coach_rl.memories.batches import (
@@ -184,7 +186,7 @@ class DrawnCuts(SamplerUnit):
         return torch.from_numpy(self._store.ledger[path].take(positions, axis=0))
 
 
-class ShownCuts(SamplerUnit):
+class ShownCuts(ShownAlone):
     """Shows the goals in the observations, and the sub-goals as actions.
 
     Args:
@@ -200,6 +202,7 @@ class ShownCuts(SamplerUnit):
 
     def __init__(self, goal: GoalSpace, sub_goal: GoalSpace, context: UnitContext) -> None:
         self.unfiltered = tuple({GOAL_KEY, goal.key, sub_goal.key})
+        self._goal = goal
         self._bounds = sub_goal.bounds
         self._filter = context.output_filter
         self._chosen(np.zeros((1, sub_goal.size), np.float32))  # SpaceError: no way back
@@ -208,6 +211,9 @@ class ShownCuts(SamplerUnit):
         goals = {path: shaped_like(batch[path], batch[CUT_GOALS]) for path in OBSERVED_GOALS}
         chosen = torch.from_numpy(self._chosen(batch[CUT_SUB_GOALS].numpy()))
         return {**goals, ACTIONS: shaped_like(batch[ACTIONS], chosen)}
+
+    def as_shown(self, observation: Observation) -> Observation:
+        return with_achieved(self._goal, observation)
 
     def _chosen(self, sub_goals: FloatArray) -> FloatArray:
         """The agent's actions [B, G] that send sub-goals [B, G], within their bounds."""

@@ -7,11 +7,17 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from coach_rl.agents.dqn_agent import DQNAgentParameters, DQNAlgorithmParameters, DQNLearner
-from coach_rl.agents.off_policy_agent import OffPolicyAgent
+from coach_rl.agents.dqn_agent import (
+    DQNAgentParameters,
+    DQNAlgorithmParameters,
+    DQNLearner,
+    dqn_learner,
+    learners_of,
+)
+from coach_rl.agents.off_policy_agent import LearningParameters, OffPolicyAgent
 from coach_rl.architectures.gradient_step import Numbers
 from coach_rl.core.agents import AgentContext
-from coach_rl.core.errors import SpaceError
+from coach_rl.core.errors import SpaceError, require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
 from coach_rl.functional.temporal_difference import of_actions
@@ -26,12 +32,26 @@ class CQLAlgorithmParameters(DQNAlgorithmParameters):
     """Alpha: weight of the term that lowers the values of actions that the data don't have."""
 
 
+def _learning() -> LearningParameters:
+    return LearningParameters(batch=32, updates_per_step=0.25, learning_starts=1)
+
+
 @parameter_class
 class DiscreteCQLAgentParameters(DQNAgentParameters):
     """A DQN agent that values actions outside the data less: CQL(H), equation 4."""
 
     algorithm: CQLAlgorithmParameters = field(default_factory=CQLAlgorithmParameters)
     """Settings of the algorithm."""
+    learning: LearningParameters = field(default_factory=_learning)
+    """Schedule and batch size of learning: DQN's, but for its start, as the data are there."""
+
+    def __post_init__(self) -> None:
+        require(
+            learners_of(self.exploration) is dqn_learner,
+            f"DiscreteCQLAgentParameters.exploration is {self.exploration!r}, which changes the "
+            "network that learns, and CQL has its own; give one that changes actions alone, e.g. "
+            "EpsilonGreedy()",
+        )
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
         """The agent; SpaceError unless it acts in a Discrete space."""
@@ -63,6 +83,7 @@ class DiscreteCQLLearner(DQNLearner):
             values = rule(values, batch.observation)
         taken = batch.action.to(torch.int64) - self._first_action
         of_data = of_actions(values.unsqueeze(-1), taken).squeeze(-1)
-        gap = batch.mean(batch.weight * (values.logsumexp(dim=1) - of_data))
+        missed = values.logsumexp(dim=1) - of_data
+        gap = (batch.weight * missed).mean()  # the weights of sequences are 0 in padding
         loss = learned + self._conservatism * gap
         return loss, {**metrics, "conservative_gap": gap}

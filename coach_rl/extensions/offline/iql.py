@@ -21,6 +21,7 @@ from coach_rl.agents.off_policy_agent import (
 )
 from coach_rl.architectures.continuous_control import CriticParameters, Critics
 from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Objective
+from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.network_wrapper import NetworkWrapper
 from coach_rl.architectures.numpy_policy import torch_forward
@@ -127,6 +128,9 @@ class IQLLearner:
     Args:
         params: The agent's parameters.
         agent: The agent that learns by it.
+
+    Raises:
+        ConfigurationError: One of its networks is recurrent.
     """
 
     def __init__(self, params: IQLAgentParameters, agent: OffPolicyAgent) -> None:
@@ -138,6 +142,9 @@ class IQLLearner:
             params.critic, observation_space, action_space, rng, normaliser, members=2
         )
         value = ValueFunction(params.value, observation_space, rng, normaliser)
+        require_memoryless(
+            (policy, critics, value), f"agent '{agent.name}' ({type(params).__name__})"
+        )
         self.distribution = policy.distribution
         self.policy = NetworkWrapper(policy, device=device)
         self.critics = NetworkWrapper(critics, device=device, with_target=True)

@@ -7,12 +7,19 @@ from coach_rl.cli.flags import group
 from coach_rl.cli.parser import Flag
 
 
-def source(workers: int) -> Mapping[str, object]:
-    """The parameters that a number of workers stands for."""
-    # Not at the top: it imports torch, and --help needs it not.
-    from coach_rl.configuration.overrides import OfKind
+class _Source:
+    """The workers as the source of a run, as `Flag.sets` takes it: a function with a path."""
 
-    return {"source": OfKind("CollectionParameters", {"workers": workers})}
+    def __call__(self, workers: int) -> Mapping[str, object]:
+        """The parameters that a number of workers stands for."""
+        # Not at the top: it imports torch, and --help needs it not.
+        from coach_rl.configuration.overrides import OfKind
+
+        return {"source": OfKind("CollectionParameters", {"workers": workers})}
+
+    def __str__(self) -> str:
+        """The path of what it sets, by which errors find the flag."""
+        return "parameters.source"
 
 
 FOR_RUNS = (
@@ -23,7 +30,8 @@ FOR_RUNS = (
             "let N worker processes act and step the environments, a share of them each; not with "
             "--seeds",
             values.positive,
-            sets=source,
+            sets=_Source(),
+            added_by="a world to act in from the start (runs from data have no workers)",
             of="train",
         ),
     ),

@@ -13,6 +13,7 @@ from coach_rl.extensions.goals_from_data.data_goals import (
     drawn_goals,
     trajectory_steps,
 )
+from coach_rl.extensions.testing.states import assert_same_state
 from tests.agents.decisions import transition
 from tests.memories.replay_worlds import build
 
@@ -131,6 +132,18 @@ def test_policies_have_goals_of_their_own():
     assert (goal == here + NEXT).all()
     assert (wanted[:, 0] == here[:, 0]).all()
     assert (wanted[:, 1] > here[:, 1] + 1).any()
+
+
+def test_statistics_see_achieved_goals_in_the_place_of_stored_ones():
+    memory = filled()
+    before = memory.state_dict()["generator"]
+    here = np.array([[3.0, 4.0], [0.0, 1.0]])
+    own = {"observation": here[:, 1:], "achieved_goal": here, "desired_goal": np.full((2, 2), -7.0)}
+    shown = memory.as_shown(own)
+    np.testing.assert_array_equal(shown["desired_goal"], here)
+    assert shown["observation"] is own["observation"]
+    assert (own["desired_goal"] == -7).all(), "not written to"
+    assert_same_state(memory.state_dict()["generator"], before)
 
 
 @pytest.mark.parametrize("ahead", [1, 4, 100])

@@ -105,6 +105,55 @@ def test_gciql_without_goals_of_the_policy_is_refused():
         replace(gciql(), memory=of_values).build(context(SEEN, BOX))
 
 
+def test_gciql_values_mean_actions_in_the_units_of_its_box(monkeypatch):
+    wide = spaces.Box(-2, 2, (2,))
+    agent = replace(gciql(), scale_actions=False).build(context(SEEN, wide))
+    learner = agent.learner
+    call, valued = learner.critics.call, []
+
+    def recording(flat, observation, action):
+        valued.append(action)
+        return call(flat, observation, action)
+
+    monkeypatch.setattr(learner.critics, "call", recording)
+    learner.policy_loss(50 * learner.policy.online, goal_batches(1)[0], {})
+    assert 1.5 < valued[0].abs().max() <= 2
+
+
+RECURRENT = rl.TorsoParameters(embedder=(), recurrence=rl.GRU(size=4), middleware=(4,))
+
+
+@pytest.mark.parametrize(
+    "networks",
+    [
+        {"policy": rl.PolicyParameters(torso=RECURRENT)},
+        {"critic": rl.CriticParameters(torso=RECURRENT)},
+        {"value": RECURRENT},
+    ],
+    ids=str,
+)
+def test_gciql_with_recurrent_networks_is_refused(networks):
+    with pytest.raises(ConfigurationError, match="which no recurrent network can"):
+        replace(gciql(), **networks).build(context(SEEN, BOX))
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({}, 0.5),
+        ({"algorithm": "gcbc"}, 0.0),
+        ({"algorithm": "gcbc", "random_goals": 0.3}, 0.3),
+        ({"random_goals": 0.0}, 0.0),
+    ],
+    ids=str,
+)
+def test_preset_draws_random_goals_for_policies_unless_they_clone(changes, share):
+    preset = rl.load_preset(rl.find_preset("PointMaze_GCIQL"))
+    (part,) = preset.configure(changes).parameters.agent.memory.parts
+    goals = part.actor or part.value
+    assert (goals.random, goals.trajectory) == (share, 1 - share)
+
+
 def test_gciql_with_filtered_rewards_is_refused():
     filters = rl.InputFilter(reward=(rl.RewardClippingFilter(low=-1.0),))
     with pytest.raises(ConfigurationError, match=r"leave InputFilter\.reward out"):

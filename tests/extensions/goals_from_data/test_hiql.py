@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,7 +25,10 @@ from coach_rl.core.agents import LevelPlace
 from coach_rl.core.errors import ConfigurationError, ParameterError
 from coach_rl.core.goals import GoalSpace
 from coach_rl.core.levels import LevelDescription
-from coach_rl.extensions.data.files import write_file
+from coach_rl.extensions.data.block_filling import fill_in_blocks, learns_in_blocks
+from coach_rl.extensions.data.files import open_data, write_file
+from coach_rl.extensions.data.reading import read_into
+from coach_rl.extensions.testing.states import assert_same_state
 from tests.builders import created
 from tests.extensions.goals_from_data.test_gciql import BOX, COMMON, SEEN, goal_batches, joined
 from tests.extensions.offline.plain_iql import ADAM, PlainPolicy
@@ -158,9 +162,59 @@ def test_hiql_upper_level_without_values_below_is_refused():
         upper().build(above(lower().build(context(other, BOX))))
 
 
+U_MAZE = rl.GoalWorldParameters(level="point_maze_u", max_episode_steps=20)
+CENTRED = rl.InputFilter(observation={"y": (rl.ObservationNormalizationFilter(),)})
+WITH_Y = {**SEEN, "y": spaces.Box(-9, 9, (1,))}
+
+
+@pytest.mark.parametrize("filtered", ["low", "top"])
+def test_hiql_upper_level_and_values_that_see_other_numbers_are_refused(filtered):
+    filters = {"low": rl.InputFilter(), "top": rl.InputFilter(), filtered: CENTRED}
+    below = replace(lower(), input_filter=filters["low"]).build(context(WITH_Y, BOX))
+    place = above(below).place
+    with pytest.raises(ConfigurationError, match="changes 'y'; leave its filters out"):
+        replace(upper(), input_filter=filters["top"]).build(context(WITH_Y, LOW.space, place=place))
+
+
+def test_hiql_with_huber_is_refused():
+    with pytest.raises(ParameterError, match=r"huber is 0\.1, and HIQL squares all errors"):
+        rl.HIQLAlgorithmParameters(huber=0.1)
+
+
+RECURRENT = rl.TorsoParameters(embedder=(), recurrence=rl.GRU(size=4), middleware=(4,))
+
+
+def prioritised(agent):
+    return replace(agent, memory=replace(agent.memory, prioritised=rl.PrioritisedParameters()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (prioritised, "memory.prioritised is PrioritisedParameters; leave that out"),
+        (
+            lambda agent: replace(agent, policy=rl.PolicyParameters(torso=RECURRENT)),
+            "which no recurrent network can",
+        ),
+    ],
+    ids=["prioritised", "recurrent"],
+)
+def test_hiql_levels_with_priorities_or_hidden_states_are_refused(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        change(lower()).build(context(SEEN, BOX))
+    with pytest.raises(ConfigurationError, match=message):
+        change(upper()).build(above(lower().build(context(SEEN, BOX))))
+
+
+def test_hiql_with_recurrent_values_is_refused():
+    values = rl.CriticParameters(torso=RECURRENT)
+    with pytest.raises(ConfigurationError, match="which no recurrent network can"):
+        replace(lower(), value=values).build(context(SEEN, BOX))
+
+
 def maze_run(data, *, updates=None, training=20, **changes):
     """Two levels in a small maze that learn from a data set."""
-    task = rl.GoalWorldParameters(level="point_maze_u", max_episode_steps=20)
+    task = U_MAZE
     low = rl.LevelParameters(
         name="low",
         agent=replace(lower(), memory=memory(rl.DataGoalsParameters(actor_ahead=3))),
@@ -208,6 +262,36 @@ def test_data_of_levels_have_the_goals_that_each_level_achieves(data):
     np.testing.assert_array_equal(below["/next_observations/desired_goal"], achieved)
     sent = top.output_filter.apply(above_["/agents/agent/actions"][0])
     np.testing.assert_allclose(sent, achieved[0], atol=1e-5)
+
+
+def assert_goals_are_normalised_as_what_is_achieved(normaliser):
+    for numbers in (normaliser.mean, normaliser.scale):
+        torch.testing.assert_close(numbers["desired_goal"], numbers["achieved_goal"])
+
+
+def test_networks_normalise_goals_as_they_are_drawn_in_every_way_of_filling(data):
+    agent = replace(
+        lower(),
+        memory=memory(rl.DataGoalsParameters(goal=U_MAZE.task.goal_space)),
+        normalise_observations=10.0,
+    )
+    params = rl.BatchGraphParameters(data=str(data), agent=agent, environment=U_MAZE)
+    found = []
+    for fill in (partial(read_into, seed=1), partial(fill_in_blocks, learn=True)):
+        mine = created(params, 0).graph.agents["main"]
+        assert learns_in_blocks(mine, 1)
+        fill(mine, open_data(str(data)).recorded, num_rows=1)
+        assert_goals_are_normalised_as_what_is_achieved(mine.normaliser)
+        found.append(mine.normaliser.state_dict())
+    assert_same_state(*found)
+
+
+def test_upper_level_normalises_goals_as_they_are_drawn(data):
+    top, low = maze_run(data).stack
+    top = replace(top, agent=replace(top.agent, normalise_observations=10.0))
+    manager = created(maze_run(data, stack=(top, low)), 0)
+    manager.run()
+    assert_goals_are_normalised_as_what_is_achieved(manager.graph.agents["top"].normaliser)
 
 
 def test_hiql_continues_in_the_world_and_its_decisions_are_cut_alike(data):

@@ -62,6 +62,14 @@ def sampled(memory, size=3000):
     return batch, here, lengths
 
 
+def test_statistics_see_achieved_goals_in_the_place_of_stored_ones():
+    own = {"observation": np.array([[3.0, 4.0]]), "desired_goal": np.array([[-7.0]])}
+    shown = filled().as_shown(own)
+    assert shown["desired_goal"].tolist() == [[4.0]]
+    assert shown["observation"] is own["observation"]
+    assert own["desired_goal"].tolist() == [[-7.0]], "not written to"
+
+
 @pytest.mark.parametrize("ahead", [1, 4, 100])
 def test_sub_goals_are_achieved_so_many_steps_later_or_at_the_goal(ahead):
     batch, here, _ = sampled(filled(ahead=ahead))

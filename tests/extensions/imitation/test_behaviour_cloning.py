@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 import coach_rl as rl
 from coach_rl.core.clock import Clock, Phase
-from coach_rl.core.errors import SpaceError
+from coach_rl.core.errors import ConfigurationError, SpaceError
 from tests.agents.decisions import context, request, transition, transition_batch
 
 SEEN = spaces.Dict({"x": spaces.Box(-9, 9, (3,))})
@@ -158,3 +158,35 @@ def test_it_clones_a_teacher_in_every_space(name):
 def test_squared_loss_refuses_choices():
     with pytest.raises(SpaceError, match="acts in Discrete"):
         build(spaces.Discrete(3), loss="squared")
+
+
+@pytest.mark.parametrize("name", ["box", "mixed"])
+def test_memory_keeps_the_actions_that_are_executed(name):
+    agent = build(SPACES[name], policy=rl.PolicyParameters(torso=SMALL, initial_log_std=1.0))
+    rows = agent.new_rows(40, 0)
+    seen = {"x": np.zeros((40, 3), np.float32)}
+    sent = agent.act(rows, request(seen), Clock(phase=Phase.TRAIN))
+    kept = rows.choice["action"]
+    np.testing.assert_allclose(kept, agent.output_filter.inverse(sent), atol=1e-6)
+    assert (np.abs(kept[:, -1]) == 1).any()  # some were drawn beyond the bounds
+
+
+@pytest.mark.parametrize("name", ["box", "mixed"])
+def test_squashed_means_are_within_the_bounds(name):
+    inputs = {"x": torch.full((1, 3), 1e4)}
+    means = {}
+    for squash in (True, False):
+        agent = build(SPACES[name], policy=rl.PolicyParameters(torso=SMALL, squash=squash))
+        network = agent.learner.network
+        parameters = network.call(network.online, inputs)
+        means[squash] = parameters[0, : -agent.learner.distribution.log_std_size]
+    count = agent.learner.distribution.log_std_size
+    assert means[False][-count:].abs().max() > 1
+    torch.testing.assert_close(means[True][-count:], torch.tanh(means[False][-count:]))
+    torch.testing.assert_close(means[True][:-count], means[False][:-count])  # logits stay
+
+
+def test_memory_that_draws_by_errors_is_refused():
+    prioritised = rl.ReplayMemoryParameters(capacity=400, prioritised=rl.PrioritisedParameters())
+    with pytest.raises(ConfigurationError, match=r"has no critic of actions, .* leave memory"):
+        build(spaces.Discrete(3), memory=prioritised)

@@ -22,11 +22,12 @@ from plain_learners import (
     plain_step,
     values_of,
 )
+from plain_recurrence import played
 from torch import nn
 
 import coach_rl as rl
 from coach_rl.architectures.gradient_step import mapped
-from coach_rl.core.errors import SpaceError
+from coach_rl.core.errors import ConfigurationError, ParameterError, SpaceError
 from tests.extensions.offline.plain_iql import ADAM, PlainIQL
 
 COMMON = {
@@ -34,6 +35,9 @@ COMMON = {
     "memory": rl.ReplayMemoryParameters(capacity=200),
     "update_mode": "eager",
 }
+RECURRENT = rl.TorsoParameters(
+    embedder=(), recurrence=rl.GRU(size=4), middleware=(6,), activation="relu", orthogonal=False
+)
 
 
 class PlainTD3BC(PlainTD3):
@@ -131,3 +135,77 @@ def test_discrete_cql_equals_a_plain_program(conservatism):
 def test_discrete_cql_refuses_a_box():
     with pytest.raises(SpaceError, match="acts in a Discrete space, not in Box"):
         rl.DiscreteCQLAgentParameters(**COMMON).build(context(SEEN, BOX))
+
+
+def test_discrete_cql_conservative_gap_of_sequences_is_the_mean_without_padding():
+    draws = rl.SequenceParameters(length=6)
+    params = rl.DiscreteCQLAgentParameters(
+        learning=rl.LearningParameters(batch=24, learning_starts=30),
+        memory=rl.ReplayMemoryParameters(capacity=4_000, draws=draws),
+        network=rl.QNetworkParameters(torso=RECURRENT),
+        update_mode="eager",
+    )
+    agent = played(params, SEEN, spaces.Discrete(3))
+    batch = agent.memory.sample(24)
+    assert not batch.valid.all()
+    network = agent.learner.network
+    values = network.call(network.online, batch.observation).squeeze(-1)
+    taken = values.gather(1, batch.action.long()[:, None]).squeeze(1)
+    expected = (values.logsumexp(dim=1) - taken)[batch.valid].mean()
+    _, metrics = agent.learner.loss(network.online, batch, {})
+    torch.testing.assert_close(metrics["conservative_gap"], expected)
+
+
+def test_discrete_cql_refuses_explorations_that_change_the_network():
+    with pytest.raises(ParameterError, match=r"exploration is NoisyNet.*e\.g\. EpsilonGreedy"):
+        rl.DiscreteCQLAgentParameters(exploration=rl.NoisyNet())
+
+
+@pytest.mark.parametrize("name", ["policy", "critic", "value"])
+def test_iql_refuses_recurrent_networks(name):
+    kinds = {"policy": rl.PolicyParameters, "critic": rl.CriticParameters}
+    network = kinds[name](torso=RECURRENT) if name in kinds else RECURRENT
+    with pytest.raises(ConfigurationError, match=r"IQLAgentParameters.* no recurrent network can"):
+        rl.IQLAgentParameters(**{**COMMON, name: network}).build(context(SEEN, BOX))
+
+
+def run_into_the_world(agent, *, steps=400, **changes):
+    """An experiment that learns from data, and then in the world."""
+    return rl.BatchGraphParameters(
+        data="data:cartpole-expert",
+        agent=agent,
+        environment=rl.GymnasiumParameters(level="CartPole-v1"),
+        schedule=rl.ScheduleParameters(
+            training=rl.EnvironmentSteps(steps), evaluation_interval=None
+        ),
+        **{"updates": 4, **changes},
+    )
+
+
+def test_discrete_cql_learns_on_in_the_world_by_default():
+    agent = rl.DiscreteCQLAgentParameters(
+        memory=rl.ReplayMemoryParameters(capacity=20_000), update_mode="eager"
+    )
+    with rl.BatchGraphManager(run_into_the_world(agent, steps=40)) as manager:
+        manager.run()
+        assert manager.graph.agents["main"].training_steps >= 4 + 40 // 4 - 1
+
+
+@pytest.mark.parametrize(
+    ("starts", "changes", "most"),
+    [(50_000, {}, "10,400"), (10_401, {"updates": None, "online": True}, "10,400")],
+)
+def test_run_whose_agent_would_never_learn_in_the_world_is_refused(starts, changes, most):
+    agent = rl.DiscreteCQLAgentParameters(
+        memory=rl.ReplayMemoryParameters(capacity=20_000),
+        learning=rl.LearningParameters(learning_starts=starts),
+    )
+    with rl.BatchGraphManager(run_into_the_world(agent, **changes)) as manager:
+        manager.create_graph()
+        with pytest.raises(ConfigurationError, match=f"for {starts:,} .* has {most} at most"):
+            manager.run()
+
+
+def test_discount_is_on_the_panels_of_presets_that_learn_values():
+    presets = {name: rl.load_preset(rl.find_preset(f"Mujoco_{name}")) for name in ("BC", "IQL")}
+    assert {name for name, each in presets.items() if "discount" in each.panel} == {"IQL"}

@@ -274,3 +274,10 @@ def test_preset_passes_its_settings_on(algorithm):
     assert low.horizon == 8
     assert low.agent.algorithm.expectile == {"hiql": 0.7, "gciql": 0.9}[algorithm]
     assert low.agent.memory.parts[0].actor_ahead == 11
+
+
+def test_preset_has_no_setting_for_random_goals_which_it_does_not_draw():
+    preset = rl.load_preset(rl.find_preset("PointMaze_DataGraph"))
+    assert "random_goals" not in preset.panel
+    with pytest.raises(rl.UnknownNameError, match="random_goals"):
+        preset.configure({"random_goals": 0.5})

@@ -104,3 +104,9 @@ def test_workers_beside_a_file_that_sets_the_whole_source_are_refused(tmp_path: 
 def test_resumed_run_may_have_its_workers_elsewhere() -> None:
     given = parse_arguments(["resume", "run", "--on", "local"])
     assert overrides_of(given) == {"source.on": "local"}
+
+
+def test_workers_of_a_run_from_data_are_refused() -> None:
+    given = parse_arguments(["train", "Mujoco_TD3_BC", "--workers", "2"])
+    with pytest.raises(rl.ConfigurationError, match="runs from data have no workers"):
+        configured(given, preset("Mujoco_TD3_BC"))
