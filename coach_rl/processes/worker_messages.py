@@ -107,7 +107,7 @@ class WorkerPayload:
             ) from error
         modules = {
             name: (file, Path(file).read_text(encoding="utf-8"))
-            for name, module in list(sys.modules.items())
+            for name, module in sys.modules.copy().items()  # another thread may import
             if name.encode() in content and (file := _executed_file(name, module)) is not None
         }
         return cls(function=content, modules=modules, path=tuple(sys.path))

@@ -48,6 +48,7 @@ class Summary:
             "wall_seconds": record.wall_seconds,
             "steps_per_second": self.steps_per_second,
             "evaluation": {
+                **_of_evaluation(scalars),
                 "episodes": int(scalars["evaluation/episodes"]),
                 "reward_mean": scalars["evaluation/reward_mean"],
                 "reward_std": scalars["evaluation/reward_std"],
@@ -148,6 +149,14 @@ def _level_line(level: LogRecord) -> str:
     if "planning_seconds" in of:
         parts.append(f"{1000 * of['planning_seconds']:.3g} ms of planning a decision")
     return ", ".join(parts)
+
+
+def _of_evaluation(scalars: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of the evaluation of all levels, by their names in curves."""
+    room = "evaluation/"
+    return {
+        name.removeprefix(room): value for name, value in scalars.items() if name.startswith(room)
+    }
 
 
 def _short(name: str) -> str:

@@ -66,6 +66,9 @@ def test_summary_json_keys():
             "reward_mean": 1234.5,
             "reward_std": 12.25,
             "reward_iqm": 1240.0,
+            "reward_iqm_low": 1230.0,
+            "reward_iqm_high": 1250.0,
+            "length_mean": 1000.0,
             "reward_ci95": [1230.0, 1250.0],
             "success_rate": None,
             "success_any_rate": None,
@@ -94,6 +97,12 @@ def test_summary_reported_success_is_shown():
     evaluation = reported.as_json()["evaluation"]
     assert isinstance(evaluation, dict)
     assert evaluation["success_rate"] == 0.75
+    assert (
+        summary(**{"evaluation/reward_mean/speaker": 2.0}).as_json()["evaluation"][
+            "reward_mean/speaker"
+        ]
+        == 2.0
+    )
     assert evaluation["success_any_rate"] == 0.875
     assert "75.0%  (at any step 87.5%)" in shown(reported.table())
     assert "75.0%" in shown(reported.table())

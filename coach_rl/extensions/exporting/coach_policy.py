@@ -123,7 +123,8 @@ class Policy:
         if self._plain is not None and greedy and isinstance(observation, np.ndarray):
             graph, key, dtype, shape = self._plain  # the most common case, the shortest way
             is_alone = mask is None and over is None
-            if observation.dtype == dtype and observation.shape == shape and is_alone:
+            fits = observation.dtype == dtype and observation.shape == shape
+            if fits and is_alone and np.isfinite(observation.sum()):
                 with self._named:
                     (made,) = graph.run(["action"], {key: observation[None]}, 1)
                 if made.shape[1:] == self._shape:
@@ -222,10 +223,8 @@ class Policy:
                 found = f"{values.dtype} {values.shape}"
                 raise ValueError(f"observation '{key}' is {dtype} {shape}, or a batch; got {found}")
             cast = values.astype(dtype)
-            if not values.dtype.kind == dtype.kind == "f" and (cast != values).any():
-                raise ValueError(
-                    f"observation '{key}' is {dtype}, which cannot hold what was given"
-                )
+            if not _is_held(values, cast):
+                raise ValueError(f"observation '{key}' is {dtype}, which does not hold its numbers")
             batch[key] = cast if axes else cast[None]
             counts.add(len(values) if axes else None)
         if len(counts) > 1 or 0 in counts:
@@ -235,6 +234,12 @@ class Policy:
             if not np.logical_or.reduceat(allowed, self._mask["begins"], axis=1).all():
                 raise ValueError(f"'{self._mask['key']}' leaves a choice without any action")
         return batch, None in counts
+
+
+def _is_held(values: Array, cast: Array) -> bool:
+    """True if numbers are finite, and are the same as `cast`, but for digits of floats."""
+    is_rounded = values.dtype.kind == cast.dtype.kind == "f"
+    return bool((np.isfinite(cast) if is_rounded else cast == values).all())
 
 
 class Named:

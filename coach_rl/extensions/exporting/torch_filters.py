@@ -37,9 +37,13 @@ def torch_filter(_params: object, _stage: InputStage, /) -> Callable[..., Any] |
 def _clipping(params: ObservationClippingFilter, stage: InputStage) -> Callable[[Tensor], Tensor]:
     box = stage.output_space
     assert isinstance(box, spaces.Box)
-    limits = np.iinfo(box.dtype) if np.issubdtype(box.dtype, np.integer) else np.finfo(box.dtype)
+    is_whole = np.issubdtype(box.dtype, np.integer)
+    limits = np.iinfo(box.dtype) if is_whole else np.finfo(box.dtype)
     low = limits.min if params.low is None else max(params.low, limits.min)
     high = limits.max if params.high is None else min(params.high, limits.max)
+    if is_whole:  # with other numbers torch makes floats of bytes
+        low = int(low)
+        high = int(high)
     return lambda values: torch.clamp(values, low, high)
 
 

@@ -45,3 +45,14 @@ def test_factor_resizes_as_a_size_does():
     stage = params.build(spaces.Box(0, 255, (20, 31, 3), np.uint8))
     made = torch_filter(params, stage)(torch.from_numpy(images)).numpy()
     np.testing.assert_array_equal(made, stage.apply(images, stage.new_rows(3), np.arange(3)))
+
+
+def test_clipped_bytes_stay_bytes():
+    import_offers("exporting")
+    images = np.random.default_rng(4).integers(0, 256, (3, 20, 31), dtype=np.uint8)
+    params = rl.ObservationClippingFilter(low=20.0, high=230.0)
+    stage = params.build(spaces.Box(0, 255, (20, 31), np.uint8))
+    made = torch_filter(params, stage)(torch.from_numpy(images)).numpy()
+    expected = stage.apply(images, stage.new_rows(3), np.arange(3))
+    assert made.dtype == expected.dtype == np.uint8
+    np.testing.assert_array_equal(made, expected)
