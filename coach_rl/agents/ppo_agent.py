@@ -290,7 +290,7 @@ class PPOAgent(FilteredAgent[RowNoise]):
 
     def _when_the_rollout_began(self, clock: Clock) -> Clock:
         """Return the clock for schedules: read now, a fall to 0 would waste the last round."""
-        steps = clock.environment_steps - self.memory.environment_steps
+        steps = max(0, clock.environment_steps - self.memory.environment_steps)  # 0: some share it
         return replace(clock, environment_steps=steps)
 
     def learn_from_rollout(self) -> tuple[dict[str, float], int]:

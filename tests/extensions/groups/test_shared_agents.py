@@ -99,6 +99,22 @@ def test_shared_agent_is_saved_once_and_resumes_bit_for_bit(kind, tmp_path):
     assert_resumes(build, tmp_path, after(101, one_member_is_over), check=check)
 
 
+def test_schedules_of_a_shared_agent_begin_at_their_first_value():
+    falling = rl.LinearSchedule(start=1.0, end=0.0)
+
+    def scheduled(name):
+        agent = walker(name)
+        return replace(agent, algorithm=replace(agent.algorithm, learning_rate_schedule=falling))
+
+    level = rl.LevelParameters(name="low", agent=sharing(scheduled))
+    made = created(graph(level, environment=TwinsParameters(), num_envs=3, training=300))
+    records = [each for each in made.improve() if "train/learning_rate" in each.scalars]
+    rates = [each.scalars["train/learning_rate"] for each in records]
+    assert rates[0] == walker("left").optimizer.learning_rate
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.5 * rates[0]
+
+
 def test_decisions_of_a_shared_agent_are_followed_row_by_row():
     group = manager(sharing(walker)).graph.agents["low"]
     rows = group.new_rows(4, seed=0)
