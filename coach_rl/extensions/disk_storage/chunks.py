@@ -83,18 +83,18 @@ class Chunk:
         return digest.hexdigest()
 
     def is_on(self, disk: int) -> bool:
-        """Whether its file is on the disk with this number."""
+        """True if its file is on the disk with this number."""
         try:
             return self.path is not None and self.path.stat().st_dev == disk
         except FileNotFoundError:
             return False
 
     def is_in(self, folder: Path) -> bool:
-        """Whether its file is in a folder."""
+        """True if its file is in a folder."""
         return self.path is not None and self.path.parent == folder
 
     def own(self, path: Path) -> None:
-        """Have a file of this name, in place of one of its own elsewhere.
+        """Move its entries to a file of this name, from one of its own elsewhere.
 
         Raises:
             OSError: The disk refuses.
