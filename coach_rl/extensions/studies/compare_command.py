@@ -14,6 +14,7 @@ from coach_rl.core.shown_text import one_line
 from coach_rl.extensions.studies.comparison import (
     compare,
     comparison_table,
+    default_baseline,
     notes_on,
     overall_improvement,
     possible_comparisons,
@@ -23,7 +24,6 @@ from coach_rl.extensions.studies.logged import with_logged
 from coach_rl.extensions.studies.plots import Plots, require_matplotlib
 from coach_rl.extensions.studies.report import folders_page, report_page
 from coach_rl.extensions.studies.runs import (
-    AFTERWARDS,
     FINAL,
     IQM,
     MOMENTS,
@@ -46,14 +46,14 @@ def compare_groups(given: Given) -> int:
     notes = groups.notes
     metric = groups.metric
     scored, left_out = group_scores(groups.frame, metric=metric, at=groups.at)
-    names = list(dict.fromkeys(each.group for each in scored))
-    baseline = groups.baseline or names[-1]
+    baseline = groups.baseline or default_baseline(scored, groups.frame.groups)
+    baseline = baseline or scored[-1].group
     found = compare(scored, baseline, metric=metric, statistic=given.statistic or IQM)
     notes += [*left_out, *notes_on(scored)]
-    title = f"{metric} {_description(groups.at)}"
+    title = f"{metric} {groups.moment}"
     tables = [score_table(scored, metric=metric, title=title), comparison_table(found)]
     console = table_console()
-    hint = "" if groups.baseline else ", the last group; --baseline NAME chooses another"
+    hint = "" if groups.baseline else _hint(baseline, groups.frame.groups)
     console.print(f"Baseline: {baseline}{hint}", end="\n\n" if given.markdown else "\n")
     if given.markdown:
         console.print(*map(markdown, tables), sep="\n\n")
@@ -84,7 +84,10 @@ class _Groups:
     notes: list[str]
     metric: str
     baseline: str | None
-    at: str | int
+    at: str | int | None
+    """The evaluation; None: the one in the frame."""
+    moment: str
+    """The evaluation, for a title."""
 
 
 def _chosen_groups(given: Given) -> _Groups:
@@ -95,7 +98,8 @@ def _chosen_groups(given: Given) -> _Groups:
     """
     file = _study_file(given)
     if file is None:
-        return _Groups(*_runs_in_folders(given), given.baseline, given.at or FINAL)
+        at = given.at or FINAL
+        return _Groups(*_runs_in_folders(given), given.baseline, at, _description(at))
     study = load_study(file)
     root = given.root or DEFAULT_ROOT
     runs = study_runs(study, root=root, earlier=given.earlier or ())
@@ -107,12 +111,14 @@ def _chosen_groups(given: Given) -> _Groups:
         )
     missing = sum(run.scores is None for run in runs)
     notes = [f"{missing} of {len(runs)} runs have not begun"] if missing else []
-    at = given.at or (FINAL if study.episodes is None else AFTERWARDS)
+    moment = _description(given.at or FINAL)
+    if given.at is None and study.episodes is not None:
+        moment = f"of the evaluation over {study.episodes:,} episodes after training"
     metric = given.metric or study.metric
     baseline = given.baseline
     if baseline is None and study.baseline in frame.groups:
         baseline = study.baseline
-    return _Groups(frame, notes, metric, baseline, at)
+    return _Groups(frame, notes, metric, baseline, given.at, moment)
 
 
 def _study_file(given: Given) -> str | None:
@@ -159,7 +165,9 @@ def plot(given: Given) -> int:
     if given.baseline is not None and given.baseline not in frame.groups:
         raise UnknownNameError("group", given.baseline, frame.groups, where="as baseline")
     scored, more = ([], []) if is_logged else _scores(frame, metric, groups.at)
-    comparisons = possible_comparisons(scored, baseline, metric=metric, statistic=statistic)
+    comparisons = possible_comparisons(
+        scored, baseline, metric=metric, statistic=statistic, groups=frame.groups
+    )
     plots = Plots(frame=frame, metric=metric, axis=given.axis or "steps", statistic=statistic)
     notes += more + (notes_on(scored) if comparisons else [])
     files = plots.write(folder, scored=scored, comparisons=comparisons, notes=notes)
@@ -169,7 +177,7 @@ def plot(given: Given) -> int:
     return 0
 
 
-def _scores(frame: RunFrame, metric: str, at: str | int) -> tuple[list[Scored], list[str]]:
+def _scores(frame: RunFrame, metric: str, at: str | int | None) -> tuple[list[Scored], list[str]]:
     """The scores; none while no run is finished, for curves can be drawn before."""
     try:
         return group_scores(frame, metric=metric, at=at)
@@ -203,7 +211,7 @@ def _study_report(given: Given, file: str) -> int:
 def _folders_report(given: Given) -> int:
     frame, notes, metric = _runs_in_folders(given)
     scored, left_out = group_scores(frame, metric=metric)
-    baseline, text = _baseline_of([each.group for each in scored], given.baseline)
+    baseline, text = _baseline_of(scored, frame.groups, given.baseline)
     page = folders_page(
         frame,
         scored,
@@ -221,25 +229,36 @@ def _folders_report(given: Given) -> int:
     return 0
 
 
-def _baseline_of(names: Sequence[str], chosen: str | None) -> tuple[str | None, str]:
+def _hint(baseline: str, groups: Sequence[str]) -> str:
+    """The reason why a group is the baseline where the user names none."""
+    which = "the last group" if baseline == groups[-1] else "the last group beside another"
+    return f", {which}; --baseline NAME chooses another"
+
+
+def _baseline_of(
+    scored: Sequence[Scored], groups: Sequence[str], chosen: str | None
+) -> tuple[str | None, str]:
     """The group that the others are compared with, and a line that names it.
 
     Args:
-        names: The groups that have scores, in their order.
-        chosen: The group that the user names; None: the last one.
+        scored: The scores.
+        groups: The groups in their order.
+        chosen: The group that the user names; None: the last one that can be compared.
 
     Raises:
         UnknownNameError: There is no such group.
     """
-    names = list(dict.fromkeys(names))
+    names = list(dict.fromkeys(each.group for each in scored))
     if chosen is not None:
         if chosen not in names:
             raise UnknownNameError("group", chosen, names, where="as baseline")
         return chosen, f"baseline:   {chosen}"
     if len(names) < 2:
         return None, f"baseline:   none, because there is only one group, {names[0]}"
-    line = f"baseline:   {names[-1]}, the last group; --baseline NAME chooses another"
-    return names[-1], line
+    baseline = default_baseline(scored, groups)
+    if baseline is None:
+        return None, "baseline:   none, because no two groups have runs on the same level"
+    return baseline, f"baseline:   {baseline}{_hint(baseline, groups)}"
 
 
 def _write(page: str, to: Path | None, name: str) -> None:

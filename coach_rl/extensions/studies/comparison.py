@@ -5,16 +5,18 @@ for comparison in compare(scored, "flat", metric="success_rate"):
     print(comparison.verdict())
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coach_rl.core.errors import ConfigurationError, UnknownNameError
-from coach_rl.extensions.studies.runs import IQM, Scored, bounds_of, difference_of, estimate_of
+from coach_rl.extensions.studies.runs import IQM, Scored, difference_of, estimate_of, is_share
 from coach_rl.extensions.studies.statistics import (
     CONFIDENCE,
     NO_SPREAD,
     NOT_FINITE,
     POWER,
+    SAME_MIDDLE,
     TOO_FEW,
     Difference,
     Estimate,
@@ -56,6 +58,11 @@ class Comparison:
         facts = [f"95 % interval {difference_text(found, self.text)}"]
         if found.reason == NO_SPREAD and found.of_episodes is None:
             facts = ["no interval, because the seeds of each group are equal"]
+        if found.reason == SAME_MIDDLE:
+            facts = [
+                "no interval, because the middle half of the seeds of each group is equal; "
+                "--statistic mean has one"
+            ]
         if found.p_value is not None:
             facts.append(f"permutation test over seeds p = {found.p_value:.2g}")
         end = ", which may be zero" if found.p_value is None else ""
@@ -157,22 +164,41 @@ def compare(
     return found
 
 
+def default_baseline(scored: Sequence[Scored], groups: Sequence[str]) -> str | None:
+    """The last group that shares a level with another one; None where none does.
+
+    Args:
+        scored: What `group_scores` returned, level by level.
+        groups: The groups in their order, also those without scores.
+    """
+    counts = Counter(each.level for each in scored)
+    shared = {each.group for each in scored if counts[each.level] > 1}
+    return next((name for name in reversed(groups) if name in shared), None)
+
+
 def possible_comparisons(
-    scored: Sequence[Scored], baseline: str | None, *, metric: str, statistic: str = IQM
+    scored: Sequence[Scored],
+    baseline: str | None,
+    *,
+    metric: str,
+    statistic: str = IQM,
+    groups: Sequence[str] = (),
 ) -> list[Comparison]:
-    """The comparisons with the baseline, or with the last group; none where there are none.
+    """The comparisons with the baseline; none where there are none.
 
     Args:
         scored: What `group_scores` returned.
-        baseline: The group that the others are compared with; None, or one without scores: the
-            last.
+        baseline: The group that the others are compared with; None, or one without scores:
+            `default_baseline`.
         metric: What the scores are.
         statistic: One of `STATISTICS`.
+        groups: The groups in their order; empty for that of their scores.
     """
     names = list(dict.fromkeys(each.group for each in scored))
-    if not names:
+    if baseline not in names:
+        baseline = default_baseline(scored, groups or names)
+    if baseline is None:
         return []
-    baseline = baseline if baseline in names else names[-1]
     theirs = {each.level for each in scored if each.group == baseline}
     if not any(each.group != baseline and each.level in theirs for each in scored):
         return []
@@ -276,7 +302,7 @@ def _established(each: Comparison) -> str:
 
 def shown(value: float, metric: str) -> str:
     """A value of a metric for people."""
-    if bounds_of(metric)[1] == 1.0:
+    if is_share(metric):
         return f"{100 * value:.1f} %"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 

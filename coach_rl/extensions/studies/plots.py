@@ -221,7 +221,7 @@ class Plots:
             axes.grid(visible=False, axis="y")
             axes.set_title(level)
             axes.set_xlabel(_label(self.metric))
-            low, high = bounds_of(self.metric)
+            low, high = bounds_of(self.metric, *(each.scores for each in here))
             if np.isfinite(high):
                 axes.set_xlim(low - 0.03, high + 0.03)
 
@@ -238,7 +238,7 @@ class Plots:
             here = [each for each in scored if each.level == level]
             every = np.concatenate([each.scores for each in here])
             margin = 0.05 * (np.ptp(every) or abs(every[0]) or 1.0)
-            least, most = bounds_of(self.metric)
+            least, most = bounds_of(self.metric, every)
             ends = max(least, every.min() - margin), min(most, every.max() + margin)
             at = np.linspace(*ends, 400)
             for each in here:
@@ -320,8 +320,11 @@ class Plots:
             curve.where, whole, dash, color=colour, linewidth=1.8, label=f"{name} ({seeds})",
             marker="o" if few else None, markersize=3,
         )  # fmt: skip
+        _draw_points_alone(axes, curve.where, curve.value, colour)
         if most < _SEEDS_OF_A_BAND:
             axes.plot(curve.where, curve.each, color=colour, linewidth=0.7, alpha=0.45)
+            for values in curve.each.T:
+                _draw_points_alone(axes, curve.where, values, colour)
         else:
             axes.fill_between(
                 curve.where, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0
@@ -468,7 +471,7 @@ def _label(metric: str) -> str:
 
 def _limit(axes: "Axes", metric: str, curves: Sequence[GroupCurve]) -> None:
     """Limit an axis to what the metric can be, or to the lines: few seeds have very wide bands."""
-    low, high = bounds_of(metric)
+    low, high = bounds_of(metric, *(curve.each for curve in curves))
     margin = 0.03
     if not np.isfinite(high):
         values = [
@@ -478,6 +481,14 @@ def _limit(axes: "Axes", metric: str, curves: Sequence[GroupCurve]) -> None:
         low, high = (float(end(np.concatenate(values))) for end in (np.nanmin, np.nanmax))
         margin = 0.25 * ((high - low) or abs(high) or 1.0)
     axes.set_ylim(low - margin, high + margin)
+
+
+def _draw_points_alone(axes: "Axes", where: FloatArray, values: FloatArray, colour: str) -> None:
+    """Draw the values, [P], between two that are missing, which a line doesn't show."""
+    known = np.pad(np.isfinite(values), 1)
+    alone = known[1:-1] & ~known[:-2] & ~known[2:]
+    if alone.any():
+        axes.plot(where[alone], values[alone], "o", color=colour, markersize=3)
 
 
 def _thousands(steps: float, _position: float) -> str:
@@ -492,7 +503,8 @@ def group_curve(
     """The curve of a group; None where no run has the metric.
 
     Each run counts from its first evaluation to its last, with straight lines in between, so runs
-    that evaluate at different times can be put together.
+    that evaluate at different times can be put together. Points of hours are evenly spread, and
+    those of each run's first and last evaluation.
 
     Args:
         runs: Those of a group on one level.
@@ -507,16 +519,18 @@ def group_curve(
         where = np.unique(np.concatenate([line[0] for line in lines]))
     else:  # no two runs are equally fast
         first, last = min(line[0][0] for line in lines), max(line[0][-1] for line in lines)
-        where = np.linspace(float(first), float(last), _POINTS_OF_HOURS)
+        grid = np.linspace(float(first), float(last), _POINTS_OF_HOURS)
+        where = np.unique([*grid, *(line[0][end] for line in lines for end in (0, -1))])
     values = np.stack(
         [np.interp(where, *line, left=np.nan, right=np.nan) for line in lines], axis=-1
     )  # [P, n]
     present = np.isfinite(values)
+    bounds = bounds_of(metric, values)
     value, low, high = (np.full(len(where), np.nan) for _ in range(3))
     for mask in np.unique(present, axis=0):  # the points that the same runs have reached
         at = (present == mask).all(axis=-1)
         if mask.any():
-            found = band(values[at][:, mask], statistic, bounds=bounds_of(metric))
+            found = band(values[at][:, mask], statistic, bounds=bounds)
             value[at], low[at], high[at] = found
     return GroupCurve(
         where=where, value=value, low=low, high=high, seeds=present.sum(axis=-1), each=values

@@ -47,13 +47,16 @@ from coach_rl.runs.folder import MANIFEST
 REWARD = "reward_mean"
 IQM = "iqm"
 _ANY_STEP = "success_any_rate"
+_RATES = (SUCCESS, _ANY_STEP)
+_SHARES_BY_NAME = ("option_share", "option_ended_share", "selected_share")
+"""Shares of each option or level, whose name comes last: `low/option_share/0`."""
 FINAL = "final"
 LAST = "last"
 AFTERWARDS = "afterwards"
 MOMENTS = {
     FINAL: "the evaluation at a run's end",
     LAST: "the last evaluation while training",
-    AFTERWARDS: "the last evaluation made by `coach evaluate`",
+    AFTERWARDS: "the last evaluation made by `coach evaluate` without other options",
 }
 """The evaluations that can score a run, besides the one after so many environment steps."""
 _ADVICE = (
@@ -97,7 +100,7 @@ class RunFrame:
     @property
     def metrics(self) -> set[str]:
         """The metrics that any of their evaluations has."""
-        return {name for run in self.runs for name in metrics_of(run)}
+        return {name for row in self.rows for name in (*metrics_of(row.run), *row.evaluation)}
 
     def where(self, *, group: str | None = None, level: str | None = None) -> Self:
         """The rows of a group, of a level, or both."""
@@ -166,7 +169,8 @@ def estimate_of(
         episodes: [n], of each score, or None; see `Scored`.
         statistic: One of `STATISTICS`.
     """
-    return estimate(scores, STATISTICS[statistic], bounds=bounds_of(metric), episodes=episodes)
+    bounds = bounds_of(metric, scores)
+    return estimate(scores, STATISTICS[statistic], bounds=bounds, episodes=episodes)
 
 
 def difference_of(
@@ -192,7 +196,7 @@ def difference_of(
         scores,
         baseline,
         STATISTICS[statistic],
-        bounds=bounds_of(metric),
+        bounds=bounds_of(metric, scores, baseline),
         confidence=confidence,
         episodes=episodes,
     )
@@ -217,8 +221,9 @@ def episodes_behind(metric: str, evaluations: Sequence[Mapping[str, float]]) -> 
 def find_runs(paths: Sequence[Path]) -> tuple[RunFrame, list[str]]:
     """The frame of the runs in some folders.
 
-    Runs of a study are grouped by variant. Other runs are grouped by the folder they were found
-    with; where there is only one, by the folders in it.
+    Runs of a study are grouped by variant; where several of the folders, or several studies, have
+    one of this name, the folder's or the study's name stands before it. Other runs are grouped by
+    the folder they were found with; where there is only one, by the folders in it.
 
     Args:
         paths: Runs, experiments, studies, or folders of any of them.
@@ -230,11 +235,13 @@ def find_runs(paths: Sequence[Path]) -> tuple[RunFrame, list[str]]:
         ConfigurationError: There are no runs.
         CheckpointError: All runs are damaged.
     """
-    found: list[tuple[str, RunScores]] = []
+    found: list[tuple[_Origin, RunScores]] = []
     seen: set[Path] = set()
     damaged: list[CheckpointError] = []
-    names = _distinct_names(paths)
-    for path, name in zip(paths, names, strict=True):
+    full = [path.expanduser() for path in paths]
+    names = _distinct_names(full)
+    above = _distinct_names([path.parent if (path / MANIFEST).is_file() else path for path in full])
+    for path, name, of_variants in zip(full, names, above, strict=True):
         for folder in required_runs(path, _ADVICE):
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
@@ -243,14 +250,21 @@ def find_runs(paths: Sequence[Path]) -> tuple[RunFrame, list[str]]:
                 except CheckpointError as error:
                     damaged.append(error)
                     continue
-                default = name if len(paths) > 1 else _folder_in(path.expanduser(), run)
-                group = printable(run.labels.get("variant", default))
-                found.append((group, run))
+                variant = run.labels.get("variant")
+                default = name if len(paths) > 1 else _folder_in(path, run)
+                origin = _Origin(
+                    name=printable(default if variant is None else variant),
+                    folder=printable(name if variant is None else of_variants),
+                    study=run.labels.get("study", run.labels.get("sweep", "")),
+                    is_variant=variant is not None,
+                )
+                found.append((origin, run))
     if damaged and not found:
         raise damaged[0]
     named: dict[str, list[RunScores]] = {}
     counted = with_failures([run for _, run in found])
-    for (group, _), run in zip(found, counted, strict=True):
+    groups = _group_names([origin for origin, _ in found])
+    for group, run in zip(groups, counted, strict=True):
         named.setdefault(group, []).append(run)
     notes = [f"a damaged run is left out: {error}" for error in damaged]
     rows = [
@@ -268,14 +282,15 @@ def default_metric(frame: RunFrame) -> str:
 
 
 def group_scores(
-    frame: RunFrame, *, metric: str, at: str | int = FINAL
+    frame: RunFrame, *, metric: str, at: str | int | None = FINAL
 ) -> tuple[list[Scored], list[str]]:
     """The score of each run that has one, by level and group.
 
     Args:
         frame: The runs.
         metric: Which metric scores them.
-        at: Of which evaluation: one of `MOMENTS`, or that at so many environment steps.
+        at: Of which evaluation: one of `MOMENTS`, or that at so many environment steps; None: the
+            one in the frame.
 
     Returns:
         Those of each level that have runs with a score, level by level, and notes, a line each.
@@ -285,25 +300,17 @@ def group_scores(
         ConfigurationError: No run has been evaluated then.
     """
     require_metric(frame, metric)
-    rows = [replace(row, evaluation=_evaluation(row.run, metric, at)) for row in frame.rows]
-    for level in frame.levels:
-        here = [row for row in rows if row.run.level == level]
-        names = success_metrics([row.run for row in here])
-        names |= {name for row in here for name in row.evaluation if is_success(name)}
-        rows = [
-            replace(row, evaluation=failures_counted(row.evaluation, names))
-            if row.run.level == level
-            else row
-            for row in rows
-        ]
-    found = replace(frame, rows=tuple(rows)).scored(metric)
+    notes: list[str] = []
+    if at is None:
+        found = frame.scored(metric)
+    else:
+        found = replace(frame, rows=tuple(_rows_at(frame, metric, at, notes))).scored(metric)
     if not found:
         raise ConfigurationError(
             f"no run has the metric {metric} {_when(at)}; unfinished runs, and levels of runs of "
             f"earlier versions, have one with --at {LAST}"
         )
     with_score = {run.path for each in found for run in each.runs}
-    notes = []
     for level in frame.levels:
         for group in frame.groups:
             runs = frame.where(group=group, level=level).runs
@@ -326,19 +333,74 @@ def require_metric(frame: RunFrame, metric: str) -> None:
         raise UnknownNameError("metric", metric, known)
 
 
-def bounds_of(metric: str) -> tuple[float, float]:
-    """The least and the greatest value that a metric can have."""
-    is_share = metric.endswith(("_share", "_rate"))
-    return (0.0, 1.0) if is_share else (-np.inf, np.inf)
+def is_share(metric: str) -> bool:
+    """True for the metrics that are shares of episodes, of sub-episodes or of decisions."""
+    *above, name = metric.split("/")
+    of = above[-1] if above else ""
+    return name in _RATES or name.endswith("_share") or of in _SHARES_BY_NAME
+
+
+def bounds_of(metric: str, *values: Array) -> tuple[float, float]:
+    """The least and the greatest value that a metric can have.
+
+    Args:
+        metric: The metric.
+        values: Some of its values; one outside of [0, 1] shows that it is no share.
+    """
+    outside = [of for of in values if (np.less(of, 0.0) | np.greater(of, 1.0)).any()]
+    return (0.0, 1.0) if is_share(metric) and not outside else (-np.inf, np.inf)
+
+
+def _rows_at(frame: RunFrame, metric: str, at: str | int, notes: list[str]) -> list[Row]:
+    """The rows with the evaluation of a moment, and notes on differences between these."""
+    if at == AFTERWARDS:
+        rows = _rows_afterwards(frame, notes)
+    else:
+        rows = [replace(row, evaluation=_evaluation(row.run, metric, at)) for row in frame.rows]
+    for level in frame.levels:
+        here = [row for row in rows if row.run.level == level]
+        names = success_metrics([row.run for row in here])
+        names |= {name for row in here for name in row.evaluation if is_success(name)}
+        rows = [
+            replace(row, evaluation=failures_counted(row.evaluation, names))
+            if row.run.level == level
+            else row
+            for row in rows
+        ]
+    return rows
+
+
+def _rows_afterwards(frame: RunFrame, notes: list[str]) -> list[Row]:
+    """The rows with the last evaluation that `coach evaluate` made without other options."""
+    rows = []
+    with_options = 0
+    earlier = 0
+    for row in frame.rows:
+        made = later_evaluations(row.run.path)
+        plain = [each for each in made if each.is_plain]
+        with_options += made[-1:] != plain[-1:]
+        earlier += any(each.environment_steps < row.run.environment_steps for each in plain[-1:])
+        rows.append(replace(row, evaluation=plain[-1].metrics if plain else {}))
+    if with_options:
+        notes.append(
+            f"of {with_options} runs the last evaluation is not taken, which was made with --seed, "
+            "sampled actions or a changed environment"
+        )
+    if earlier:
+        notes.append(f"of {earlier} runs the evaluation is of an earlier checkpoint than the last")
+    played = [row.evaluation.get("episodes", math.nan) for row in rows if row.evaluation]
+    counts = sorted({int(count) for count in played if math.isfinite(count)})
+    if len(counts) > 1:
+        notes.append(
+            f"the evaluations differ in their episodes: {', '.join(f'{of:,}' for of in counts)}"
+        )
+    return rows
 
 
 def _evaluation(run: RunScores, metric: str, at: str | int) -> Mapping[str, float]:
     """Metrics of the evaluation that scores a run; empty where there is none."""
     if at == FINAL:
         return run.final
-    if at == AFTERWARDS:
-        made = later_evaluations(run.path)
-        return made[-1].metrics if made else {}
     if at == LAST:
         (index,) = np.nonzero(np.isfinite(run.curve.metrics.get(metric, np.empty(0))))
     else:
@@ -349,7 +411,9 @@ def _evaluation(run: RunScores, metric: str, at: str | int) -> Mapping[str, floa
     return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
-def _when(at: str | int) -> str:
+def _when(at: str | int | None) -> str:
+    if at is None:
+        return "in the evaluation that scores a run"
     return f"in {MOMENTS[at]}" if isinstance(at, str) else f"at step {at:,}"
 
 
@@ -369,13 +433,51 @@ def _folder_in(path: Path, run: RunScores) -> str:
     return inside[0] if len(inside) > 1 else run.experiment
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Origin:
+    """The group of a run, before groups of one name get different ones."""
+
+    name: str
+    """Its variant, or the folder that names its group."""
+    folder: str
+    """The folder that it was found with."""
+    study: str
+    """Its study or sweep; empty where it has none."""
+    is_variant: bool
+
+
+def _group_names(origins: Sequence[_Origin]) -> list[str]:
+    """The name of each run's group: a variant's alone, or after its folder or its study."""
+    alike: dict[str, set[tuple[str, str]]] = {}
+    for each in origins:
+        alike.setdefault(each.name, set()).add((each.folder, each.study))
+    names = []
+    for each in origins:
+        places = alike[each.name]
+        has_folders = len({folder for folder, _ in places}) > 1
+        of_folder = {study for folder, study in places if folder == each.folder}
+        has_studies = len(of_folder) > 1
+        parts = [each.folder] if has_folders else []
+        parts += [each.study] if has_studies and each.study else []
+        names.append("/".join([*parts, each.name]) if each.is_variant else each.name)
+    return names
+
+
+def _begun(run: RunScores) -> float:
+    """The time at which a run was begun, in seconds; the earliest of all where it is unknown."""
+    try:
+        return datetime.fromisoformat(run.created).timestamp()
+    except (ValueError, OverflowError):
+        return -math.inf
+
+
 def _one_per_seed(name: str, runs: list[RunScores], notes: list[str]) -> tuple[RunScores, ...]:
     """The runs without those of a seed that is there twice, which would count one result twice.
 
     A finished one stays, then the newest.
     """
     best: dict[tuple[str, int], RunScores] = {}
-    for run in sorted(runs, key=lambda run: (run.state == "done", run.created, str(run.path))):
+    for run in sorted(runs, key=lambda run: (run.state == "done", _begun(run), str(run.path))):
         best[run.level, run.seed] = run
     if len(best) < len(runs):
         again = sorted({run.seed for run in runs if best[run.level, run.seed] is not run})

@@ -232,7 +232,7 @@ def read_scores(run: Path) -> RunScores:
             wall_seconds=float(counters["wall_seconds"]),
             steps_per_second=None if speed is None else _number(speed),
             curve=_curve(log.evaluations, counter_of(unit)),
-            final=_final(summary),
+            final=_final(summary, log.final),
             final_episodes=_episodes(summary.get("evaluated_episodes", {})),
             thresholds=_thresholds(manifest["parameters"]),
             settings=settings_of(manifest),
@@ -379,11 +379,14 @@ class _Log:
     """The counters and the metrics of each, those of its levels included."""
     last: Json | None
     """The last record."""
+    final: tuple[int, dict[str, float]] | None
+    """The environment steps and the metrics of the last evaluation at an end; None without one."""
 
 
 def _read_log(path: Path) -> _Log:
     """Evaluations and the last record."""
     evaluations: list[tuple[Json, dict[str, float]]] = []
+    final: tuple[int, dict[str, float]] | None = None
     of_levels: dict[str, float] = {}
     last = b""
     for number, line in _lines(path):
@@ -394,13 +397,17 @@ def _read_log(path: Path) -> _Log:
         try:
             if record["kind"] == "level":
                 of_levels |= _numbers(record["scalars"], record["level"])
-            elif record["kind"] == "evaluation":
-                counters = {name: of for name, of in record.items() if name in _NOTHING}
-                evaluations.append((counters, {**_numbers(record["scalars"]), **of_levels}))
+            elif record["kind"] in ("evaluation", "final_evaluation"):
+                metrics = {**_numbers(record["scalars"]), **of_levels}
                 of_levels = {}
+                if record["kind"] == "evaluation":
+                    counters = {name: of for name, of in record.items() if name in _NOTHING}
+                    evaluations.append((counters, metrics))
+                else:
+                    final = (_count(record, "environment_steps"), metrics)
         except _OF_ANOTHER_SHAPE as error:
             raise CheckpointError(f"{path} is damaged: line {number}: {_reason(error)}") from error
-    return _Log(evaluations, _record(last, path, -1) if last else None)
+    return _Log(evaluations, _record(last, path, -1) if last else None, final)
 
 
 def log_records(path: Path) -> Iterator[tuple[int, Json]]:
@@ -448,10 +455,18 @@ def _curve(evaluations: list[tuple[Json, dict[str, float]]], counter: str) -> Cu
     )
 
 
-def _final(summary: Json) -> dict[str, float]:
-    metrics = _numbers(summary.get("evaluation", {}))
+def _final(summary: Json, logged: tuple[int, dict[str, float]] | None) -> dict[str, float]:
+    """The metrics in a summary, with those of the same evaluation that only the log has.
+
+    Args:
+        summary: The summary; empty before the run's end.
+        logged: The environment steps and the metrics of the log's last evaluation at an end.
+    """
+    metrics = _numbers(summary.get("evaluation", {}), has_room=False)
     for level, scalars in summary.get("levels", {}).items():
-        metrics |= _numbers(scalars, level)
+        metrics |= _numbers(scalars, level, has_room=False)
+    if metrics and logged is not None and summary.get("env_steps", logged[0]) == logged[0]:
+        return {**logged[1], **metrics}
     return metrics
 
 
@@ -462,11 +477,20 @@ def _episodes(arrays: Json) -> dict[str, FloatArray]:
     }
 
 
-def _numbers(scalars: Mapping[str, Json], level: str = "") -> dict[str, float]:
-    """Scalars by their names in a curve; what is no finite number is NaN, what is None missing."""
+def _numbers(
+    scalars: Mapping[str, Json], level: str = "", *, has_room: bool = True
+) -> dict[str, float]:
+    """Scalars by their names in a curve; what is no finite number is NaN, what is None missing.
+
+    Args:
+        scalars: Numbers by name.
+        level: The level that they are about; empty for all levels.
+        has_room: Whether a room stands before each name, as in logs.
+    """
     prefix = f"{level}/" if level else ""
+    short = _short if has_room else str
     return {
-        sys.intern(prefix + _short(printable(name))): _number(value)  # logs have the same thousands
+        sys.intern(prefix + short(printable(name))): _number(value)  # logs have the same thousands
         for name, value in scalars.items()
         if isinstance(value, int | float | dict)
     }

@@ -15,8 +15,9 @@ covers 75 % instead of 95 %, and with 5 seeds 83 %; BCa does no better. The simu
 benchmarks/results/intervals.md.
 
 There is no interval over fewer than `FEWEST_SEEDS` seeds, where scores are not finite (the estimate
-is NaN then), and where all scores are equal, which is no evidence of how much
-seeds differ. `EqualScores` has what is known in that case.
+is NaN then), where all scores are equal, which is no evidence of how much seeds differ, and where
+so few differ that every resample has the same statistic. `EqualScores` has what is known of equal
+scores.
 """
 
 import itertools
@@ -51,6 +52,7 @@ ARRANGEMENTS = 200_000
 TOO_FEW = "too few seeds"
 NOT_FINITE = "not finite"
 NO_SPREAD = "no spread over seeds"
+SAME_MIDDLE = "no spread in the middle half of the seeds"
 """Reasons for which there is no interval."""
 POWER = 0.8
 """Probability of establishing a difference of the size that is called detectable."""
@@ -151,8 +153,7 @@ def estimate(
     if not math.isnan(low):
         return Estimate(value=value, low=low, high=high)
     reason = _why_no_interval(scores)
-    is_equal = reason == NO_SPREAD and bool(_is_equal(scores))
-    equal = _equal_scores(scores, episodes) if is_equal else None
+    equal = _equal_scores(scores, episodes) if reason == NO_SPREAD else None
     return Estimate(value=value, reason=reason, equal=equal)
 
 
@@ -224,7 +225,9 @@ def difference(
     The groups are independent, also where their seeds have the same numbers: runs of two variants
     have nothing in common after the first update. Degrees of freedom are Welch's, so the groups
     may differ in size and in spread; a group without spread adds nothing to the standard error.
-    There is no interval where a group has too few seeds, and where neither has any spread.
+    There is no interval where a group has too few seeds, and where neither has any spread in what
+    the statistic depends on. Of groups without an interval, only those whose seeds are all equal
+    can differ clearly.
 
     Args:
         scores: [n], one per seed.
@@ -246,6 +249,8 @@ def difference(
         return Difference(value=value, seeds=seeds, reason=reason)
     variances = [float(standard_error(each, statistic)) ** 2 for each in (scores, baseline)]
     total = sum(variances)
+    if total == 0 and not (_is_equal(scores) and _is_equal(baseline)):
+        return Difference(value=value, seeds=seeds, reason=SAME_MIDDLE)
     if total == 0:
         return _difference_without_spread(value, scores, baseline, episodes, confidence)
     error = math.sqrt(total)
@@ -253,7 +258,6 @@ def difference(
     freedom = total**2 / sum(part**2 / (n - 1) for part, n in parts)
     reach = student_t((1 + confidence) / 2, freedom) * error
     most = bounds[1] - bounds[0]
-    detectable = reach + student_t(POWER, freedom) * error
     is_outside = abs(value) > reach
     p_value = None
     if _least_p_value(*seeds, statistic) < 1 - confidence:
@@ -416,7 +420,9 @@ def _why_no_interval(*groups: FloatArray) -> str:
     """Reason for having no interval; empty where there is one."""
     if not all(np.isfinite(scores).all() for scores in groups):
         return NOT_FINITE
-    return TOO_FEW if min(map(len, groups)) < FEWEST_SEEDS else NO_SPREAD
+    if min(map(len, groups)) < FEWEST_SEEDS:
+        return TOO_FEW
+    return NO_SPREAD if all(_is_equal(scores) for scores in groups) else SAME_MIDDLE
 
 
 def _equal_scores(scores: FloatArray, episodes: Array | None) -> EqualScores:

@@ -276,8 +276,9 @@ def sweep_preset(given: Given) -> int:
     print(f"written to  {short(page)}")
     print(conclusion(result))
     if result.best:
-        changes = f"-p {shlex.quote(given.preset)} -cp {in_quotes(result.recommended)}"
-        print(f"train with it: {program('coach')} {changes}")
+        found = result.recommended
+        changes = f" -cp {in_quotes(found)}" if found else ""
+        print(f"train with it: {program('coach')} -p {shlex.quote(given.preset)}{changes}")
     return 0
 
 

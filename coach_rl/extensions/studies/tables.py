@@ -13,7 +13,7 @@ from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import FloatArray, IntArray
 from coach_rl.extensions.studies.comparison import Comparison, possible_comparisons
 from coach_rl.extensions.studies.reference_scores import normalised_score
-from coach_rl.extensions.studies.runs import Scored, episodes_behind, estimate_of
+from coach_rl.extensions.studies.runs import Scored, episodes_behind, estimate_of, is_share
 from coach_rl.extensions.studies.scores import RunScores, seeds_text, with_failures
 from coach_rl.extensions.studies.statistics import (
     NOT_FINITE,
@@ -79,7 +79,7 @@ def _scores(study: Study, groups: Sequence[Scored]) -> str:
     rows = []
     for group in groups:
         steps, values = _common_curve(study.metric, group.runs)
-        best = int(np.nanargmax(values.mean(axis=0))) if values.size else None
+        best = _best(values)
         hours = np.mean([run.wall_seconds / 3600 for run in group.runs])
         speeds = [run.steps_per_second for run in group.runs if run.steps_per_second]
         others = _published(study, group.group)
@@ -102,6 +102,13 @@ def _scores(study: Study, groups: Sequence[Scored]) -> str:
         ]
         rows.append(row)
     return markdown(written(head, rows, texts=1, optional=(ANY, PUBLISHED)))
+
+
+def _best(values: FloatArray) -> int | None:
+    """The evaluation with the largest mean over seeds, of [seeds, E]; None without a finite one."""
+    means = values.mean(axis=0) if values.size else np.empty(0)
+    is_finite = np.isfinite(means)
+    return int(np.argmax(np.where(is_finite, means, -math.inf))) if is_finite.any() else None
 
 
 @dataclass(frozen=True)
@@ -279,7 +286,7 @@ def _singly(study: Study, groups: Sequence[Scored]) -> str:
 
     def last(run: RunScores) -> str:
         values = curve(run)
-        return shown(float(values[-1])) if np.isfinite(values).any() else ""
+        return shown(float(values[-1])) if np.isfinite(values[-1:]).any() else ""
 
     def tail(run: RunScores) -> str:
         values = curve(run)
@@ -354,20 +361,26 @@ def missing_lines(study: Study, runs: Sequence[StudyRun]) -> list[str]:
 
 
 def _common_curve(metric: str, runs: Sequence[RunScores]) -> tuple[IntArray, FloatArray]:
-    """A metric at the evaluations that all runs of a variant have, [E] steps, [seeds, E]."""
+    """A metric at the evaluations that all runs of a variant have, [E] steps, [seeds, E].
+
+    Of several evaluations at one step, such as before and after the data, the last one counts.
+    """
     curves = [run.curve for run in runs if metric in run.curve.metrics]
     if len(curves) < len(runs):
         return np.empty(0, np.int64), np.empty((0, 0))
-    steps = curves[0].steps
+    steps = np.unique(curves[0].steps)
     for curve in curves[1:]:
         steps = np.intersect1d(steps, curve.steps)
-    values = [curve.metrics[metric][np.isin(curve.steps, steps)] for curve in curves]
+    values = []
+    for curve in curves:
+        last = {step: index for index, step in enumerate(curve.steps.tolist())}
+        values.append(curve.metrics[metric][[last[step] for step in steps.tolist()]])
     return steps, np.array(values)
 
 
 def _shape(metric: str) -> Shown:
-    """The format of a metric's values: rates as percentages."""
-    return _percent if metric.endswith(("_rate", "_share")) else _number
+    """The format of a metric's values: shares as percentages."""
+    return _percent if is_share(metric) else _number
 
 
 def _percent(value: float) -> str:
@@ -383,7 +396,9 @@ def _hours(hours: float) -> str:
 
 
 def _mean(values: Sequence[float] | FloatArray, shown: Shown) -> str:
-    """Mean and standard deviation over seeds."""
+    """Mean and standard deviation over seeds; empty where a value is not finite."""
+    if not np.isfinite(values).all():
+        return ""
     spread = standard_deviation(np.asarray(values))
     mean = shown(float(np.mean(values)))
     return mean if spread is None else f"{mean} ± {shown(spread)}"

@@ -3,8 +3,10 @@ import pytest
 from coach_rl.extensions.studies.comparison import (
     compare,
     comparison_table,
+    default_baseline,
     notes_on,
     overall_improvement,
+    possible_comparisons,
     score_table,
     shown,
 )
@@ -120,6 +122,37 @@ def test_compare_levels_singly_and_together(tmp_path):
     assert "not compared on else, where there are no scores: a" in notes_on(scored)
 
 
+def test_verdict_equal_middle_half_has_no_interval(tmp_path):
+    said = verdict_of_iqm(tmp_path, a=[0.0] * 6 + [1.0] * 94, b=[1.0] * 100)
+    assert "(no interval, because the middle half of the seeds of each group is equal; " in said
+
+
+def verdict_of_iqm(tmp_path, **groups):
+    (found,) = compare(scored_of(tmp_path, **groups), "b", metric="reward_mean")
+    return found.verdict()
+
+
+def test_default_baseline_is_the_last_group_that_shares_a_level(tmp_path):
+    def baseline(*groups):
+        folders = [
+            write_seeds(tmp_path / "-".join(map("".join, groups)) / name / level, [1], level=level)
+            for name, levels in groups
+            for level in levels
+        ]
+        folders = list(dict.fromkeys(folder.parent for folder in folders))
+        frame, _ = find_runs(folders)
+        scored, _ = group_scores(frame, metric="reward_mean")
+        found = default_baseline(scored, frame.groups)
+        compared = possible_comparisons(scored, None, metric="reward_mean", groups=frame.groups)
+        assert {each.baseline for each in compared} == ({found} - {None})
+        return found
+
+    assert baseline(("one", "h"), ("two", "ah")) == "two"  # the levels alone end with "one"
+    assert baseline(("one", "a"), ("two", "h"), ("three", "a")) == "three"
+    assert baseline(("one", "a"), ("two", "a"), ("three", "h")) == "two"
+    assert baseline(("one", "a"), ("two", "h")) is None
+
+
 def test_notes_on_different_lengths(tmp_path):
     folders = [
         write_seeds(tmp_path / name, [1, 2], steps=steps)
@@ -136,6 +169,7 @@ def test_notes_on_different_lengths(tmp_path):
     [
         (0.1234, "success_rate", "12.3 %"),
         (0.5, "low/goal_share", "50.0 %"),
+        (3e-4, "train/learning_rate", "0.0003"),
         (12345.67, "reward_mean", "12,345.7"),
         (-3.14159, "reward_mean", "-3.14"),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.extensions.studies.comparison import possible_comparisons
+from coach_rl.extensions.studies.logged import with_logged
 from coach_rl.extensions.studies.plots import Plots, group_curve
 from coach_rl.extensions.studies.runs import find_runs, group_scores
 from coach_rl.extensions.studies.scores import read_scores
@@ -153,6 +154,38 @@ def test_group_curve_hours_common_grid(tmp_path):
     found = curve([run(tmp_path, 0, {100_000: 1, 200_000: 2})], axis="hours")
     assert np.allclose(found.where[[0, -1]], [1.0, 2.0])
     assert np.allclose(found.value, found.where)
+
+
+def test_group_curve_hours_keep_runs_between_two_points(tmp_path):
+    runs = [
+        run(tmp_path, 0, {100_000: 1, 1_000_000: 2}),
+        run(tmp_path, 1, {500_123: 7}),
+        run(tmp_path, 2, {600_456: 3, 600_789: 4}),
+    ]
+    found = curve(runs, axis="hours")
+    known = np.isfinite(found.each)
+    assert known.sum(axis=0)[1:].tolist() == [1, 2]
+    assert found.each[known[:, 1], 1] == [7]
+    assert found.seeds.max() == 2
+
+
+@pytest.mark.parametrize("seeds", [2, 5])
+def test_curves_runs_of_one_evaluation_are_drawn_as_points(tmp_path, seeds):
+    folder = tmp_path / "a"
+    for seed in range(seeds):
+        run(folder, seed, {1000 + 10 * seed: float(seed)})
+    frame, _ = find_runs([folder])
+    (axes,) = Plots(frame=frame, metric="reward_mean", axis="hours").curves("reward_mean").axes
+    points = [line for line in axes.lines if line.get_marker() == "o"]
+    assert {height for line in points for height in line.get_ydata()} == {*map(float, range(seeds))}
+
+
+def test_curves_of_a_rate_that_is_no_share_fill_the_axis(tmp_path):
+    log = "".join(record("train", step, {"train/learning_rate": 1e-6 * step}) for step in (1, 9))
+    write_run(tmp_path / "a" / "run", log=log)
+    frame = with_logged(find_runs([tmp_path / "a"])[0], "train/learning_rate")
+    (axes,) = Plots(frame=frame, metric="train/learning_rate").curves("train/learning_rate").axes
+    assert axes.get_ylim()[1] < 2e-5
 
 
 def test_group_curve_missing_metric_none(tmp_path):

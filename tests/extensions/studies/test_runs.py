@@ -1,12 +1,16 @@
 import json
 import os
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from coach_rl.extensions.studies.runs import (
+    bounds_of,
     default_metric,
     find_runs,
     group_scores,
+    is_share,
     list_runs,
     selected,
     sort_keys,
@@ -209,3 +213,102 @@ def test_sort_keys_order(runs, key, expected):
 def test_sort_keys_age(runs):
     ordered = sorted(runs[:2], key=sort_keys()["age"])
     assert [run.path.name for run in ordered] == ["b", "a"]
+
+
+def write_later(run, name, *, steps=2000, episodes=10, reward=0.0, **options):
+    """An evaluation that `coach evaluate` made, the newest so far."""
+    folder = run / "evaluations"
+    folder.mkdir(exist_ok=True)
+    scalars = {"evaluation/reward_mean": reward, "evaluation/episodes": episodes}
+    document = {"environment_steps": steps, "scalars": scalars, **options}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(document))
+    at = 1_000_000_000 + len(list(folder.iterdir()))
+    os.utime(path, (at, at))
+
+
+def test_group_scores_afterwards_takes_evaluations_without_options(tmp_path):
+    folder = write_seeds(tmp_path / "a", [1, 2, 3])
+    for seed in range(3):
+        write_later(folder / f"seed{seed}", "plain", reward=5.0 + seed)
+    write_later(folder / "seed0", "sampled", reward=90.0, sampling=True)
+    frame, _ = find_runs([folder])
+    scored, notes = group_scores(frame, metric="reward_mean", at="afterwards")
+    assert scored[0].scores.tolist() == [5, 6, 7]
+    assert [note.partition(" is not taken")[0] for note in notes] == [
+        "of 1 runs the last evaluation"
+    ]
+    write_later(folder / "seed1", "longer", reward=8.0, episodes=100, steps=1000)
+    scored, notes = group_scores(frame, metric="reward_mean", at="afterwards")
+    assert scored[0].scores.tolist() == [5, 8, 7]
+    assert notes[1:] == [
+        "of 1 runs the evaluation is of an earlier checkpoint than the last",
+        "the evaluations differ in their episodes: 10, 100",
+    ]
+
+
+def test_group_scores_evaluations_of_the_frame(tmp_path):
+    frame, _ = find_runs([write_seeds(tmp_path / "a", [1])])
+    own = {"reward_mean": 9.0, "only_there": 4.0}
+    frame = replace(frame, rows=tuple(replace(row, evaluation=own) for row in frame.rows))
+    for metric, score in own.items():
+        scored, _ = group_scores(frame, metric=metric, at=None)
+        assert scored[0].scores.tolist() == [score]
+
+
+def labelled(folder, *, kind="study", of="", variant="shipped", **given):
+    labels = {kind: of or folder.name, "variant": variant}
+    return write_seeds(folder, [1, 2], job={"labels": labels}, **given)
+
+
+def test_find_runs_variants_of_one_name_in_several_folders_stay_apart(tmp_path):
+    old, new = (labelled(tmp_path / name / "x").parent for name in ("old", "new"))
+    labelled(tmp_path / "new" / "y", variant="other")
+    assert names([old, new]) == ["old/shipped", "new/shipped", "other"]
+    assert names([old]) == ["shipped"]
+    runs = [tmp_path / "new" / "x" / f"seed{seed}" for seed in (0, 1)]
+    assert names(runs) == ["shipped"]  # each a folder that is named, but none with runs in it
+
+
+def test_find_runs_variants_of_one_name_in_several_studies_stay_apart(tmp_path):
+    labelled(tmp_path / "all" / "a", kind="sweep", of="first")
+    labelled(tmp_path / "all" / "b", kind="sweep", of="second")
+    labelled(tmp_path / "all" / "c", kind="sweep", of="second", variant="trial 3")
+    assert names([tmp_path / "all"]) == ["first/shipped", "second/shipped", "trial 3"]
+    labelled(tmp_path / "more" / "a", kind="sweep", of="third")
+    assert names([tmp_path / "all", tmp_path / "more"]) == [
+        "all/first/shipped",
+        "all/second/shipped",
+        "trial 3",
+        "more/shipped",
+    ]
+
+
+def test_find_runs_newest_run_of_a_seed_by_time_not_text(tmp_path):
+    write_seeds(tmp_path / "a" / "earlier", [1], created="2026-11-01T23:30:00+09:00")
+    write_seeds(tmp_path / "a" / "later", [2], created="2026-11-01T15:30:00+00:00")
+    for unknown in ("", "yesterday", "0001-01-01T00:00:00"):
+        name = f"unknown{len(unknown)}"
+        write_seeds(tmp_path / "a" / name, [3], created=unknown)
+    frame, _ = find_runs([tmp_path / "a", write_seeds(tmp_path / "b", [1])])
+    assert [run.path.parent.name for run in frame.where(group="a").runs] == ["later"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "share"),
+    [
+        ("success_rate", True),
+        ("success_any_rate", True),
+        ("low/goal_share", True),
+        ("low/option_share/0", True),
+        ("collection/waiting_share", True),
+        ("learning_rate", False),
+        ("train/learning_rate", False),
+        ("heart_rate", False),
+        ("reward_mean", False),
+    ],
+)
+def test_is_share_of_known_metrics(metric, share):
+    assert is_share(metric) == share
+    assert bounds_of(metric, [0.0, 1.0]) == ((0, 1) if share else (-np.inf, np.inf))
+    assert bounds_of(metric, [0.5], [3.0]) == (-np.inf, np.inf)

@@ -8,7 +8,7 @@ import pytest
 
 from coach_rl.extensions.studies.scores import later_evaluations, read_scores, runs_below
 from coach_rl.runs.lock import LOCK
-from tests.extensions.studies.written_runs import LOG, SUMMARY, write_run
+from tests.extensions.studies.written_runs import LOG, SUMMARY, record, write_run
 
 
 def test_read_scores_finished_run(tmp_path):
@@ -32,6 +32,30 @@ def test_read_scores_finished_run(tmp_path):
     assert (run.best("reward_mean"), run.last("reward_mean")) == (-1.0, -2.0)
     assert run.last("success_rate") == 1.0
     assert (run.best("nothing"), run.last("nothing")) == (None, None)
+
+
+def test_read_scores_final_has_what_only_the_log_has(tmp_path):
+    scalars = {"reward_mean": -9.0, "length_mean": 70.0, "reward_iqm_low": -5.0}
+    log = LOG + record(
+        "final_evaluation",
+        3000,
+        {f"final_evaluation/{name}": of for name, of in {**scalars, "reward_mean/b": 4.0}.items()},
+    )
+    summary = {**SUMMARY, "env_steps": 3000}
+    final = read_scores(write_run(tmp_path / "old", log=log, summary=summary)).final
+    assert final["reward_mean"] == -2.0  # the summary's
+    assert (final["length_mean"], final["reward_iqm_low"], final["reward_mean/b"]) == (70, -5, 4)
+    own = {**SUMMARY["evaluation"], "length_mean": 71.0, "reward_mean/b": 5.0}
+    summary = {**summary, "evaluation": own}
+    final = read_scores(write_run(tmp_path / "new", log=log, summary=summary)).final
+    assert (final["length_mean"], final["reward_mean/b"]) == (71, 5)
+    assert "b" not in final
+    summary = {**summary, "env_steps": 4000}  # of a later evaluation
+    assert (
+        "reward_iqm_low"
+        not in read_scores(write_run(tmp_path / "other", log=log, summary=summary)).final
+    )
+    assert read_scores(write_run(tmp_path / "stopped", log=log)).final == {}
 
 
 @pytest.mark.parametrize("name", ["levels", "stack"])

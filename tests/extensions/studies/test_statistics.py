@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from coach_rl.extensions.studies.statistics import (
+    SAME_MIDDLE,
     band,
     clopper_pearson,
     difference,
@@ -282,6 +283,21 @@ def test_difference_equal_scores_needs_seeds_and_episodes():
     assert not clear(5, 0.5, None)  # returns
     assert not clear(4, 0.95, 20)  # each failed once: Newcombe's interval holds 0 ...
     assert clear(4, 0.95, 100)  # ... and doesn't with five times as many episodes
+
+
+def test_difference_equal_middle_half_is_no_group_of_equal_seeds():
+    # Every resample of so many seeds has the same interquartile mean.
+    scores, baseline = [0.0] * 6 + [1.0] * 94, [1.0] * 94 + [0.0] * 6
+    below = [0.5] * 100
+    counts = ([20] * 100, [20] * 100)
+    assert standard_error(scores, interquartile_mean) == 0
+    for other in (baseline, below):
+        found = difference(scores, other, episodes=counts)
+        assert (found.low, found.of_episodes, found.is_clear) == (None, None, False)
+        assert found.reason == SAME_MIDDLE
+    alone = estimate(scores, episodes=counts[0])
+    assert (alone.low, alone.equal, alone.reason) == (None, None, SAME_MIDDLE)
+    assert difference([1.0] * 100, below, episodes=counts).is_clear
 
 
 def test_difference_one_group_without_spread_uses_the_spread_of_the_other():

@@ -105,6 +105,26 @@ def test_best_point_is_of_the_mean_over_seeds():
     assert cells(text, "a | 8")["last"] == "4.0"
 
 
+def test_scores_where_no_evaluation_has_all_seeds_leave_the_best_empty():
+    nan = float("nan")
+    runs = [Run("a", 1, 0.0, curve=(nan, 3.0)), Run("a", 2, 1.0, curve=(1.0, nan))]
+    line = cells(report(study_of(A), runs), "a")
+    assert (line["best point"], line["at step"], line["mean"]) == ("", "", "0.5 ± 0.7")
+    runs[0] = Run("a", 1, 0.0, curve=(2.0, 3.0))
+    line = cells(report(study_of(A), runs), "a")
+    assert (line["best point"], line["at step"]) == ("1.5 ± 0.7", "50")
+    assert "nan" not in report(study_of(A), runs)
+
+
+def test_curve_of_two_evaluations_at_one_step_has_the_later():
+    runs = [Run("a", seed, 0.0, curve=(9.0, 1.0, 2.0), steps=200) for seed in (1, 2)]
+    for run in runs:
+        steps = replace(run.scores.curve, steps=np.array([100, 100, 200]))
+        run.scores = replace(run.scores, curve=steps)
+    line = cells(report(study_of(A), runs), "a")
+    assert (line["best point"], line["at step"]) == ("2.0 ± 0.0", "200")
+
+
 def test_tail_is_the_mean_of_the_last_twenty_evaluations_of_forty():
     long = Run("a", 1, 0.0, curve=(*[0.0] * 20, *[1.0] * 10, *[2.0] * 10))
     assert cells(report(study_of(A), [long]), "a")["tail"] == "1.5"

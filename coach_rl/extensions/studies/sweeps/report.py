@@ -6,7 +6,12 @@ from pathlib import Path
 
 from coach_rl.configuration.strict_json import write_text
 from coach_rl.extensions.studies.comparison import Comparison, score_table
-from coach_rl.extensions.studies.statistics import CONFIDENCE, NO_SPREAD, difference_text
+from coach_rl.extensions.studies.statistics import (
+    CONFIDENCE,
+    NO_SPREAD,
+    SAME_MIDDLE,
+    difference_text,
+)
 from coach_rl.extensions.studies.sweeps.fresh_seeds import SHIPPED
 from coach_rl.extensions.studies.sweeps.search import SweepResult
 from coach_rl.extensions.studies.sweeps.search_space import format_space
@@ -41,13 +46,14 @@ def conclusion(result: SweepResult) -> str:
             "by merit: nothing was trained from fresh seeds."
         )
     best = result.winner
-    if best is None or best.difference.reason not in ("", NO_SPREAD):
+    if best is None or best.difference.reason not in ("", NO_SPREAD, SAME_MIDDLE):
         return f"Too few runs from fresh seeds have a score to compare a trial with {SHIPPED}."
     verdict = result.verdict(best)
     unclear = "" if best.difference.is_clear else ": no difference is established"
+    end = ", so the shipped setting is the best" if result.is_shipped_best else ""
     return (
         f"On fresh seeds {best.group} {verdict} the shipped setting{unclear} ({best.metric} "
-        f"{_with_interval(best)}, over {best.difference.seeds[0]} fresh seeds each)."
+        f"{_with_interval(best)}, over {best.difference.seeds[0]} fresh seeds each){end}."
     )
 
 

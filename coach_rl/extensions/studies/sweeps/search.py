@@ -42,7 +42,7 @@ class SweepResult:
     trials: tuple["FrozenTrial", ...]
     """All of them, by number."""
     best: tuple["FrozenTrial", ...]
-    """Those that are done, the best first."""
+    """Those that are done, the best first, without repetitions of an earlier one."""
     importances: Mapping[str, float]
     """The weight of each setting, in shares of 1; empty where there are too few trials."""
     fresh: FreshSeeds | None
@@ -58,14 +58,20 @@ class SweepResult:
     def recommended(self) -> str:
         """The best setting on fresh seeds, or else of the trials, as `-cp` takes it.
 
+        Where the shipped setting is the best, only the changes that all runs had are left, if any.
         The length of the sweep's runs is left out, since trials are often shorter than a run that
         trains to the end.
         """
         best = drawn_overrides(self.best[0].params)
         if self.fresh is not None and self.winner is not None:
-            best = self.fresh.settings[self.winner.group]
+            best = {} if self.is_shipped_best else self.fresh.settings[self.winner.group]
         common = {name: of for name, of in self.sweep.overrides.items() if name not in _LENGTH}
         return format_overrides({**common, **best})
+
+    @property
+    def is_shipped_best(self) -> bool:
+        """True if even the best trial loses to the shipped setting on fresh seeds."""
+        return self.winner is not None and self.verdict(self.winner) == "loses to"
 
     def verdict(self, comparison: Comparison) -> Literal["beats", "ties with", "loses to"]:
         """The result of a trial on fresh seeds; it ties where no difference is established."""

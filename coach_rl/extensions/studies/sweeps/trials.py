@@ -97,9 +97,15 @@ class Trials:
         return [trial for trial in self.all() if not trial.state.is_finished()]
 
     def best(self) -> list["FrozenTrial"]:
-        """The trials that are done, the best first; of equal ones the earlier."""
-        done = [trial for trial in self.all() if trial.state.name == "COMPLETE"]
-        return sorted(done, key=lambda trial: -self.metric.sign * (trial.value or 0.0))
+        """The trials that are done, the best first; of equal ones the earlier.
+
+        Those that repeat an earlier one, and have its result, are left out.
+        """
+        done: dict[frozenset[tuple[str, Any]], FrozenTrial] = {}
+        for trial in self.all():
+            if trial.state.name == "COMPLETE":
+                done.setdefault(frozenset(trial.params.items()), trial)
+        return sorted(done.values(), key=lambda trial: -self.metric.sign * (trial.value or 0.0))
 
     def begin(self) -> "FrozenTrial | None":
         """Begin a trial and hold it, or end it as the earlier one that tries the same.
@@ -174,14 +180,16 @@ class Trials:
         """The part of each setting in whether a trial is among the best, in shares of 1.
 
         By PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255), the best being five trials or a
-        tenth, whichever is more. Empty where fewer than ten trials are done.
+        tenth, whichever is more. Empty where fewer than ten different trials are done.
         """
-        done = len(self.best())
-        if done < 10:
+        done = sorted(self.best(), key=lambda trial: trial.number)
+        if len(done) < 10:
             return {}
+        study = self._optuna.create_study(direction=self._direction)
+        study.add_trials(done)
         importance = self._optuna.importance
-        evaluator = importance.PedAnovaImportanceEvaluator(target_quantile=max(0.1, 5 / done))
-        return dict(importance.get_param_importances(self._study, evaluator=evaluator))
+        evaluator = importance.PedAnovaImportanceEvaluator(target_quantile=max(0.1, 5 / len(done)))
+        return dict(importance.get_param_importances(study, evaluator=evaluator))
 
     def close(self) -> None:
         """Release the trials that are held, which others may take over."""

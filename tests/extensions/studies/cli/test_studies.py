@@ -1,5 +1,6 @@
 """`coach study`: a study run, extended, watched and reported from the command line."""
 
+import json
 import re
 from pathlib import Path
 
@@ -144,6 +145,28 @@ def test_report_compare_and_plot_take_the_study_file(capsys):
     capsys.readouterr()
     assert main(["report", "walks.py"]) == 0
     assert "missing:    2 of 6 runs" in capsys.readouterr().out
+
+
+def test_compare_and_plot_score_a_study_by_the_evaluations_of_its_report(capsys):
+    edit("seeds=(1, 2)", "seeds=(1,)")
+    edit("steps=60", "steps=60, episodes=3")
+    assert coach("run", "walks.py", "--plain", "--jobs", "2", "-ntb") == 0
+    for folder in made():
+        for number, options in enumerate(({"sampling": True}, {"overrides": {"a": 1}}, {})):
+            later = {"environment_steps": 60, **options}
+            scalars = {"evaluation/reward_mean": 777.0, "evaluation/episodes": 9 + number}
+            text = json.dumps({**later, "scalars": scalars})
+            (folder / "evaluations" / f"later_{number}.json").write_text(text)
+    capsys.readouterr()
+    assert main(["compare", "walks.py"]) == 0
+    said = capsys.readouterr().out
+    assert "reward_mean of the evaluation over 3 episodes after training" in said
+    assert "777" not in said
+    assert main(["plot", "walks.py", "--to", "pictures"]) == 0
+    assert "777" not in Path("pictures/runs.csv").read_text()
+    capsys.readouterr()
+    assert main(["compare", "walks.py", "--at", "afterwards"]) == 0
+    assert "777" in capsys.readouterr().out
 
 
 def test_docstring_is_the_question_where_none_is_given(capsys):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -130,6 +131,18 @@ def test_sweep_repeated_trial_not_run(tmp_path):
     assert len(executor.given) <= 2
 
 
+def test_sweep_confirms_different_settings_only(tmp_path):
+    executor = Here()
+    search = {"search": "learning_rate=choice(0.1, 0.2)"}
+    result = run_sweep(walks(tmp_path, confirmed=3, fresh_seeds=2, **search), executor)
+    assert len(result.trials) == 8
+    assert [trial.params["learning_rate"] for trial in result.best] in (
+        ["0.1", "0.2"],
+        ["0.2", "0.1"],
+    )
+    assert len(result.fresh.settings) == 3  # with the shipped one
+
+
 def test_metric_of_best_checkpoint(tmp_path):
     overrides = {"checkpoints.best_of": "reward_std", "checkpoints.best_is": "smallest"}
     result = run_sweep(walks(tmp_path, trials=2, overrides=overrides), Here())
@@ -168,12 +181,19 @@ def test_sweep_conclusion_sentence(tmp_path, scores, best, verdict):
     scored = [Scored(group=name, level="", runs=(), scores=of) for name, of in groups.items()]
     compared = compare(scored, "shipped", metric="reward_mean")
     result = SweepResult(
-        sweep=walks(tmp_path),
+        sweep=walks(tmp_path, overrides={"discount": 0.9, "steps": 9}),
         space={},
         metric=Metric(name="reward_mean", best=best),
         trials=(),
-        best=("any",),
+        best=(SimpleNamespace(params={"learning_rate": 0.5}),),
         importances={},
-        fresh=FreshSeeds(settings={}, scored=tuple(scored), comparisons=tuple(compared)),
+        fresh=FreshSeeds(
+            settings={"shipped": {}, "trial 0": {"learning_rate": 0.5}},
+            scored=tuple(scored),
+            comparisons=tuple(compared),
+        ),
     )
     assert f"trial 0 {verdict} the shipped setting" in conclusion(result)
+    is_lost = verdict == "loses to"
+    assert result.recommended == ("discount=0.9" if is_lost else "discount=0.9; learning_rate=0.5")
+    assert conclusion(result).endswith("so the shipped setting is the best.") == is_lost

@@ -182,6 +182,21 @@ def test_trials_importances(opened):
     assert shares["learning_rate"] > 0.5
 
 
+def test_trials_best_and_importances_leave_out_repetitions(opened):
+    trials = opened("learning_rate=choice(1e-4, 3e-4, 1e-3)", trials=20)
+    values = {"0.0001": 1.0, "0.0003": 2.0, "0.001": 3.0}
+    while trial := trials.begin():
+        if not trial.state.is_finished():
+            trials.conclude(trial.number, value=values[trial.params["learning_rate"]])
+    assert len(trials.all()) == 20
+    assert [trial.value for trial in trials.best()] == [3.0, 2.0, 1.0]
+    numbers = [trial.number for trial in trials.best()]
+    assert numbers == [
+        min(each.number for each in trials.all() if each.value == value) for value in (3, 2, 1)
+    ]
+    assert trials.importances() == {}  # of three different trials
+
+
 def test_trials_damaged_journal_error(opened, tmp_path):
     trials = opened()
     finish(trials, trials.begin())
