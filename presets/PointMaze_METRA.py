@@ -49,7 +49,7 @@ class Panel(RunPanel):
     num_envs: int = 32
     steps: int = 20_000
     entropy: float = -1.0
-    """Target entropy of SAC in nats."""
+    """Target entropy of SAC in nats. A choice among DIAYN's skills has SAC's own."""
     batch: int = 128
     """Transitions per gradient step."""
     updates_per_step: float = 0.25
@@ -118,7 +118,12 @@ def graph_manager(panel: Panel) -> rl.GraphManager:
             )
         per_decision = panel.updates_per_step * panel.horizon
         learning = replace(sac.learning, updates_per_step=per_decision, learning_starts=panel.batch)
-        algorithm = replace(sac.algorithm, discount=sac.algorithm.discount**panel.horizon)
+        is_discrete = isinstance(low.goal_space, rl.OptionSpace)
+        algorithm = replace(
+            sac.algorithm,
+            discount=sac.algorithm.discount**panel.horizon,
+            target_entropy=None if is_discrete else panel.entropy,
+        )
         top = replace(top, agent=replace(sac, algorithm=algorithm, learning=learning))
         low = replace(low, horizon=panel.horizon, load=panel.skills, frozen=True)
     return hrl(

@@ -258,15 +258,12 @@ class ActionRequest:
         vars(changed).update(vars(self), observation=observation, greedy=greedy)
         return changed
 
-    def rows_of(self, index: Array) -> "ActionRequest":
+    def rows_of(self, index: Array) -> Self:
         """The request of some of its rows: their places in it, or a mask [R]."""
-        return ActionRequest(
-            rows=self.rows[index],
-            observation=take(self.observation, index),
-            starts=self.starts[index],
-            episode_start=self.episode_start[index],
-            greedy=self.greedy[index],
-        )
+        part = object.__new__(type(self))
+        for name, each in vars(self).items():
+            vars(part)[name] = take(each, index) if name == "observation" else each[index]
+        return part
 
 
 @dataclass(frozen=True, kw_only=True)

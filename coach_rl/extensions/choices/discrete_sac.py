@@ -6,6 +6,7 @@ docs/algorithms/sac.md lists every detail and its source.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -46,9 +47,9 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
 
     def __init__(self, params: SACAgentParameters, agent: OffPolicyAgent) -> None:
         space = agent.action_space
-        _require_discrete_settings(params, agent)
-        self.output_rules = agent.output_rules
         self.sizes = discrete_choices(space)
+        _require_discrete_settings(params, agent, self.sizes)
+        self.output_rules = agent.output_rules
         first = first_action(space).reshape(-1)
         self._first_actions = torch.from_numpy(first).to(agent.device)  # [D]
         seen, _, rng, normaliser = agent.network_arguments
@@ -148,8 +149,16 @@ class DiscreteSACLearner(SoftLearner[TransitionBatch]):
         return each - self._first_actions
 
 
-def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent) -> None:
-    """Raise `ConfigurationError` where settings are for actions in a Box."""
+def _require_discrete_settings(
+    params: SACAgentParameters, agent: OffPolicyAgent, sizes: Sequence[int]
+) -> None:
+    """Raise `ConfigurationError` where settings are for actions in a Box.
+
+    Args:
+        params: The settings.
+        agent: Whose.
+        sizes: Numbers of actions of each choice.
+    """
     plain = CriticParameters()
     given = {
         "greedy_candidates": params.greedy_candidates > 0,
@@ -162,4 +171,12 @@ def _require_discrete_settings(params: SACAgentParameters, agent: OffPolicyAgent
         raise ConfigurationError(
             f"agent '{agent.name}' acts in {agent.action_space}, and {found[0]} is for "
             "actions in a Box; leave it out"
+        )
+    target = params.algorithm.target_entropy
+    most = sum(map(math.log, sizes))
+    if target is not None and not 0 < target < most:
+        raise ConfigurationError(
+            f"agent '{agent.name}' acts in {agent.action_space}, where entropies lie between 0 and "
+            f"{most:.3g} nats, got algorithm.target_entropy={target}; set it between these, or "
+            "leave it out"
         )

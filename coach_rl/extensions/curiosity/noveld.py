@@ -46,6 +46,7 @@ class NovelDBonus(DistilledBonus):
         self._first = np.zeros(0, np.bool_)
 
     def begin(self, rows: IntArray) -> None:
+        super().begin(rows)
         self.visits.begin(rows)
 
     def novelty(self, before: Observation, after: Observation) -> FloatArray:

@@ -9,7 +9,7 @@ from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import require
 from coach_rl.core.parameter_classes import parameter_class
 from coach_rl.core.ranges import NonNegative
-from coach_rl.core.records import Action, FloatArray, Observation, Outcome
+from coach_rl.core.records import Action, FloatArray, IntArray, Observation, Outcome
 from coach_rl.core.saved import SavedNames
 from coach_rl.extensions.curiosity.distillation import (
     Distillation,
@@ -67,6 +67,10 @@ class DistilledBonus(EpisodeBonus):
         self.distillation = Distillation(params, context, type(params).__name__)
         self.returns = ScaledReturns(context.num_envs, params.discount)
         self._signals = context.signals
+        self._begun = np.zeros(context.num_envs, np.bool_)  # until the next call
+
+    def begin(self, rows: IntArray) -> None:
+        self._begun[rows] = True
 
     def __call__(self, before: Observation, action: Action, outcome: Outcome) -> FloatArray:
         """The bonus of decisions, [R]; 0 while observations initialise its scale."""
@@ -77,7 +81,7 @@ class DistilledBonus(EpisodeBonus):
             self.returns.update(outcome.rows, novelty)
             self._signals.note("novelty", novelty)
             bonus = self._factor() * novelty
-        self.distillation.observe(outcome.observation)
+        self.distillation.observe(self._unobserved(before, outcome))
         return bonus
 
     def refreshed(self, batch: TransitionBatch) -> TransitionBatch:
@@ -99,6 +103,16 @@ class DistilledBonus(EpisodeBonus):
     def counted_in(self, batch: TransitionBatch) -> Any:
         """The same of those in a batch, [B]."""
         return 1.0
+
+    def _unobserved(self, before: Observation, outcome: Outcome) -> Observation:
+        """Observations that decisions led to, behind those that episodes began with."""
+        begun = self._begun[outcome.rows]
+        self._begun[outcome.rows] = False
+        after = outcome.observation
+        if not begun.any():
+            return after
+        keys = self.distillation.keys
+        return {key: np.concatenate([before[key][begun], after[key]]) for key in keys}
 
     def _factor(self) -> float:
         """Factor from novelty to the bonus; 0 while its scale is not known."""

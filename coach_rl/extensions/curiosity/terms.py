@@ -27,7 +27,7 @@ from coach_rl.extensions.curiosity.streams import RewardStream
 from coach_rl.memories.transition_batch import TransitionBatch
 
 _BEGINS = "bonus/begins"
-"""Name of marks of rows whose episode began with the open decision."""
+"""Name of marks of rows whose real episode began with the open decision."""
 
 
 class EpisodeBonus(Saved):
@@ -104,7 +104,9 @@ class EpisodeBonusTerms(RewardTerms):
         return {_BEGINS: np.zeros(num_rows, np.bool_)}
 
     def begin(self, row_state: AnyAgentRows, request: ActionRequest) -> None:
-        row_state.filters[_BEGINS][request.rows[request.episode_start]] = True
+        # Where others act in its rows, an episode begins to the agent whenever it takes over.
+        begins = getattr(request, "real", request.episode_start)
+        row_state.filters[_BEGINS][request.rows[begins]] = True
 
     def reward(
         self, row_state: AnyAgentRows, outcome: Outcome, reward: FloatArray, *, learn: bool

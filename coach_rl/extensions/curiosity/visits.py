@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 
 import numpy as np
-from gymnasium import spaces
 
 from coach_rl.core.agents import AgentContext
 from coach_rl.core.errors import ConfigurationError, SpaceError
@@ -36,10 +35,11 @@ class VisitedParameters:
     """Name of an observation entry or, as `infos/<name>`, of an info; or a function of
     observations. None: everything observed but the level's goal or option."""
     elements: NonEmpty[tuple[NonNegative[int], ...]] | None = None
-    """Elements of the flattened entry that count, such as the position alone; None: all."""
+    """Elements of the flattened entry that count, such as the position alone; None: all. They need
+    a `key`."""
     cell: Positive[float] | NonEmpty[tuple[Positive[float], ...]] | None = None
-    """Side of a grid's cells, one for all elements or one for each: numbers are divided by it and
-    rounded down. None: they count as they are."""
+    """Side of a grid's cells, one for all elements or, with a `key`, one for each: numbers are
+    divided by it and rounded down. None: they count as they are."""
 
 
 class Visits:
@@ -62,6 +62,12 @@ class Visits:
         self._begun = np.ones(context.num_envs, np.bool_)
         space = context.spaces.observation
         self._keys = tuple(key for key in space.spaces if key not in DIRECTIVE_KEYS)
+        self._is_checked = False
+        if params.key is None and (params.elements is not None or isinstance(params.cell, tuple)):
+            raise ConfigurationError(
+                f"{self._owner} counts elements {params.elements} in cells of {params.cell}, of no "
+                f"one entry; set `key` to one of {', '.join(self._keys)}"
+            )
         if isinstance(params.key, str) and not params.key.startswith(INFO):
             if params.key not in space.spaces:
                 raise SpaceError(
@@ -69,7 +75,7 @@ class Visits:
                     f"{', '.join(space.spaces)}; set `key` to one of these, or to 'infos/<name>'"
                 )
             self._keys = (params.key,)
-            self._check_elements(space.spaces[params.key])
+            self._check_elements("an observation", space.spaces[params.key].shape)
 
     def begin(self, rows: IntArray) -> None:
         """Forget the visits of rows [R], whose episodes begin."""
@@ -130,8 +136,10 @@ class Visits:
         key = self._params.key
         if callable(key):
             parts = [np.asarray(key(dict(shown)))]
+            self._check_elements("a function's result", parts[0].shape[1:])
         elif isinstance(key, str):
             parts = [self._entry(shown, key)]
+            self._check_elements("an info", parts[0].shape[1:])
         else:
             parts = [shown[each] for each in self._keys]
         return np.concatenate([self._bytes(each) for each in parts], axis=1)
@@ -156,18 +164,26 @@ class Visits:
             flat = flat + flat.dtype.type(0)  # -0 and 0 are equal
         return np.ascontiguousarray(flat).view(np.uint8).reshape(len(values), -1)
 
-    def _check_elements(self, space: spaces.Space[object]) -> None:
-        """Raise `SpaceError` where elements or cells are not those of the entry that is counted."""
-        size = int(np.prod(space.shape or ()))
+    def _check_elements(self, what: str, shape: tuple[int, ...] | None) -> None:
+        """Raise `SpaceError` where elements or cells are not those of what is counted.
+
+        Args:
+            what: What it is, for the message.
+            shape: Its shape; that of an info or a function's result counts at its first use.
+        """
+        if self._is_checked:
+            return
+        size = int(np.prod(shape or ()))
         elements = self._params.elements or range(size)
         cell = self._params.cell
         if max(elements, default=0) >= size or (
             isinstance(cell, tuple) and len(cell) != len(elements)
         ):
             raise SpaceError(
-                f"{self._owner} counts elements {self._params.elements} in cells of {cell}, of an "
-                f"observation of {size}; set `elements` to some of these, and a cell for each"
+                f"{self._owner} counts elements {self._params.elements} in cells of {cell}, of "
+                f"{what} of {size}; set `elements` to some of these, and a cell for each"
             )
+        self._is_checked = True
 
 
 def owner_of(name: str, context: AgentContext) -> str:

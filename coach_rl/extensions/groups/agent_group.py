@@ -13,6 +13,8 @@ calls of `core.agents.Agent` for the rows in which it has a part.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from gymnasium import spaces
@@ -20,7 +22,7 @@ from gymnasium import spaces
 from coach_rl.core.agents import AgentContext, AgentParameters, AnyAgent
 from coach_rl.core.discrete_actions import mask_key
 from coach_rl.core.errors import ConfigurationError, SpaceError, UnknownNameError, require
-from coach_rl.core.infos import REWARD, TERMINATED, TRUNCATED, agent_info
+from coach_rl.core.infos import REWARD, TERMINATED, TRUNCATED, Over, agent_info
 from coach_rl.core.parameter_classes import LearnerParameters, parameter_class, require_printable
 from coach_rl.core.ranges import NonEmpty, UnitInterval
 from coach_rl.core.spaces import EnvironmentSpaces, Space
@@ -123,7 +125,8 @@ class AgentGroupParameters(LearnerParameters):
     """Chooses who acts in each row: `Turns`, `EnvironmentTurns` or `SelectedTurns`. Keys of those
     that don't act hold a filler. None: all of them act at every decision."""
     discount: UnitInterval = 1.0
-    """Discount per simulator step of the rewards that are added up until a member acts again."""
+    """Discount per simulator step of the rewards that are added up until a member acts again; 1
+    where all act at every decision."""
     name: NonEmpty[str] = "group"
     """The group's name where it is spoken of as one agent."""
 
@@ -132,6 +135,11 @@ class AgentGroupParameters(LearnerParameters):
         require(
             len(set(names)) == len(names),
             f"the members of group '{self.name}' need different names, got {names}",
+        )
+        require(
+            self.arbiter is not None or self.discount == 1.0,
+            f"group '{self.name}' has discount={self.discount:g}, which is for rewards from one "
+            "turn of a member to its next, and no arbiter; leave it out, or set the arbiter",
         )
         for member in self.members:
             require_printable(member.shares, "GroupMember.shares")
@@ -170,19 +178,37 @@ class AgentGroupParameters(LearnerParameters):
         return tuple(key for own in keys for key in own if key is not None)
 
     def obstacle_to_learning(self, *, num_envs: int, steps: int, heatup: int) -> str | None:
-        """That of the first member with one; each decision counts for an agent that is shared."""
-        names = [member.agent_name for member in self.members]
-        for member in self.members:
-            learner = _named(member.agent, member.agent_name)
+        """That of the first member with one, or else of the agent that selects them.
+
+        Each decision counts for an agent that is shared. One that acts in turn makes some of them.
+        """
+        asked = [
+            (_named(member.agent, member.agent_name), self._share(member.agent_name))
+            for member in self.members
+        ]
+        chooser: Any = getattr(self.arbiter, "agent", None)
+        asked.append((chooser, Fraction(1, getattr(self.arbiter, "every", 1))))
+        for learner, share in asked:
             if not isinstance(learner, LearnerParameters):
                 continue
-            times = names.count(member.agent_name) if self.arbiter is None else 1
             obstacle = learner.obstacle_to_learning(
-                num_envs=num_envs, steps=steps * times, heatup=heatup * times
+                num_envs=num_envs, steps=ceil(steps * share), heatup=int(heatup * share)
             )
             if obstacle is not None:
                 return obstacle
         return None
+
+    def _share(self, name: str) -> Fraction:
+        """The most decisions that an agent of that name makes for each decision of the group."""
+        agents = {member.agent.name: member.agent_name for member in self.members}
+        if self.arbiter is None:
+            return Fraction([*agents.values()].count(name))
+        order = getattr(self.arbiter, "order", None)
+        if order is None or any(self.own_ends.values()):  # others leave their turns to it
+            return Fraction(1)
+        turns = [agents.get(each) == name for each in order or agents]
+        # A short episode is over before its round is.
+        return max(Fraction(sum(turns[:count]), count) for count in range(1, len(turns) + 1))
 
     def build(self, context: AgentContext) -> "AgentGroup":
         """The group.
@@ -191,7 +217,11 @@ class AgentGroupParameters(LearnerParameters):
             UnknownNameError: A member names a key that the level does not have.
             SpaceError: The action has no keys, or one that belongs to no member or to two, or a
                 member cannot serve its part.
+            ConfigurationError: A member acts in turn and is a group itself, in which there are
+                rewards that would have to be discounted.
         """
+        if self.arbiter is not None:
+            context = replace(context, decision_infos=self._infos_over_turns(context))
         whole = context.spaces
         action = by_part(whole.action)
         is_whole = all(member.actions is None for member in self.members)
@@ -256,6 +286,24 @@ class AgentGroupParameters(LearnerParameters):
             discount=self.discount,
         )
 
+    def _infos_over_turns(self, context: AgentContext) -> dict[str, Over]:
+        """The rules for infos from one turn to the next, those of inner members among them."""
+        rules = dict(context.decision_infos)
+        for member in self.members:
+            for own in _inner_members(member.agent):
+                if own.reward is not None and self.discount != 1.0:
+                    raise ConfigurationError(
+                        f"member '{own.agent.name}' of '{member.agent.name}', which acts in turn, "
+                        f"has a reward of its own, '{own.reward}', and sums of infos are not "
+                        f"discounted, got discount={self.discount:g}; set discount=1, or make it "
+                        f"a member of '{self.name}'"
+                    )
+                if own.reward is not None:
+                    rules[own.reward] = "sum"
+                ends = filter(None, (own.terminated, own.truncated))
+                rules |= dict.fromkeys(ends, "maximum")
+        return rules
+
     def _parts(self, space: spaces.Dict) -> list[ActionPart]:
         """Each member's part of the action; every key belongs to a member, or to exactly one."""
         if self.arbiter is None and WHOLE in space.spaces:
@@ -291,6 +339,13 @@ class AgentGroupParameters(LearnerParameters):
                 "add a GroupMember for it"
             )
         return parts
+
+
+def _inner_members(agent: object) -> list[GroupMember]:
+    """The members of a group, and those of the groups in it and in the agents of skills."""
+    own = agent.members if isinstance(agent, AgentGroupParameters) else ()
+    agents = (*(each.agent for each in own), *getattr(agent, "agents", ()))
+    return [*own, *(inner for each in agents for inner in _inner_members(each))]
 
 
 def _observed(

@@ -54,7 +54,7 @@ class ArbiterDecision(TurnDecision):
         if isinstance(arbiter, Order):
             place = state[f"{prefix}place"]
             order = torch.from_numpy(arbiter.order)
-            place = torch.where(request.episodes, 0, place)
+            place = torch.where(self.real_starts(request), 0, place)
             if request.over is not None:  # the first from there on whose member is not over
                 following = order[(place[:, None] + torch.arange(len(order))) % len(order)]
                 plays = ~request.over.gather(1, following)  # [R, L]

@@ -28,7 +28,7 @@ from coach_rl.core.spaces import Space
 from coach_rl.extensions.groups.arbiters import Arbiter
 from coach_rl.extensions.members.member_agents import MemberRows, OneOfMembers
 from coach_rl.extensions.members.members import AgentView, BoundMember, MemberIndex
-from coach_rl.extensions.members.requests import SWITCHED
+from coach_rl.extensions.members.requests import SWITCHED, real_starts
 
 
 @dataclass(kw_only=True)
@@ -285,7 +285,8 @@ class TurnGroup(OneOfMembers):
         each = self._deciding[-1]
         starts = self._starts(row_state, request, number)
         view = AgentView([MemberIndex(number, each, np.arange(len(starts)))], len(starts))
-        own = view.request(request, starts, starts & request.episode_start)
+        first = starts & request.episode_start
+        own = view.request(request, starts, first, real_starts(request))
         chosen = self._chosen(view, own, request.rows, row_state, clock)
         if isinstance(chosen, dict) or ((chosen < 0) | (chosen >= number)).any():
             raise ActionError(
@@ -302,6 +303,7 @@ class TurnGroup(OneOfMembers):
         opened = row_state.opened
         rows = outcome.rows
         n = row_state.alive.shape[1]
+        self._pass_ends(row_state, outcome, ~opened.open[:, rows])
         numbers, places = opened.open[:, rows].nonzero()  # [D] each: members with open decisions
         reward = outcome.reward[places].astype(np.float64, copy=False)
         over = (outcome.terminated | outcome.truncated)[places]

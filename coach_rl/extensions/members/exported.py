@@ -33,6 +33,7 @@ class GroupDecision(Decision):
     def __init__(self, group: AgentGroup, place: Place) -> None:
         super().__init__()
         self._group = group
+        self._prefix = place.prefix
         self.members = nn.ModuleList()
         self._counts: list[dict[str, int]] = []
         for each in group.bound:
@@ -75,8 +76,10 @@ class GroupDecision(Decision):
             count = member.noise[kind]
             return None if noise is None else noise[:, begin[kind] : begin[kind] + count]
 
+        real = {f"{self._prefix}{each.name}/real": self.real_starts(request)}
         made: tuple[Chosen, Tensors] = member(
             request._replace(
+                state={**real, **request.state},
                 seen=each.seen(request.seen),
                 normal=drawn("normal", request.normal),
                 uniform=drawn("uniform", request.uniform),
@@ -85,6 +88,13 @@ class GroupDecision(Decision):
             )
         )
         return made
+
+    def real_starts(self, request: Request) -> Tensor:
+        """True where it decides for the first time in a real episode, [R].
+
+        To one of several agents episodes begin more often; these pass this on among its state.
+        """
+        return request.state.get(f"{self._prefix}real", request.episodes)
 
     def forward(self, request: Request) -> tuple[Chosen, Tensors]:
         """Actions [R, ...] by key, or in the Box or MultiDiscrete that the keys stand for."""
@@ -141,7 +151,8 @@ class TurnDecision(GroupDecision):
 
     def __init__(self, group: AgentGroup, place: Place) -> None:
         super().__init__(group, place)
-        self._prefix = place.prefix
+        # 1: a real episode has begun, and the member has not acted in it.
+        self.state[f"{place.prefix}unseen"] = (len(group.bound),), np.dtype(np.int64)
         # Counted from 1, as 0 stands for none.
         self.state[f"{place.prefix}latest"] = (), np.dtype(np.int64)
 
@@ -153,6 +164,14 @@ class TurnDecision(GroupDecision):
             turn = torch.where(at(request.over, turn), -1, turn)
         own, remembered = self.opened(request, turn)
         after |= remembered
+        unseen = (state[f"{self._prefix}unseen"] > 0) | self.real_starts(request)[:, None]
+        acts = torch.arange(unseen.shape[1]) == turn[:, None]
+        after[f"{self._prefix}unseen"] = (unseen & ~acts).to(torch.int64)
+        real = {
+            f"{self._prefix}{each.name}/real": unseen[:, number]
+            for number, each in enumerate(self._group.bound)
+        }
+        own = own._replace(state={**state, **real})
         after[f"{self._prefix}latest"] = turn + 1
         parts: Tensors = {}
         for number, each in enumerate(self._group.bound):

@@ -45,7 +45,7 @@ from coach_rl.extensions.members.requests import real_starts
 class MemberRows(Saved):
     """The row state of several agents in one stack of N environments."""
 
-    SAVED: ClassVar[SavedNames] = ("members",)
+    SAVED: ClassVar[SavedNames] = ("members", "unseen")
 
     members: dict[str, RowState]
     """Each agent's own row state, by the agent's name."""
@@ -55,6 +55,8 @@ class MemberRows(Saved):
     """[N] each: the same by the member's name, in the same memory."""
     latest: IntArray
     """[N] the number of the member that acted last; -1 where none has, or all act."""
+    unseen: BoolArray
+    """[K, N] a real episode has begun, and the member has not acted in it."""
     slots: dict[str, int]
     """Number of members that share each agent, by its name."""
 
@@ -121,8 +123,11 @@ class AgentGroup(Saved):
     Attributes:
         members: The agents by name.
         bound: The members.
+        is_inner: True if it acts for another group, which tells it of real episodes that begin, and
+            of ends that come while others act.
     """
 
+    is_inner = False
     SAVED: ClassVar[SavedNames] = (SavedAttribute("members", inline=True),)
     ROWS: ClassVar[type[MemberRows]] = GroupRows
     """The kind of row state."""
@@ -150,6 +155,10 @@ class AgentGroup(Saved):
         parts = [each.part for each in bound if each.part is not None]
         self.idle = {key: idle for part in parts for key, idle in part.idle.items()}
         """Filler actions [1, ...] by key."""
+        self._inner = {name: each for name, each in agents.items() if isinstance(each, AgentGroup)}
+        """Agents that are groups themselves, by name."""
+        for each in self._inner.values():
+            each.is_inner = True
         self._numbers = np.arange(len(bound))[:, None]  # [K, 1]
         self._may_end = any(each.has_own_end for each in bound)
 
@@ -168,6 +177,7 @@ class AgentGroup(Saved):
             "alive": alive,
             "playing": {each.name: own for each, own in zip(self.bound, alive, strict=True)},
             "latest": np.full(num_envs, -1, np.int64),
+            "unseen": np.zeros_like(alive),
             "slots": slots,
         }
 
@@ -180,8 +190,8 @@ class AgentGroup(Saved):
 
     def act(self, row_state: Any, request: ActionRequest, clock: Clock) -> Action:
         rows = request.rows
-        if self._may_end and np.count_nonzero(begins := real_starts(request)):
-            row_state.alive[:, rows[begins]] = True
+        if not self.is_inner and np.count_nonzero(begins := real_starts(request)):
+            self.begin_episodes(row_state, rows[begins])
         turns = self.turns(row_state, request, clock)
         starts = request.starts
         first = request.episode_start
@@ -191,13 +201,39 @@ class AgentGroup(Saved):
             row_state.latest[rows] = turns
         action: dict[str, Array] = {}
         for view in self._views(self._acting(row_state, rows, turns)):
-            own = view.request(request, starts, first)
+            index = view.flat_index(rows, row_state.unseen.shape[1])
+            own = view.request(request, starts, first, row_state.unseen.take(index))
+            row_state.unseen.put(index, False)
             chosen = self._chosen(view, own, rows, row_state, clock)
             self._write(action, view, chosen, len(rows))
         for key, idle in self.idle.items():
             if key not in action:
                 action[key] = idle.repeat(len(rows), 0)
         return whole_action(action, self.action_space)
+
+    def begin_episodes(self, row_state: Any, rows: IntArray) -> None:
+        """Note that real episodes begin in rows [R]: no member is over, and none has acted."""
+        row_state.alive[:, rows] = True
+        row_state.unseen[:, rows] = True
+        for name, group in self._inner.items():
+            slots = np.arange(row_state.slots[name])
+            own = (rows[:, None] * len(slots) + slots).reshape(-1)
+            group.begin_episodes(row_state.members[name], own)
+
+    def note_ends(self, row_state: Any, outcome: Outcome) -> None:
+        """Note whose own episodes are over by an outcome in which the group has no part."""
+        for number, each in enumerate(self.bound):
+            if each.has_own_end:
+                ended = np.logical_or(*each.ends(outcome))
+                row_state.alive[number, outcome.rows[ended]] = False
+        self._pass_ends(row_state, outcome, self._numbers >= np.zeros(len(outcome.rows)))
+
+    def _pass_ends(self, row_state: Any, outcome: Outcome, idle: BoolArray) -> None:
+        """Let the groups among the agents note ends where they have no open decision, [K, R]."""
+        for view in self._views(idle) if self._inner else ():
+            if view.agent in self._inner:
+                own, _ = view.outcome(outcome)
+                self._inner[view.agent].note_ends(row_state.members[view.agent], own)
 
     def _deciders(self, row_state: Any, rows: IntArray) -> Iterator[AgentView]:
         """The views of the agents that made the latest decisions of rows [R]."""
@@ -294,6 +330,7 @@ class AgentGroup(Saved):
         for name, agent in self.members.items():
             agent.restart_rows(row_state.members[name])
         row_state.alive[:] = True
+        row_state.unseen[:] = False
         row_state.latest[:] = -1
 
     @property
@@ -365,6 +402,12 @@ class OneOfMembers(AgentGroup):
 
     def _deciders(self, row_state: Any, rows: IntArray) -> Iterator[AgentView]:
         return self._views(self._acting(row_state, rows, row_state.latest[rows]))
+
+    def observe(self, row_state: Any, outcome: Outcome, clock: Clock) -> None:
+        super().observe(row_state, outcome, clock)
+        rows = outcome.rows
+        idle = ~self._acting(row_state, rows, row_state.latest[rows])
+        self._pass_ends(row_state, outcome, idle)
 
     def acting(self, row_state: Any, row: int) -> str:
         number = row_state.latest[row]

@@ -26,6 +26,7 @@ from coach_rl.core.records import (
     take,
 )
 from coach_rl.extensions.members.action_parts import WHOLE, ActionPart
+from coach_rl.extensions.members.requests import GraphRequest
 
 Index = IntArray | slice
 EVERY_ROW = slice(None)
@@ -162,22 +163,24 @@ class AgentView:
         """Positions of the agent's rows in the record, [D]."""
 
     def request(
-        self, request: ActionRequest, starts: BoolArray, episode_start: BoolArray
-    ) -> ActionRequest:
+        self, request: ActionRequest, starts: BoolArray, episode_start: BoolArray, real: BoolArray
+    ) -> GraphRequest:
         """The agent's request.
 
         Args:
             request: The group's.
             starts: Where the members' decisions continue no earlier ones, [R].
             episode_start: Where they are the first of an episode, [R].
+            real: Where the agent's are the first of a real episode, [D].
         """
         index = self.index
-        return ActionRequest(
+        return GraphRequest(
             rows=self.rows(request.rows),
             observation=self.seen(request.observation),
             starts=starts[index],
             episode_start=episode_start[index],
             greedy=request.greedy[index],
+            real=real,
         )
 
     def outcome(self, outcome: Outcome) -> tuple[Outcome, BoolArray | None]:

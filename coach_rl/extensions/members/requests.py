@@ -11,10 +11,10 @@ another level or to another goal."""
 
 @dataclass(frozen=True, kw_only=True)
 class GraphRequest(ActionRequest):
-    """The request of a level of a graph, in whose rows other levels may have acted."""
+    """The request of an agent in whose rows others may have acted: of a graph, or of a group."""
 
     real: BoolArray
-    """[R] the first decision of a real episode."""
+    """[R] the agent's first decision of a real episode."""
 
 
 def real_starts(request: ActionRequest) -> BoolArray:

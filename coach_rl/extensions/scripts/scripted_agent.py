@@ -17,7 +17,7 @@ from gymnasium import spaces
 from coach_rl.core.agents import AgentContext, RowState, TrainingReport
 from coach_rl.core.box_ranges import clipped_to_space
 from coach_rl.core.clock import Clock
-from coach_rl.core.discrete_actions import mask_key
+from coach_rl.core.discrete_actions import choice_sizes, mask_key
 from coach_rl.core.errors import ActionError, ConfigurationError, SpaceError, UnknownNameError, warn
 from coach_rl.core.goals import GOAL_KEY
 from coach_rl.core.parameter_classes import CodeNamingParameters, parameter_class
@@ -81,9 +81,17 @@ class UniformAgentParameters:
     """Observation key, if there is one, of which discrete actions are allowed."""
 
     def build(self, context: AgentContext) -> "UniformAgent":
-        """The agent; SpaceError where nothing can be drawn from its action space."""
+        """The agent; SpaceError where nothing can be drawn, or the mask is not of its actions."""
         space = context.spaces.action
-        key = mask_key(context.spaces.observation, self.action_mask, self.name, space)
+        observed = context.spaces.observation
+        key = mask_key(observed, self.action_mask, self.name, space)
+        wanted = sum(choice_sizes(space))
+        if key is not None and np.prod(observed[key].shape or ()) != wanted:
+            raise SpaceError(
+                f"agent '{self.name}' takes the observation '{key}' for its action mask, which has "
+                f"{wanted} entries for {space}: got {observed[key]}; correct it, or name another "
+                "key by action_mask=..., None for no mask"
+            )
         return UniformAgent(self.name, space, key)
 
 
@@ -121,6 +129,8 @@ class UniformAgent(ActingOnly):
         self._space = space
         self._size = uniform_size(space)
         self.mask_key = mask_key
+        self.own_keys = frozenset(() if mask_key is None else (mask_key,))
+        """The observation keys about its own choices."""
 
     def new_rows(self, num_envs: int, seed: int) -> UniformRows:
         noise = RowNoise(

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import torch
 from gymnasium import spaces
-from torch import Tensor
+from torch import Tensor, nn
 
 from coach_rl.agents.off_policy_agent import OffPolicyAgent
 from coach_rl.agents.sac_agent import (
@@ -24,6 +24,7 @@ from coach_rl.architectures.gradient_step import AdamParameters, Numbers, Object
 from coach_rl.architectures.hidden_states import require_memoryless
 from coach_rl.architectures.latent_network import LatentNetwork
 from coach_rl.architectures.network_wrapper import NetworkWrapper
+from coach_rl.architectures.observation_normaliser import Normalise, ObservationNormaliser
 from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, relu_torso
 from coach_rl.core.agents import AgentContext
@@ -75,23 +76,44 @@ class DIAYNAgentParameters(SACAgentParameters):
         )
 
     def build(self, context: AgentContext) -> OffPolicyAgent:
-        """The agent; ConfigurationError unless its level has options."""
+        """The agent; ConfigurationError unless its level has options that it alone rewards."""
         space = None if context.place.level is None else context.place.level.goal_space
         if not isinstance(space, OptionSpace) or space.count < 2:
             raise ConfigurationError(
                 f"agent '{self.name}' discriminates between options, and needs a level with "
                 f"goal_space=OptionSpace(count=K), K at least 2, got {space}"
             )
+        if OPTION_KEY not in context.spaces.observation.spaces:
+            raise ConfigurationError(
+                f"agent '{self.name}' discriminates between options, and '{OPTION_KEY}' is not "
+                f"among its observations {sorted(context.spaces.observation.spaces)}; let it "
+                "observe that, and act for all options"
+            )
+        if space.rewards:
+            raise ConfigurationError(
+                f"agent '{self.name}' makes the rewards of options itself, and OptionSpace.rewards "
+                f"has {len(space.rewards)} functions; leave them out, or use SACAgentParameters"
+            )
         make_learner = partial(DIAYNLearner, self)
         discount = self.algorithm.discount
-        return self.AGENT(self, context, discount=discount, make_learner=make_learner)
+        agent = self.AGENT(self, context, discount=discount, make_learner=make_learner)
+        if agent.stages.adds_to_reward:
+            raise ConfigurationError(
+                f"agent '{self.name}' makes its rewards itself, and a bonus adds to others, which "
+                "it does not learn from; leave out the bonus"
+            )
+        return agent
 
 
 class Discriminator(LatentNetwork):
     """q(z | s) as logits, [B, K]."""
 
     def __init__(
-        self, params: DiscriminatorParameters, space: spaces.Dict, rng: torch.Generator
+        self,
+        params: DiscriminatorParameters,
+        space: spaces.Dict,
+        rng: torch.Generator,
+        normaliser: ObservationNormaliser | None = None,
     ) -> None:
         part = space.spaces.get(params.key)
         if not isinstance(part, spaces.Box) or params.key == OPTION_KEY:
@@ -107,18 +129,25 @@ class Discriminator(LatentNetwork):
                 f"discriminator.elements {params.elements} do not all lie in observation "
                 f"'{params.key}' of {len(low)} elements"
             )
+        seen = spaces.Box(low[elements], high[elements], dtype=np.float32)
+        normalise: nn.Module = nn.Identity()
+        if normaliser is not None and params.key in normaliser.mean:
+            seen = spaces.Box(-normaliser.clip, normaliser.clip, (len(elements),), np.float32)
+            normalise = Normalise(normaliser, params.key)
         super().__init__(
             params.torso,
             key=params.key,
-            space=spaces.Box(low[elements], high[elements], dtype=np.float32),
+            space=seen,
             size=int(np.prod(space[OPTION_KEY].shape or ())),
             rng=rng,
         )
+        self.normalise = normalise
         self.register_buffer("elements", torch.tensor(elements), persistent=False)
 
     def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
         assert isinstance(self.elements, Tensor)
-        return super().forward({self.key: observation[self.key].flatten(1)[:, self.elements]})
+        normal: Tensor = self.normalise(observation[self.key])
+        return super().forward({self.key: normal.flatten(1)[:, self.elements]})
 
 
 class DIAYNLearner(SACLearner):
@@ -130,8 +159,8 @@ class DIAYNLearner(SACLearner):
     """
 
     def __init__(self, params: DIAYNAgentParameters, agent: OffPolicyAgent) -> None:
-        seen, _, weights_rng, _ = agent.network_arguments
-        network = Discriminator(params.discriminator, seen, weights_rng)
+        seen, _, weights_rng, normaliser = agent.network_arguments
+        network = Discriminator(params.discriminator, seen, weights_rng, normaliser)
         require_memoryless((network,), "the discriminator")
         self.discriminator = NetworkWrapper(network, device=agent.device)
         objective: Objective[SACBatch] = Objective(

@@ -6,7 +6,7 @@ docs/skills.md lists every detail and its source.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -26,7 +26,7 @@ from coach_rl.architectures.numpy_policy import quick_forward
 from coach_rl.architectures.optimizers import OptimizerParameters
 from coach_rl.architectures.torso import AnyTorsoParameters, TorsoParameters, last_layer
 from coach_rl.architectures.update_engine import UpdateEngine
-from coach_rl.core.agents import AgentContext
+from coach_rl.core.agents import AgentContext, TrainingReport
 from coach_rl.core.clock import Clock
 from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.options import OPTION_KEY, OptionSpace
@@ -61,7 +61,7 @@ class TerminationParameters:
     optimizer: OptimizerParameters = field(
         default_factory=lambda: AdamParameters(learning_rate=3e-4, epsilon=1e-5)
     )
-    """Optimiser of the network."""
+    """Optimiser of the network; PPO's schedule is a factor on its learning rate, too."""
 
 
 @parameter_class
@@ -164,6 +164,7 @@ class OptionCriticAgent(PPOAgent):
         seed = context.seed
         own = params.termination
         self._cost = own.deliberation_cost
+        self._termination_rate = own.optimizer.learning_rate
         rng = torch.Generator().manual_seed(integer_seed(seed, params.name, "termination"))
         network = Termination(own, self.observation_space, rng)
         require_memoryless((self.model, network), f"agent '{params.name}' with its options")
@@ -236,6 +237,20 @@ class OptionCriticAgent(PPOAgent):
         seen = {key: values[positions] for key, values in rollout.next_observation.items()}
         best = self.option_values(seen).amax(dim=1)
         return torch.where(rollout.truncated[positions], best, self.model.value(seen))
+
+    def train(self, clock: Clock) -> TrainingReport | None:
+        """PPO's round; its schedule is a factor on the termination's learning rate, too."""
+        algorithm = self.params.algorithm
+        if len(self.memory) < algorithm.rollout.count:
+            return None
+        factor = algorithm.learning_rate_schedule(self._when_the_rollout_began(clock))
+        learning_rate = self._termination_rate * factor
+        self._termination_engine.set_scalars(termination_learning_rate=learning_rate)
+        report = super().train(clock)
+        if report is None:
+            return None
+        own = {"train/termination_learning_rate": learning_rate}
+        return replace(report, metrics={**report.metrics, **own})
 
     def learn_from_rollout(self) -> tuple[dict[str, float], int]:
         """PPO's epochs, then a pass of the termination; metrics, and the gradient steps made."""

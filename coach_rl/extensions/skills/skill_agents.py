@@ -66,6 +66,12 @@ class SkillAgentsParameters:
                 f"with goal_space=OptionSpace(count={count}), got {space}"
             )
         observed = dict(context.spaces.observation.spaces)
+        if OPTION_KEY not in observed:
+            raise ConfigurationError(
+                f"agent '{self.name}' has an agent for each option, and '{OPTION_KEY}' is not "
+                f"among its observations {sorted(observed)}; let it observe that, and act for all "
+                "options"
+            )
         del observed[OPTION_KEY]
         own = EnvironmentSpaces(observation=spaces.Dict(observed), action=context.spaces.action)
         members: dict[str, AnyAgent] = {}

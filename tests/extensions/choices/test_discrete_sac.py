@@ -11,17 +11,23 @@ from gymnasium import spaces
 import coach_rl as rl
 from coach_rl.architectures.continuous_control import Actor
 from coach_rl.architectures.gradient_step import eager_gradient
+from coach_rl.core.errors import ConfigurationError
 from coach_rl.core.records import ALLOWED, HIDDEN_STATE
 from coach_rl.extensions.recurrent_layers.stage import HiddenStates
 from tests.agents.decisions import context, outcome, request
 from tests.agents.plain_learners import SEEN, TEST, TRAIN, parameters, run
 from tests.agents.small_dqns import batches, masked_decisions, masks_of
 from tests.extensions.choices.test_branching_dqn import LOCKS, SIZES
+from tests.refusals import check_refused
 
 SPACES = {
     "discrete": (spaces.Discrete(3, start=5), (3,), (5,)),
     "multidiscrete": (spaces.MultiDiscrete(SIZES, start=[5, 0, -1]), SIZES, (5, 0, -1)),
 }
+
+
+MOST = sum(map(math.log, SIZES))
+"""Highest entropy of the several choices."""
 
 
 def build(kind, *, masked=False, num_envs=1, **changes):
@@ -211,6 +217,25 @@ def test_actions_follow_the_policy_and_its_masks(kind):
         np.testing.assert_allclose(shares, expected, atol=0.04)
         assert not shares[~mask[0, begin:end]].any()
         assert set(np.reshape(best, (4_000, -1))[:, number] - start[number]) == {own.argmax()}
+
+
+@pytest.mark.parametrize(("kind", "most"), [("discrete", 1.1), ("multidiscrete", MOST)])
+@pytest.mark.parametrize("target", [-1.0, 0.0, 9.0])
+def test_target_entropy_that_no_policy_has_is_refused(kind, most, target):
+    message = f"between 0 and {most:.3g} nats, got algorithm.target_entropy={target}; set"
+    check_refused(
+        lambda: build(kind, algorithm={"target_entropy": target}), ConfigurationError, message
+    )
+
+
+def test_choice_among_options_of_the_preset_has_a_target_that_it_can_reach():
+    module = pytest.importorskip("coach_rl.presets.PointMaze_METRA")
+    targets = []
+    for method in ("metra", "diayn"):
+        panel = module.Panel(task="goals", method=method, skills="run")
+        top, _ = module.graph_manager(panel).parameters.levels
+        targets.append(top.agent.algorithm.target_entropy)
+    assert targets == [-1.0, None]
 
 
 def test_random_masks_are_never_broken():

@@ -129,5 +129,5 @@ class PlainBonus:
             if len(self.noted) >= self.params.warmup:
                 unit = np.sqrt(np.var(self.noted) + 1e-8)
                 bonus = [self.params.weight * value / unit for value in novelty]
-        plain.observe(new)
+        plain.observe([each for each, is_first in zip(old, begins, strict=True) if is_first] + new)
         return bonus

@@ -121,6 +121,21 @@ def test_images_and_discrete_parts_of_a_dict_are_seen():
     )
 
 
+@pytest.mark.parametrize("kind", [rl.RND, rl.NovelD])
+def test_first_observations_of_episodes_are_learned(kind):
+    """A start that no decision leads to becomes known, as all else does."""
+    built = kind(**SMALL).build(context(num_envs=2))
+    view = np.zeros((2, 3), np.int8)
+    start = {"place": np.array([[9.0, 9.0]] * 2), "view": view}
+    there = {"place": np.array([[1.0, -1.0]] * 2), "view": view}
+    for begins, observed in (([0, 1], 4), ([], 6), ([1], 9)):
+        built.begin(np.array(begins, np.int64))
+        built(start, np.zeros(2), outcome([0, 1], there))
+        assert built.distillation.observed == observed
+    mean = built.distillation.whitening.statistics["place"].mean
+    np.testing.assert_allclose(mean, (3 * np.array([9, 9]) + 6 * np.array([1, -1])) / 9)
+
+
 def test_observation_that_is_missing_is_refused():
     with pytest.raises(SpaceError, match=r"RND has no observation 'depth'; there are place, view"):
         rl.RND(keys=("depth",)).build(context())

@@ -108,6 +108,29 @@ def test_key_that_does_not_fit_is_refused(settings, message):
         rl.EpisodicCount(**settings).build(context())
 
 
+@pytest.mark.parametrize("settings", [{"elements": (0, 1)}, {"cell": (0.5, 0.5)}])
+@pytest.mark.parametrize("kind", [rl.EpisodicCount, rl.NovelD])
+def test_elements_and_cells_of_no_key_are_refused(kind, settings):
+    with pytest.raises(ConfigurationError, match="of no one entry; set `key` to one of place, vi"):
+        kind(**settings).build(context())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"key": "infos/room", "elements": (0, 3)}, r"elements \(0, 3\) .* an info of 1; set `el"),
+        ({"key": "infos/room", "cell": (1.0, 1.0)}, r"cells of \(1.0, 1.0\), of an info of 1"),
+        ({"key": corner, "cell": (1.0,) * 3}, r"cells of .*, of a function's result of 2; set"),
+        ({"key": corner, "elements": (2,)}, r"elements \(2,\) .* a function's result of 2"),
+    ],
+)
+def test_info_or_result_that_does_not_fit_is_refused_at_its_first_use(settings, message):
+    built = rl.EpisodicCount(**settings).build(context(num_envs=1))
+    seen = {"place": np.zeros((1, 2)), "view": np.zeros((1, 3), np.int8)}
+    with pytest.raises(SpaceError, match=message):
+        built(seen, np.arange(1), outcome([0], seen, {"room": np.zeros(1)}))
+
+
 def test_missing_info_is_refused():
     built = rl.EpisodicCount(key="infos/room").build(context(num_envs=1))
     with pytest.raises(ConfigurationError, match="'infos/room', which the environment does not"):

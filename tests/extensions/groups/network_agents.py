@@ -186,6 +186,7 @@ def random_group(rng, level, space):
             agent=chooser, observations=keys_of(level), every=int(rng.choice([1, 2, 5]))
         ),
     }[kind]
+    discount = float(rng.choice([1.0, 0.9]))
     return rl.AgentGroupParameters(
-        members=tuple(members), arbiter=arbiter, discount=float(rng.choice([1.0, 0.9]))
+        members=tuple(members), arbiter=arbiter, discount=discount if arbiter is not None else 1.0
     )

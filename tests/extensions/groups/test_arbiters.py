@@ -114,7 +114,7 @@ def random_group(rng):
         every=int(rng.choice((1, 2, 3, 30))),  # the last outlasts nearly all sub-episodes
     )
     arbiter = (None, rl.Turns(), rl.Turns(order=order), rl.EnvironmentTurns(), chooser)[kind]
-    discount = 1.0 if rng.random() < 0.5 else 0.5  # powers without rounding
+    discount = 1.0 if rng.random() < 0.5 or arbiter is None else 0.5  # powers without rounding
     return rl.AgentGroupParameters(members=members, arbiter=arbiter, discount=discount)
 
 

@@ -6,6 +6,7 @@ from decisions import context, request
 from gymnasium import spaces
 
 from coach_rl.core.clock import Clock, Phase
+from coach_rl.core.errors import SpaceError
 from coach_rl.extensions.scripts.scripted_agent import UniformAgentParameters
 
 
@@ -33,3 +34,18 @@ def test_draws_of_other_processes_are_followed():
     made = act(agent, elsewhere, 5)
     here.follow(elsewhere.decisions())
     np.testing.assert_array_equal(act(agent, here, 5), made)
+
+
+def masked(space, size):
+    observed = {"x": spaces.Box(-1, 1, (1,), np.float32), "action_mask": spaces.MultiBinary(size)}
+    return UniformAgentParameters().build(context(observed, space, num_envs=4))
+
+
+def test_mask_is_named_as_one_of_its_own_choices():
+    assert masked(spaces.MultiDiscrete([2, 3]), 5).own_keys == {"action_mask"}
+    assert not build(spaces.Discrete(4)).own_keys
+
+
+def test_mask_of_other_choices_is_refused():
+    with pytest.raises(SpaceError, match=r"'action_mask'.* which has 2 entries .*None for no mask"):
+        masked(spaces.Discrete(2), 9)

@@ -10,7 +10,7 @@ import coach_rl as rl
 from coach_rl.environments import WorldEnvironment
 from coach_rl.environments.toy import PointMass
 from coach_rl.extensions.testing.states import assert_same_state
-from tests.agents.small_agents import low_agent, stack
+from tests.agents.small_agents import SMALL, low_agent, stack
 from tests.extensions.skills.skill_stacks import diayn
 
 
@@ -71,6 +71,21 @@ def test_the_discriminator_sees_the_named_elements_alone(elements):
         here[1, element] += 1
         one, other = network({"observation": here, "option": torch.eye(3)[:2]})
         assert torch.equal(one, other) == (element not in elements)
+    graph_manager.close()
+
+
+def test_the_discriminator_sees_normalised_elements():
+    """They are normalised by the statistics of their own places, then clipped."""
+    named = rl.DiscriminatorParameters(elements=(3, 1), torso=SMALL)
+    agent = replace(diayn(normalise_observations=2.0), discriminator=named)
+    graph_manager = stack(agent, rl.OptionSpace(count=3))
+    agent = low_agent(graph_manager)
+    agent.normaliser.mean["observation"].copy_(torch.tensor([50.0, 0.5, 70.0, -1.0]))
+    agent.normaliser.scale["observation"].copy_(torch.tensor([0.1, 4.0, 0.1, 10.0]))
+    network = agent.learner.discriminator.module
+    seen = {"observation": torch.tensor([[0.1, 0.75, 0.3, 0.0]]), "option": torch.eye(3)[:1]}
+    normal = {"observation": torch.tensor([[2.0, 1.0]])}  # 10 is clipped
+    torch.testing.assert_close(network(seen), network.head(network.torso(normal)))
     graph_manager.close()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from coach_rl.core.clock import LinearSchedule
 from coach_rl.core.options import OptionSpace
 from coach_rl.core.steps import EnvironmentSteps
 from coach_rl.extensions.skills.option_critic_agent import continued
@@ -100,6 +101,22 @@ def test_a_cost_of_deliberation_makes_options_last(cost, is_longer):
     ]
     assert chances[0] == pytest.approx(0.3, abs=0.02)
     assert (chances[-1] < chances[0]) == is_longer
+    graph_manager.close()
+
+
+def test_schedule_of_learning_rates_is_that_of_the_termination_too():
+    plain = ppo("skills")
+    falling = LinearSchedule(start=1.0, end=0.0)
+    agent = option_critic(plain)
+    agent = replace(agent, algorithm=replace(plain.algorithm, learning_rate_schedule=falling))
+    graph_manager = stack(agent, OPTIONS, evaluation_interval=None)
+    logged = [each.scalars for each in graph_manager.improve() if each.kind == "train"]
+    rates = [each["train/termination_learning_rate"] for each in logged]
+    assert rates[0] > 2 * rates[-1] > 0
+    shares = [each["train/learning_rate"] / agent.optimizer.learning_rate for each in logged]
+    np.testing.assert_allclose(rates, 3e-4 * np.array(shares))
+    engine = low_agent(graph_manager)._termination_engine
+    assert float(engine.scalars["termination_learning_rate"]) == pytest.approx(rates[-1])
     graph_manager.close()
 
 
