@@ -1,6 +1,7 @@
 """A policy's network alone, for every space that PPO acts in, and how an agent acts with it."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,11 +11,7 @@ from torch import Tensor, nn
 from coach_rl.agents.action_forms import ACTION_UNITS_KIND, FORMS
 from coach_rl.agents.filtered_agent import FilteredAgentParameters
 from coach_rl.agents.learner import ValuingLearner
-from coach_rl.agents.off_policy_agent import (
-    MakeLearner,
-    OffPolicyAgent,
-    OffPolicyAgentParameters,
-)
+from coach_rl.agents.off_policy_agent import OffPolicyAgent, OffPolicyAgentParameters
 from coach_rl.architectures.actor_critic import distribution_for
 from coach_rl.architectures.initial_weights import linear
 from coach_rl.architectures.numpy_policy import torch_forward
@@ -208,8 +205,7 @@ class PolicyAgent(OffPolicyAgent):
     Args:
         params: The agent's parameters.
         context: Settings known only at construction, such as spaces.
-        discount: Gamma, for the memory.
-        make_learner: See `OffPolicyAgent`.
+        given: See `OffPolicyAgent`.
 
     Raises:
         ConfigurationError: Its memory draws by errors, and nothing that it learns has any.
@@ -218,14 +214,9 @@ class PolicyAgent(OffPolicyAgent):
     STAGES = (ACTION_UNITS_KIND,)
 
     def __init__(
-        self,
-        params: OffPolicyAgentParameters,
-        context: AgentContext,
-        *,
-        discount: float,
-        make_learner: MakeLearner,
+        self, params: OffPolicyAgentParameters, context: AgentContext, **given: Any
     ) -> None:
-        super().__init__(params, context, discount=discount, make_learner=make_learner)
+        super().__init__(params, context, **given)
         if self.memory.is_prioritised and not isinstance(self.learner, ValuingLearner):
             raise ConfigurationError(
                 f"agent '{self.name}' ({type(params).__name__}) has no critic of actions, by whose "
