@@ -182,13 +182,13 @@ class AgentGroupParameters(LearnerParameters):
 
         Each decision counts for an agent that is shared. One that acts in turn makes some of them.
         """
-        asked = [
+        learners = [
             (_named(member.agent, member.agent_name), self._share(member.agent_name))
             for member in self.members
         ]
         chooser: Any = getattr(self.arbiter, "agent", None)
-        asked.append((chooser, Fraction(1, getattr(self.arbiter, "every", 1))))
-        for learner, share in asked:
+        learners.append((chooser, Fraction(1, getattr(self.arbiter, "every", 1))))
+        for learner, share in learners:
             if not isinstance(learner, LearnerParameters):
                 continue
             obstacle = learner.obstacle_to_learning(

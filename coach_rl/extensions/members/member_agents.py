@@ -123,8 +123,8 @@ class AgentGroup(Saved):
     Attributes:
         members: The agents by name.
         bound: The members.
-        is_inner: True if it acts for another group, which tells it of real episodes that begin, and
-            of ends that come while others act.
+        is_inner: True if it acts for another group, which passes on real episodes that begin, and
+            ends that come while others act.
     """
 
     is_inner = False
