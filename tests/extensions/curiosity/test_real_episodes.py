@@ -1,4 +1,4 @@
-"""Visits of an episode are kept until a real one begins, whoever acts in between."""
+"""Visits of an episode are kept until a real one begins, also where other agents act in between."""
 
 import numpy as np
 

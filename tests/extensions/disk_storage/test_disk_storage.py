@@ -230,7 +230,9 @@ def test_loaded_files_stay_when_their_checkpoint_is_removed(tmp_path, has_links,
 
 @pytest.mark.parametrize("has_links", [True, False])
 def test_files_written_before_a_run_has_its_folder_move_there(tmp_path, has_links, monkeypatch):
-    plain, scratch, stream = built("frames", "cpu"), Scratch(), world("frames")
+    plain = built("frames", "cpu")
+    scratch = Scratch()
+    stream = world("frames")
     memory = built("frames", scratch=scratch)
     advance([memory, plain], stream, rows_of("frames"), 100)
     before = folder_of(memory)

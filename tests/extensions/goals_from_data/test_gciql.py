@@ -109,7 +109,8 @@ def test_gciql_values_mean_actions_in_the_units_of_its_box(monkeypatch):
     wide = spaces.Box(-2, 2, (2,))
     agent = replace(gciql(), scale_actions=False).build(context(SEEN, wide))
     learner = agent.learner
-    call, valued = learner.critics.call, []
+    call = learner.critics.call
+    valued = []
 
     def recording(flat, observation, action):
         valued.append(action)

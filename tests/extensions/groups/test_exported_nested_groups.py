@@ -41,7 +41,8 @@ def test_inner_turns_go_on_in_later_sub_episodes(tmp_path):
         root=tmp_path,
         settings=rl.RunSettings(tensorboard=False),
     ).folder.path
-    loaded, policy = rl.load(run), exported(run, tmp_path / "policy.zip")
+    loaded = rl.load(run)
+    policy = exported(run, tmp_path / "policy.zip")
     rng = np.random.default_rng(0)
     shown = loaded.spaces.observation.spaces
     for _ in range(2):
